@@ -177,6 +177,7 @@ class Server:
             options, Stores(self._db, self._chunks, secrets, token=workers_token), self._pfs.changes.notify
         )
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend, disk)
+        secrets.observe(self._runner.look)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
@@ -190,6 +191,7 @@ class Server:
             pool,
             self._parking.waiting,
             lambda: self._runner.workers,
+            lambda: self._runner.warm,
             options.retention,
             options.quota,
         )

@@ -25,7 +25,8 @@ _NAME = "localpachd"
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The parts of one server whose state is shown. `waiting` gives the calls that wait, by method, `workers` the
-    number of workers that run, `retention` the days after which old commits go, `quota` the most bytes."""
+    number of workers that run, `warm` that of those that wait for work, `retention` the days after which old
+    commits go, `quota` the most bytes."""
 
     root: Path
     db: Database
@@ -33,6 +34,7 @@ class Sources:
     gpus: GpuPool
     waiting: Callable[[], Mapping[str, int]]
     workers: Callable[[], int]
+    warm: Callable[[], int]
     retention: int = 0
     quota: int = 0
 
@@ -63,6 +65,7 @@ class State(Collector):
         yield _one("retention_days", "Days after which old commits go; 0 for never.", sources.retention)
         yield _one("quota_bytes", "The most bytes that may be stored; 0 for no limit.", sources.quota)
         yield _one("workers", "Workers that run.", sources.workers())
+        yield _one("workers_warm", "Workers that wait for their next datum set.", sources.warm())
 
     def _work(self) -> Iterator[GaugeMetricFamily]:
         with self._sources.db.read() as conn:

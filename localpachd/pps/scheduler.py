@@ -95,7 +95,9 @@ class Scheduler:
         active, spouts = frozenset(self._active()), frozenset(self._active_spouts())
         self._views.refresh(self._pfs.db, changed)
         images = self._runner.images(self._views.images())
-        return Snapshot(self._views.views(self._gpus, images), active, spouts)
+        views = self._views.views(self._gpus, images)
+        self._runner.keep({view.spec_commit for view in views if not view.stopped})
+        return Snapshot(views, active, spouts)
 
     def _apply(self, action: Action) -> None:
         match action:

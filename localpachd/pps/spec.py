@@ -17,8 +17,9 @@ from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pps import inputs, validation
 from localpachd.worker.tasks import Pod, SecretUse, Task
-from speclang import quantities
+from speclang import quantities, warmth
 from speclang.names import DEFAULT_PROJECT
+from speclang.warmth import Warmth
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
@@ -96,6 +97,8 @@ class PipelineSpec:
     """Set for services, and for spouts that are also services."""
     egress: str
     """The URL that the output is copied to when a job's datums are done; "" for none."""
+    warm: Warmth | None
+    """For how long a batching process waits for its next datum set, and with how much memory; None for not at all."""
     raw: Mapping[str, Any]
 
     def to_json(self) -> str:
@@ -123,6 +126,7 @@ class PipelineSpec:
             memory=self.memory,
             cpus=self.cpus,
             secrets=transform.secrets,
+            warm=self.warm,
         )
 
 
@@ -212,6 +216,7 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         kind=Kind.SPOUT if "spout" in raw else Kind.SERVICE if "service" in raw else Kind.TRANSFORM,
         service=_service(raw),
         egress=validation.egress_url(raw),
+        warm=warmth.read(raw.get("metadata", {}).get("annotations", {})),
         raw=MappingProxyType(dict(raw)),
     )
 

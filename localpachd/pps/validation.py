@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from localpachd.errors import PachError, Unimplemented
+from localpachd.errors import InvalidArgument, PachError, Unimplemented
 from localpachd.pfs import names, schedules
 from localpachd.pps import inputs, resources
 from localpachd.storage import globs, objects
+from speclang import warmth
 from speclang.inputs import COMBINATIONS, NameRule, name_faults
 from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, Rule, kubernetes_name, pipeline_faults
 
@@ -58,6 +59,7 @@ def check_final(raw: Mapping[str, Any]) -> None:
     if "spout" in raw and "service" not in raw["spout"] and "input" in raw:
         raise PachError("spout pipelines (without a service) must not have an input")
     resources.check(raw)
+    _check_warmth(raw.get("metadata", {}).get("annotations", {}))
     _check_served(raw)
     if egress_url(raw):
         objects.check_target(egress_url(raw))
@@ -121,6 +123,12 @@ def _check_service(service: Mapping[str, Any]) -> None:
         # On a cluster Kubernetes refuses the service, and the pipeline fails.
         if not 1 <= int(service.get(field, 0)) <= _LAST_PORT:
             raise PachError(f"service.{field} must be a port from 1 to {_LAST_PORT}")
+
+
+def _check_warmth(annotations: Mapping[str, str]) -> None:
+    """Pachyderm takes any annotation; these are read by localpachd alone."""
+    for fault in warmth.faults(annotations):
+        raise InvalidArgument(f'metadata.annotations["{fault.key}"] {fault.why}: {fault.fix}')
 
 
 def _check_served(raw: Mapping[str, Any]) -> None:

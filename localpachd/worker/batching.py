@@ -1,7 +1,8 @@
 """The NextDatum calls of one batched process, and the datums that answer them. Knows neither gRPC nor files."""
 
+import threading
+
 from localpachd.worker.tasks import BatchServer
-from localpachd.worker.watch import Watch
 
 
 class Batch:
@@ -9,12 +10,12 @@ class Batch:
 
     The first call says that the process is ready; each later one ends the datum that the previous reply carried. A call
     blocks until `give` has the next datum's variables. Every process has its own batch, so that a late call from a
-    killed process cannot be mistaken for its successor's.
+    killed process cannot be mistaken for its successor's. `condition` guards its state, and is notified of each change.
     """
 
-    def __init__(self, server: BatchServer, watch: Watch) -> None:
+    def __init__(self, server: BatchServer, condition: threading.Condition) -> None:
         self._server = server
-        self._watch = watch
+        self._condition = condition
         self._calls = 0
         self._env: list[str] | None = None
         self._working = False
@@ -24,7 +25,7 @@ class Batch:
 
     @property
     def idle(self) -> bool:
-        """Whether the process is waiting in a call for a datum. To be read with the watch's condition held."""
+        """Whether the process is waiting in a call for a datum. To be read with the condition held."""
         return self._calls > 0 and self._env is None and not self._working
 
     @property
@@ -34,21 +35,21 @@ class Batch:
 
     def give(self, env: list[str]) -> None:
         """Answers the waiting call with a datum's `KEY=value` list."""
-        with self._watch.condition:
+        with self._condition:
             self._error = ""
             self._env = env
-            self._watch.condition.notify_all()
+            self._condition.notify_all()
 
     def close(self) -> None:
         """Releases every waiting call and stops listening."""
-        with self._watch.condition:
+        with self._condition:
             self._closed = True
-            self._watch.condition.notify_all()
+            self._condition.notify_all()
         self._server.close(self.port)
 
     def next_datum(self, error: str) -> list[str] | None:
         """Serves one NextDatum call: the next datum's variables, or None when no datum will follow."""
-        condition = self._watch.condition
+        condition = self._condition
         with condition:
             self._calls += 1
             mine = self._calls

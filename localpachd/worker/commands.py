@@ -25,6 +25,10 @@ class Process(Protocol):
     def ended(self) -> bool:
         """Whether the process has ended and all of its output has been passed on."""
 
+    @property
+    def held(self) -> int:
+        """The bytes of memory that the process holds with its descendants; 0 where nobody counts them."""
+
     def catch_up(self) -> None:
         """Passes on the output that has arrived so far, before this returns."""
 

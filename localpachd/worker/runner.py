@@ -14,10 +14,12 @@ from pathlib import Path
 from localpachd.disk import Disk
 from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
+from localpachd.worker.commands import Process
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.layout.removal import remove
 from localpachd.worker.network import PortTaken
+from localpachd.worker.session import Session
 from localpachd.worker.single_run import SingleRun
 from localpachd.worker.tasks import (
     BatchServer,
@@ -30,8 +32,10 @@ from localpachd.worker.tasks import (
     Ports,
     Task,
 )
+from localpachd.worker.warm import WarmWorkers
 from localpachd.worker.watch import Cancelled, Watch
-from localpachd.worker.workplace import Backend
+from localpachd.worker.workers import Worker, clear_away
+from localpachd.worker.workplace import Backend, NotKept
 
 _log = logging.getLogger(__name__)
 
@@ -40,11 +44,17 @@ class LocalRunner:
     """Implements `tasks.Runner` with the workplaces of one backend. Thread-safe: each call of `run_set` is one worker.
 
     `scratch` is a directory that nobody else uses; it is emptied here, as far as that is possible. `disk` is the one
-    that it is on.
+    that it is on, `most_warm` how many workers may be kept between their datum sets.
     """
 
     def __init__(
-        self, scratch: Path, gpus: GpuPool, server: BatchServer, backend: Backend, disk: Disk | None = None
+        self,
+        scratch: Path,
+        gpus: GpuPool,
+        server: BatchServer,
+        backend: Backend,
+        disk: Disk | None = None,
+        most_warm: int = 16,
     ) -> None:
         self._disk = disk or Disk(scratch)
         scratch.mkdir(parents=True, exist_ok=True)
@@ -57,6 +67,7 @@ class LocalRunner:
         self._server = server
         self._gpus = gpus
         self._backend = backend
+        self._warm = WarmWorkers(backend.state, most_warm)
         self._lock = threading.Lock()
         self._told: set[str] = set()
         self._busy = 0
@@ -66,6 +77,11 @@ class LocalRunner:
     def workers(self) -> int:
         """The number of workers that run."""
         return self._busy
+
+    @property
+    def warm(self) -> int:
+        """The number of workers that wait for their next datum set."""
+        return len(self._warm)
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
         """As `tasks.Runner` says."""
@@ -79,15 +95,11 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         cancel: CancelToken,
     ) -> None:
-        """As `tasks.Runner` says. The processes belong to the calling thread: they end if it ends."""
+        """As `tasks.Runner` says. Unless they are kept, processes belong to the calling thread: they end if it ends."""
         self._tell(task, log)
         try:
-            with (
-                Watch(cancel, self._gpus.notify) as watch,
-                self._leased(task, watch, log) as devices,
-                self._directory(log) as directory,
-            ):
-                self._run(task, datums, done, log, watch, devices, directory)
+            with Watch(cancel, self._gpus.notify) as watch, self._leased(task, watch, log) as devices, self._running():
+                self._run(task, datums, done, log, watch, devices)
         except Cancelled:
             return
 
@@ -100,6 +112,7 @@ class LocalRunner:
             with (
                 Watch(cancel, self._gpus.notify) as watch,
                 self._leased(task, watch, log) as devices,
+                self._running(),
                 self._directory(log) as directory,
                 closing(self._backend.open(directory, task, devices, ports)) as workplace,
             ):
@@ -111,8 +124,17 @@ class LocalRunner:
         except (EnvironmentProblem, PortTaken, OSError) as problem:
             return str(problem)
 
+    def keep(self, versions: Collection[str]) -> None:
+        """As `tasks.Runner` says."""
+        self._warm.keep_versions(versions)
+
+    def look(self) -> None:
+        """Ends kept processes that have read what has changed since: secrets or code."""
+        self._warm.look()
+
     def close(self) -> None:
         """Releases the machine's resources; call it when no set is running any more."""
+        self._warm.close()
         if self._refusing is not None:
             self._server.close(self._refusing)
         self._backend.close()
@@ -125,21 +147,61 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         watch: Watch,
         devices: tuple[str, ...],
-        directory: Path,
     ) -> None:
-        if not task.batching:
-            task = replace(task, refusing_port=self._refusing_port())
+        def note(text: str) -> None:
+            log(LogLine("", False, text))
+
+        worker = self._kept(task, note)
+        directory = self._made() if worker is None else worker.directory
         try:
-            with self._disk.writing():
-                workplace = self._backend.open(directory, task, devices)
+            worker = worker or self._opened(task, directory, devices, log)
         except (EnvironmentProblem, OSError) as problem:
-            log(LogLine("", False, str(problem)))
+            note(str(problem))
             for work in datums:
                 watch.check()
                 done(DatumResult(work.id, Outcome.FAILED, str(problem)))
             return
-        with closing(workplace):
-            DatumSet(task, workplace, self._server, watch, log).run(datums, done)
+        finally:
+            if worker is None:
+                clear_away(directory, note)
+        watch.share(worker.session.condition)
+        kept = False
+        try:
+            processed = DatumSet(worker.task, worker.workplace, worker.session, watch, log).run(datums, done)
+            kept = processed and not devices and self._warm.keep(worker, note)
+        finally:
+            if not kept:
+                worker.close(note)
+
+    def _kept(self, task: Task, note: Callable[[str], None]) -> Worker | None:
+        """The worker of this task that was kept from an earlier datum set, if there is one."""
+        found = self._warm.take(task)
+        if found is None:
+            return None
+        worker, seconds = found
+        note(f"user code has waited for {seconds:.0f} s, and goes on with this datum set")
+        return worker
+
+    def _opened(self, task: Task, directory: Path, devices: tuple[str, ...], log: Callable[[LogLine], None]) -> Worker:
+        """A new worker. Raises EnvironmentProblem and OSError."""
+        state = "" if devices else self._state(task, log)
+        if not task.batching:
+            task = replace(task, refusing_port=self._refusing_port())
+        with self._disk.writing():
+            workplace = self._backend.open(directory, task, devices)
+        start = self._warm.start if state else _here
+        session = Session(task, workplace, self._server, threading.Condition(), start)
+        return Worker(task, directory, workplace, session, state)
+
+    def _state(self, task: Task, log: Callable[[LogLine], None]) -> str:
+        """The state of what the task's processes read once; "" if they are not to be kept."""
+        if task.warm is None or not task.batching:
+            return ""
+        try:
+            return self._backend.state(task)
+        except NotKept as reason:
+            self._say_once(task, [f"user code is not kept for the next datum set: {reason}"], log)
+            return ""
 
     def _refusing_port(self) -> int:
         """The port where commands that are not batched get an error when they call NextDatum."""
@@ -157,33 +219,46 @@ class LocalRunner:
         return self._gpus.lease(task.pod.pipeline, task.gpus, watch.check, wait)
 
     @contextmanager
-    def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
-        """A directory for one worker, removed at the end."""
-        with self._disk.writing():
-            directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
-        directory.chmod(0o711)  # processes of another user must be able to reach their files
+    def _running(self) -> Iterator[None]:
+        """Counts a worker while it runs."""
         with self._lock:
             self._busy += 1
         try:
-            yield directory
+            yield
         finally:
             with self._lock:
                 self._busy -= 1
-            try:
-                remove(directory)
-            except OSError as failure:  # the next start tries again
-                log(LogLine("", False, f"cannot remove the worker's directory: {failure}"))
+
+    @contextmanager
+    def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
+        """A directory for one worker, removed at the end."""
+        directory = self._made()
+        try:
+            yield directory
+        finally:
+            clear_away(directory, lambda text: log(LogLine("", False, text)))
+
+    def _made(self) -> Path:
+        """A new directory for a worker."""
+        with self._disk.writing():
+            directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
+        directory.chmod(0o711)  # processes of another user must be able to reach their files
+        return directory
 
     def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
         """Writes into the pipeline's log, once, how this machine falls short of a cluster."""
-        holder = task.pod.pipeline
         shortcomings = self._backend.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):
             shortcomings.append(
                 f"{task.gpus} GPUs are asked for and this machine has {len(self._gpus.devices)}: running on the CPU"
             )
+        self._say_once(task, shortcomings, log)
+
+    def _say_once(self, task: Task, texts: Sequence[str], log: Callable[[LogLine], None]) -> None:
+        """Writes those texts into the pipeline's log that it has not had yet."""
+        holder = task.pod.pipeline
         with self._lock:
-            new = [text for text in shortcomings if f"{holder}: {text}" not in self._told]
+            new = [text for text in texts if f"{holder}: {text}" not in self._told]
             self._told.update(f"{holder}: {text}" for text in new)
         for text in new:
             log(LogLine("", False, text))
@@ -191,3 +266,7 @@ class LocalRunner:
 
 def _refuse(_: str) -> None:
     raise PachError("datum batching not enabled")
+
+
+def _here(start: Callable[[], Process]) -> Process:
+    return start()

@@ -7,8 +7,9 @@ import base64
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 
 from localpachd import durable
@@ -44,6 +45,11 @@ class Secrets:
     def __init__(self, directory: Path) -> None:
         durable.make_directory(directory, 0o700)
         self._directory = directory
+        self._changed: Callable[[], None] = lambda: None
+
+    def observe(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called after each change."""
+        self._changed = changed
 
     def create(self, secret: Secret) -> None:
         """Keeps a secret. Raises AlreadyExists for a name in use, PachError for what Kubernetes refuses."""
@@ -62,6 +68,7 @@ class Secrets:
         finally:
             draft.unlink(missing_ok=True)
         durable.sync(self._directory)
+        self._changed()
 
     def get(self, name: str) -> Secret:
         """A secret by name. Raises NotFound."""
@@ -89,12 +96,14 @@ class Secrets:
         except FileNotFoundError:
             raise NotFound(f'secrets "{name}" not found') from None
         durable.sync(self._directory)
+        self._changed()
 
     def delete_all(self) -> None:
         """Deletes all secrets."""
         for path in self._directory.glob("[!.]*.json"):
             path.unlink(missing_ok=True)
         durable.sync(self._directory)
+        self._changed()
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name) or len(name) > _LONGEST:
@@ -118,6 +127,19 @@ def variables(uses: Sequence[SecretUse], secrets: Secrets) -> dict[str, str]:
             )
         found[use.env_var] = os.fsdecode(data[use.key])
     return found
+
+
+def state(uses: Sequence[SecretUse], secrets: Secrets) -> str:
+    """A text that changes with each secret that a task takes: a hash of their values, to be kept in memory alone."""
+    found = blake2b(digest_size=32)
+    for use in uses:
+        try:
+            kept = secrets.get(use.name)
+        except NotFound:
+            found.update(repr((use.name, None)).encode())
+        else:
+            found.update(repr((kept.name, kept.created, sorted(kept.data.items()))).encode())
+    return found.hexdigest()
 
 
 def mounts(

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from localpachd.storage.filesets import Content, FileSetRef
+from speclang.warmth import Warmth
 
 
 class Outcome(StrEnum):
@@ -53,7 +54,8 @@ class Task:
     seconds, per attempt; `tries` counts all attempts. `gpus` are leased for the run of a set. `image`, `memory` (bytes)
     and `cpus`, limits of each worker where they are not 0, are for backends that start containers. The values of
     `secrets` are looked up for each set and are no part of `env`, which is kept with the datums. `pachd` is the address
-    (host:port) for a client's configuration file, "" for no such file.
+    (host:port) for a client's configuration file, "" for no such file. `warm` asks that a batched process be kept for
+    the next set of an equal task.
     """
 
     cmd: tuple[str, ...]
@@ -75,6 +77,7 @@ class Task:
     cpus: float = 0.0
     secrets: tuple[SecretUse, ...] = ()
     pachd: str = ""
+    warm: Warmth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,10 @@ class Runner(Protocol):
 
         Does not wait: missing images are fetched in the background, for as long as they are wanted.
         """
+
+    def keep(self, versions: Collection[str]) -> None:
+        """Ends kept processes of all versions of pipelines but those with these spec commits, and keeps no others from
+        now on. Does not wait."""
 
     def run_set(
         self,

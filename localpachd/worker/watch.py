@@ -38,6 +38,11 @@ class Watch:
         self.notify()
         self._stopping()
 
+    def share(self, condition: threading.Condition) -> None:
+        """Waits on another condition from now on: that of a process which outlives the set. To be called while nobody
+        waits."""
+        self.condition = condition
+
     def notify(self) -> None:
         """Wakes the waiting thread: something may have changed."""
         with self.condition:

@@ -73,6 +73,10 @@ class Workplace(Protocol):
         """Releases all that the workplace holds; nothing is running in it any more."""
 
 
+class NotKept(Exception):
+    """Processes of a task cannot be kept between datum sets; the text is the reason."""
+
+
 class Backend(Protocol):
     """Opens workplaces: on this machine itself, or in containers on it. Thread-safe."""
 
@@ -81,6 +85,9 @@ class Backend(Protocol):
 
         Raises EnvironmentProblem when the task asks for something that it cannot have, PortTaken, and OSError.
         """
+
+    def state(self, task: Task) -> str:
+        """The state of all that processes of a task read once: their code, and their secrets. Raises NotKept."""
 
     def shortcomings(self) -> list[str]:
         """The ways in which this backend falls short of a cluster, as texts that each pipeline's log gets once."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pipelines.checks import inputs
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
+from speclang import warmth
 
 NODE_PORTS = range(30000, 32768)
 _PORTS = range(1, 65536)
@@ -23,6 +24,7 @@ def check(draft: Draft) -> Iterator[Flaw]:
             yield from _check_service(draft, at)
     if draft.get("service") is not None:
         yield from _check_served(draft)
+    yield from _check_warmth(draft)
     reprocess = draft.get("reprocess_spec", default="")
     if reprocess not in ("", *_REPROCESS):
         why = f'"{reprocess}" is neither of the two valid values'
@@ -64,6 +66,17 @@ def _check_datum_sets(draft: Draft) -> Iterator[Flaw]:
     for name, value in (("number", number), ("size_bytes", size), ("per_worker", per_worker)):
         if value < 0:
             yield Flaw(Level.ERROR, "datum-sets", ("datum_set_spec", name), "is negative", "write 1 or more")
+
+
+def _check_warmth(draft: Draft) -> Iterator[Flaw]:
+    """The annotations by which localpachd keeps processes; clusters ignore them, whatever they say."""
+    annotations = draft.get("metadata", "annotations", default={})
+    for fault in warmth.faults(annotations):
+        yield Flaw(Level.ERROR, "warm", ("metadata", "annotations", fault.key), fault.why, fault.fix)
+    if warmth.read(annotations) is not None and not draft.get("transform", "datum_batching"):
+        why = "has no effect: only processes that ask for their datums can wait for more"
+        fix = 'set "datum_batching": true in the transform, or remove it'
+        yield Flaw(Level.WARNING, "warm", ("metadata", "annotations", warmth.SECONDS), why, fix)
 
 
 def _check_service(draft: Draft, at: tuple[str, ...]) -> Iterator[Flaw]:

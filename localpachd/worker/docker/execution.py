@@ -80,6 +80,11 @@ class ContainerProcess:
         """As `commands.Process` says."""
         return self.returncode is not None
 
+    @property
+    def held(self) -> int:
+        """As `commands.Process` says: a container has its own limit."""
+        return 0
+
     def catch_up(self) -> None:
         """As `commands.Process` says. An engine does not report that it has passed on everything: it falls silent."""
         with self._reading:

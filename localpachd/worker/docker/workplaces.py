@@ -25,7 +25,7 @@ from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.layout.placing import Layout
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.workplace import Stores, client_configuration, credentials, encoded
+from localpachd.worker.workplace import NotKept, Stores, client_configuration, credentials, encoded
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
@@ -80,6 +80,10 @@ class Docker:
             network.close()
             made.remove()
             raise
+
+    def state(self, task: Task) -> str:
+        """As `workplace.Backend` says: a container ends with its datum set."""
+        raise NotKept("it runs in a container, which ends with the set")
 
     def shortcomings(self) -> list[str]:
         """As `workplace.Backend` says."""

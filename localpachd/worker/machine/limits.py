@@ -33,13 +33,18 @@ def excess(process: int, limit: int) -> str:
     """
     if _held(process, "status", _KEPT) <= limit:
         return ""
-    held = _held(process, "smaps_rollup", _SHARED)
-    if held <= limit:
+    exactly = held(process)
+    if exactly <= limit:
         return ""
     return (
-        f"user code held {held / _MEBI:,.0f} MiB of memory, and resource_limits.memory allows {limit / _MEBI:,.0f} MiB:"
-        " raise it, or let user code hold less at once"
+        f"user code held {exactly / _MEBI:,.0f} MiB of memory, and resource_limits.memory allows "
+        f"{limit / _MEBI:,.0f} MiB: raise it, or let user code hold less at once"
     )
+
+
+def held(process: int) -> int:
+    """The bytes that a process holds with its descendants, in milliseconds."""
+    return _held(process, "smaps_rollup", _SHARED)
 
 
 def pinning(cpus: float) -> tuple[str, ...]:

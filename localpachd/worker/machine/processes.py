@@ -16,7 +16,7 @@ from typing import IO
 
 from localpachd.worker.lines import Lines, Output
 from localpachd.worker.machine import leftovers
-from localpachd.worker.machine.limits import BETWEEN_LOOKS, excess
+from localpachd.worker.machine.limits import BETWEEN_LOOKS, excess, held
 
 # The message of util-linux's unshare(1) when the process that it waits for is killed. It is not the user's output.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
@@ -87,6 +87,11 @@ class UserProcess:
     def ended(self) -> bool:
         """As `commands.Process` says."""
         return self.returncode is not None
+
+    @property
+    def held(self) -> int:
+        """As `commands.Process` says."""
+        return held(self._process.pid)
 
     def catch_up(self) -> None:
         """As `commands.Process` says."""

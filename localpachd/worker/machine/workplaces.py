@@ -10,7 +10,7 @@ from pathlib import Path
 from localpachd.worker import environment, secrets
 from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
 from localpachd.worker.layout.placing import Layout
-from localpachd.worker.machine import invocation, leftovers, namespaces
+from localpachd.worker.machine import code, invocation, leftovers, namespaces
 from localpachd.worker.machine.files import MachineFiles
 from localpachd.worker.machine.limits import pinning
 from localpachd.worker.machine.namespaces import Confinement
@@ -81,6 +81,11 @@ class Machine:
         except BaseException:
             network.close()
             raise
+
+    def state(self, task: Task) -> str:
+        """As `workplace.Backend` says."""
+        variables = environment.machine_variables(task, PFS, "", (), self._surroundings.variables)
+        return f"{code.state(task, variables)} {secrets.state(task.secrets, self._stores.secrets)}"
 
     def shortcomings(self) -> list[str]:
         """As `workplace.Backend` says."""

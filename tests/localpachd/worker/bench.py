@@ -39,6 +39,7 @@ class Bench:
     gpus: GpuPool = field(default_factory=GpuPool)
     results: list[DatumResult] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
+    most_warm: int = 16
 
     def __post_init__(self) -> None:
         self.db = Database(self.root / "db.sqlite")
@@ -46,7 +47,7 @@ class Bench:
         self.scratch = self.root / "scratch"
         self.secrets = Secrets(self.root / "secrets")
         self.stores = Stores(self.db, self.chunks, self.secrets)
-        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend())
+        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend(), most_warm=self.most_warm)
         self._numbers = itertools.count()
 
     def _backend(self) -> Backend:
@@ -112,10 +113,10 @@ class Bench:
 
     def close(self) -> None:
         """Checks that nothing is left of what ran."""
-        assert list(self.scratch.iterdir()) == [], "a datum set left something behind"
         if self.confinement is None:
             assert containers.running(f"localpachd.root={self.root}") == []
         self.runner.close()
+        assert list(self.scratch.iterdir()) == [], "a datum set left something behind"
 
     def said(self, user: bool = True) -> list[str]:
         """The lines of the log of user code, or of the worker."""

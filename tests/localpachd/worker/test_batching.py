@@ -220,7 +220,7 @@ class _Ports:
 
 def test_a_call_that_is_made_again_replaces_the_one_that_waits() -> None:
     with Watch(CancelToken(), lambda: None) as watch:
-        batch = Batch(_Ports(), watch)
+        batch = Batch(_Ports(), watch.condition)
         answers: list[tuple[int, list[str] | None]] = []
         threads = [
             threading.Thread(target=lambda n=n: answers.append((n, batch.next_datum("ignored"))), daemon=True)

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.specifications.findings import Level
 from speclang.fields import dotted
+from speclang.warmth import MEMORY, SECONDS
 
 E, W, N = Level.ERROR, Level.WARNING, Level.NOTE
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
@@ -41,6 +42,11 @@ def selected(label: str, value: str, image: str = "lookalike-rapids:1") -> dict[
 
 def runs(image: str, *command: str) -> dict[str, Any]:
     return {"transform": {"image": image, "cmd": list(command)}}
+
+
+def warm(annotations: dict[str, str], **transform: Any) -> dict[str, Any]:
+    inner = {"image": "shell:1", "cmd": ["sh"], "datum_batching": True, **transform}
+    return {"metadata": {"annotations": annotations}, "transform": inner}
 
 
 def as_user(user: str, image: str = "shell:1") -> dict[str, Any]:
@@ -103,6 +109,15 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "tolerations[0].effect", '"NO_SCEDULE", which is not a valid value', 'mean "NO_SCHEDULE"',
      {"tolerations": [{"operator": 2, "effect": "NO_SCEDULE"}]}, {"tolerations": [{"operator": 2, "effect": 1}]}),
     (E, "tolerations[0]", "has no operator", '"EQUAL"', {"tolerations": [{"key": "a"}]}, {"tolerations": []}),
+    # warm processes
+    (E, f'metadata.annotations["{SECONDS}"]', '"10m" is not a whole number of seconds from 0 to 86400', '"600"',
+     warm({SECONDS: "10m"}), warm({SECONDS: "600"})),
+    (E, f'metadata.annotations["{MEMORY}"]', '"1GB" is not a valid quantity of memory above 0', '"1Gi"',
+     warm({SECONDS: "600", MEMORY: "1GB"}), warm({SECONDS: "600", MEMORY: "1G"})),
+    (E, f'metadata.annotations["{MEMORY}"]', f"has no effect without {SECONDS}", f"add {SECONDS}",
+     warm({MEMORY: "1Gi"}), warm({SECONDS: "0", MEMORY: "1Gi"})),
+    (W, f'metadata.annotations["{SECONDS}"]', "has no effect: only processes that ask", '"datum_batching": true',
+     warm({SECONDS: "600"}, datum_batching=False), warm({SECONDS: "600"})),
     # names
     (E, "pipeline", "has no name", '"name"', {"pipeline": {}}, {}),
     (E, "pipeline.name", "1 characters longer than the 51", "shorten",
