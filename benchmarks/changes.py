@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.library import Library, Step
-from pipelines.library import blocks, ingest, pictures, stl10
+from pipelines.library import blocks, ingest, pictures, queries, stl10
 from pipelines.library.pictures import Source
 from pipelines.library.stl10samples import write_stl10
 from stages.stl10 import RECORD
@@ -17,21 +17,41 @@ from stages.stl10records import pictures as records
 MOST_ADDED = 1_000
 
 _LONE = "lone.png"
+_SECOND = "second.png"
+_ASKED = "asked.png"
 
 
 def one(library: Library, place: Path) -> Iterator[Step]:
-    """Adds, changes and removes a picture in a file of its own."""
-    first, second, *_ = _distinct(library.split.queries)
+    """Adds, changes and removes a picture in a file of its own. The first change starts every process, since the server
+    has just been started; for the next ones they are warm."""
+    first, second, third = _distinct(library.split.queries)
     file = place / _LONE
     _write_png(file, _bytes(first))
     yield library.change("add one picture", _adding(library, _LONE, file))
     library.answers.check_nearest(first.name, _LONE, True)
+    _write_png(place / _SECOND, _bytes(third))
+    yield library.change("add one picture, warm", _adding(library, _SECOND, place / _SECOND))
+    library.answers.check_nearest(third.name, _SECOND, True)
     _write_png(file, _bytes(second))
     yield library.change("change one picture, a file", _adding(library, _LONE, file))
     library.answers.check_nearest(second.name, _LONE, True)
     library.answers.check_nearest(first.name, _LONE, False)
     yield library.change("remove one picture, a file", _removing(library, _LONE))
     library.answers.check_gone(_LONE)
+
+
+def query(library: Library, place: Path) -> Iterator[Step]:
+    """Asks with one picture, and with another while processes are warm."""
+    first, second, *_ = _distinct(library.split.queries)
+    file = place / _ASKED
+
+    def ask() -> list[str]:
+        return [queries.put(library.connection, [file]).commit]
+
+    _write_png(file, _bytes(first))
+    yield library.change("query one picture", ask)
+    _write_png(file, _bytes(second))
+    yield library.change("query one picture, warm", ask)
 
 
 def block(library: Library, place: Path) -> Iterator[Step]:
@@ -61,7 +81,12 @@ def more(library: Library, place: Path) -> Iterator[Step]:
     yield library.change(f"add {number:,} pictures", add, number, size)
 
 
-CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {"one": one, "more": more, "block": block}
+CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {
+    "one": one,
+    "query": query,
+    "more": more,
+    "block": block,
+}
 """The changes by their names on the command line, in the order in which they are made."""
 
 

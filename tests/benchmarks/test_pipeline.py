@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pixels = keras.Input((96, 96, 3), dtype="uint8", name="pixels")
     patches = keras.layers.AveragePooling2D(24, name="patches")(keras.layers.Rescaling(1 / 255, name="scaled")(pixels))
     keras.Model(pixels, keras.layers.Flatten(name="vector")(patches), name="small").save(home / "small.keras")
-    arguments = ["--pictures", "60", "--changes", "one", f"--model={home}/small.keras"]
+    arguments = ["--pictures", "60", "--changes", "one", "query", f"--model={home}/small.keras"]
     assert pipeline.main([*arguments, f"--json={home}/figures.json", f"--plot={home}/figures.svg"]) == 0
     return home
 
@@ -39,7 +39,10 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
     figures = json.loads((run / "figures.json").read_text())
     assert figures.keys() == {"machine", "versions", "commit", "rows"}
     rows = {(row["section"], row["name"]): row for row in figures["rows"]}
-    steps = ("fill", "add one picture", "change one picture, a file", "remove one picture, a file")
+    steps = (
+        *("fill", "add one picture", "add one picture, warm", "change one picture, a file"),
+        *("remove one picture, a file", "query one picture", "query one picture, warm"),
+    )
     for step in steps:
         measured = rows["60 pictures", step]
         assert 0 < rows["60 pictures", f"{step}, user code"]["seconds"] < measured["seconds"]
@@ -48,6 +51,8 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
     for name in ("preprocess", "features", "index", "search", "render"):
         work = rows["60 pictures", f"fill, {name}"]
         assert 0 < rows["60 pictures", f"fill, {name}, user code"]["seconds"] < work["seconds"]
+    for change in ("add one picture", "query one picture"):
+        assert rows["60 pictures", f"{change}, warm"]["seconds"] < rows["60 pictures", change]["seconds"]
     assert ("60 pictures", "remove one picture, a file, features") in rows
     for when in ("full", whole.HISTORY, "history forgotten"):
         assert rows[f"60 pictures, bytes, {when}", "chunks"]["rate"] > 60 * 2 * 96 * 96 * 3
