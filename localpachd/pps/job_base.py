@@ -46,6 +46,15 @@ class JobBase:
     strays: tuple[str, ...] = ()
 
 
+def lacking(conn: sqlite3.Connection, job: Job) -> str:
+    """The kind of commit that a job lacks: "output" or "meta", "" if both are there. A branch that was deleted gets no
+    commits, and the pipeline's other one does."""
+    for kind, commit in (("output", job.output), ("meta", job.meta)):
+        if commits.find(conn, commit.repo, commit.id) is None:
+            return kind
+    return ""
+
+
 def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
     """The commits that a job reads, by repo, which are distinct by Pachyderm's rule for DAGs. Deleted ones are
     missing."""

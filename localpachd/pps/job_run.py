@@ -35,12 +35,13 @@ TIMED_OUT = " jobtimed out"  # exactly Pachyderm's text
 _log = logging.getLogger(__name__)
 
 
-class _InputsGone(Exception):
-    """Commits that the job reads have been deleted."""
+class _CommitsGone(Exception):
+    """Commits of the job, or those that it reads, are not there: no attempt can change that."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"the commits of {', '.join(names)} are gone")
-        self.names = names
+    def __init__(self, state: JobState, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+        self.reason = reason
 
 
 class JobRun(Run):
@@ -87,8 +88,8 @@ class JobRun(Run):
                     return
                 except JobOver:
                     return
-                except _InputsGone as error:
-                    self._end(JobState.UNRUNNABLE, unrunnable(error.names))
+                except _CommitsGone as error:
+                    self._end(error.state, error.reason)
                     return
                 except (OverQuota, TooMany) as error:
                     self._end(JobState.FAILURE, str(error))
@@ -181,11 +182,14 @@ class JobRun(Run):
     def _decide(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
+            lacking = job_base.lacking(conn, self.job)
+            if lacking:
+                raise _CommitsGone(JobState.KILLED, f"{lacking} commit removed")
             commits = job_base.inputs(conn, self.job)
             base = job_base.read(conn, self._pfs.chunks, self.job)
             gone = [leaf.name for leaf in inputs.leaves(tree) if job_base.repo_of(leaf) not in commits]
             if gone:
-                raise _InputsGone(gone)
+                raise _CommitsGone(JobState.UNRUNNABLE, unrunnable(gone))
             find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
             decision = skipping.decide(
                 datums.expand(tree, find, self._check) if tree is not None else (),

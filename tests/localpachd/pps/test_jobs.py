@@ -564,3 +564,12 @@ def test_a_job_without_its_meta_commit_is_killed(engine: Engine, tmp_path: Path)
     engine.pfs.transact(lambda txn: removal.drop(txn, Commit(Repo("default", "wait", "meta"), job.job.id)))
     ended = engine.settle("wait")
     assert (ended.state, ended.reason) == (JobState.KILLED, "meta commit removed")
+
+
+def test_a_job_that_never_had_a_meta_commit_is_killed(shout: Engine) -> None:
+    shout.settle("shout")
+    meta = Branch(Repo("default", "shout", "meta"), "master")
+    shout.pfs.transact(lambda txn: branches.delete(txn, meta, force=True))
+    shout.put("texts", {"/c": "three"})
+    ended = shout.settle("shout")
+    assert (ended.state, ended.reason) == (JobState.KILLED, "meta commit removed")
