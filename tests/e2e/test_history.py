@@ -66,7 +66,7 @@ def test_every_change_has_its_effect(story: Story) -> None:
     assert made["pushed"]["model"]["before"].startswith("first at 96 px ")
     assert made["pushed"]["model"]["after"].startswith("second at 96 px ")
     assert made["deployed"]["settings"] == [
-        {"name": "K", "before": "3", "after": "2", "pipelines": ["index", "render", "search"]}
+        {"name": "K", "before": "3", "after": "2", "pipelines": ["render", "search"]}
     ]
     assert made["deployed"]["answers"] == {"changed": 2, "new": 0, "gone": 0}
     said = story.world.lookalike("history", "trip/b.png")

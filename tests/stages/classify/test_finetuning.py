@@ -238,4 +238,4 @@ def test_unusual_backbones(tmp_path: Path, build: Callable[[], keras.Model], che
 def test_pictures_that_the_backbone_scales_up_are_worth_a_note(set: Set) -> None:
     assert finetuning.notes(set.dataset) == []
     (note,) = finetuning.notes(replace(set.dataset, backbone=replace(set.dataset.backbone, image_size=384)))
-    assert "pictures of 384 px, but was trained on scaled-up thumbnails of 224 px at most" in note
+    assert "pictures of 384 px, but was trained on scaled-up thumbnails of 240 px at most" in note

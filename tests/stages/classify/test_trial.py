@@ -61,4 +61,4 @@ def test_thumbnails_that_are_scaled_up_are_a_caution() -> None:
     told = trial.compared(unseen(["a"]), side(["a"], by_thumbnails=True), large)
     assert len(told["cautions"]) == 2
     assert told["cautions"][0].startswith("the current model was trained on pictures of 384 px (pad)")
-    assert told["cautions"][1].startswith("the current model takes pictures of 384 px, and was given thumbnails of 224")
+    assert told["cautions"][1].startswith("the current model takes pictures of 384 px, and was given thumbnails of 240")
