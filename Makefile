@@ -102,7 +102,7 @@ $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@$(BIN)/python $(ENVIRONMENT) $(SDK) --lock $(SDK_TESTS)/requirements.lock
 	@touch $@
 
-bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects, ARGS=--short compares in two minutes.
+bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects, ARGS=--short compares with committed figures.
 ifneq (,$(filter --short,$(ARGS)))
 	@$(BIN)/python -m benchmarks.short $(filter-out --short,$(ARGS))
 else

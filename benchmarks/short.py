@@ -1,4 +1,4 @@
-"""The benchmarks in two minutes, each figure beside the committed one of the same class of machine:
+"""The benchmarks in short, each figure beside the committed one of the same class of machine:
 `make bench ARGS=--short`, or `python -m benchmarks.short --help`.
 
 Everything is small and measured in several passes, so that noise shows as the range of the passes.
@@ -18,11 +18,11 @@ PASSES = 3
 
 SECTIONS: dict[str, Callable[[], Result]] = {
     "put": lambda: files.measure_put(2_000, 1),
-    "list": lambda: files.measure_list(5_000, 1),
+    "list": lambda: files.measure_list(3_000, 1),
     "batched": lambda: datums.measure_batched(500, 1),
     "unbatched": lambda: datums.measure_unbatched(60, 1),
     "jobs": lambda: datums.measure_jobs([1_000], 1),
-    "logs": lambda: lines.measure_logs(10_000, 1),
+    "logs": lambda: lines.measure_logs(5_000, 1),
     "steps": lambda: durability.measure_steps(160, 1),
     "read": lambda: durability.measure_read(64, 1),
     "preprocess": lambda: preprocessing.measure(1),
