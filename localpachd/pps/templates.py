@@ -25,7 +25,7 @@ def render(template: str, arguments: Mapping[str, str], reach: Reach) -> str:
         "arguments": dict(arguments),
         "networks": networks,
         "parent": os.getpid(),
-        "seconds": int(TIME_LIMIT),
+        "seconds": 2 * int(TIME_LIMIT),  # of processor time, in case the timeout below fails
     }
     try:
         run = subprocess.run(
