@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.report import Row
+from benchmarks.report import Row, aligned
 
 FILE = Path(__file__).with_name("committed.json")
 """{class of machine: {"commit", "date", "load", "figures": {name: {"seconds": [...], "bounds": [...]}}}}"""
@@ -90,10 +90,7 @@ def table(now: Mapping[str, Figure], committed: Mapping[str, Figure]) -> str:
                 verdict(figure, kept) if kept else "new",
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return aligned(rows)
 
 
 def _time(seconds: Sequence[float]) -> str:

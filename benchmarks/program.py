@@ -38,10 +38,15 @@ def parse(
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to a file")
     given = parser.parse_args(arguments)
     if sections:
-        for unknown in sorted({*given.sections} - {*sections}):
-            parser.error(f"{unknown} is not a section: choose from {', '.join(sections)}")
-        given.sections = given.sections or list(sections)
+        choose(parser, given, sections)
     return given
+
+
+def choose(parser: argparse.ArgumentParser, given: argparse.Namespace, sections: Sequence[str]) -> None:
+    """Makes the sections that the arguments name all of them if they name none, and refuses unknown ones."""
+    for unknown in sorted({*given.sections} - {*sections}):
+        parser.error(f"{unknown} is not a section: choose from {', '.join(sections)}")
+    given.sections = given.sections or list(sections)
 
 
 def run(

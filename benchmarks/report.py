@@ -111,7 +111,11 @@ def commit() -> str:
 
 def plain(lines: Sequence[Line], beside: str = BOUND) -> str:
     """The table for a terminal; `beside` is the caption of the comparison."""
-    table = [_header(beside), *(astuple(each) for each in lines)]
+    return aligned([_header(beside), *(astuple(each) for each in lines)])
+
+
+def aligned(table: Sequence[Sequence[str]]) -> str:
+    """Rows of as many cells each, in columns."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)
     return "\n".join(rows)

@@ -75,9 +75,7 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="write the figures as those of this class of machine")
     parser.add_argument("--committed", type=Path, default=committed.FILE, metavar="FILE", help="the committed figures")
     given = parser.parse_args(arguments)
-    for unknown in sorted({*given.sections} - {*SECTIONS}):
-        parser.error(f"{unknown} is not a section: choose from {', '.join(SECTIONS)}")
-    given.sections = given.sections or list(SECTIONS)
+    program.choose(parser, given, tuple(SECTIONS))
     return given
 
 

@@ -54,7 +54,7 @@ def mark(request: Any, specified: str) -> None:
 
 def _set(request: Any, size: int, specified: str) -> None:
     request.transform.env[IMAGE_SIZE] = str(size)
-    request.metadata.annotations[SPECIFIED] = specified
+    mark(request, specified)
     if specified == str(size):
         del request.metadata.annotations[SPECIFIED]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.specifications.reading import leaves
 from pipelines.upgrading import documents
-from pipelines.upgrading.merging import STAGE
+from pipelines.upgrading.merging import CREDENTIALS, STAGE
 from speclang.merge_patches import difference
 
 CODE, IMAGE, COMMAND, ENVIRONMENT, INPUT = "code", "image", "command", "environment", "input"
@@ -19,8 +19,6 @@ _RESOURCES = frozenset(
         "scheduling_spec", "sidecar_resource_limits", "sidecar_resource_requests", "tolerations",
     }
 )  # fmt: skip
-
-_CREDENTIALS = frozenset({"image_pull_secrets", "secrets", "user"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def parts(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _part_of_transform(name: str) -> str:
-    return IMAGE if name == "image" else RESOURCES if name in _CREDENTIALS else COMMAND
+    return IMAGE if name == "image" else RESOURCES if name in CREDENTIALS else COMMAND
 
 
 def code(document: Mapping[str, Any]) -> str:

@@ -29,18 +29,13 @@ def stated(document: Mapping[str, Any]) -> dict[str, Any]:
     """A specification's document in the form that `running` has. Raises ValueError for an invalid one."""
     request = pps_pb2.CreatePipelineRequest()
     json_format.ParseDict(dict(document), request)
-    return _plain(request)
+    return running_request(request)
 
 
 def running(info: Any) -> dict[str, Any]:
     """A deployed pipeline, given as a PipelineInfo with details, as a document with names in snake_case: without our
     annotations, Pachyderm's defaults, the name and the description."""
-    return _plain(request_of(info))
-
-
-def running_request(request: Any) -> dict[str, Any]:
-    """The same of a CreatePipelineRequest."""
-    return _plain(request)
+    return running_request(request_of(info))
 
 
 def request_of(info: Any) -> Any:
@@ -62,7 +57,8 @@ def written(info: Any) -> dict[str, Any] | None:
         return None
 
 
-def _plain(request: Any) -> dict[str, Any]:
+def running_request(request: Any) -> dict[str, Any]:
+    """The same as `running`, of a CreatePipelineRequest."""
     document: dict[str, Any] = json_format.MessageToDict(request, preserving_proto_field_name=True)
     for name in _NOT_STATED:
         document.pop(name, None)

@@ -26,7 +26,8 @@ _PLACE = frozenset(
 )  # fmt: skip
 """The fields in which libraries differ without a difference in their answers."""
 
-_CREDENTIALS = frozenset({"image_pull_secrets", "secrets", "user"})
+CREDENTIALS = frozenset({"image_pull_secrets", "secrets", "user"})
+"""The fields of a transform that are of the same kind."""
 
 _CODE = ("cmd", "stdin", "err_cmd", "err_stdin")
 
@@ -68,7 +69,7 @@ def _choices(now: Mapping[str, Any], runs: Mapping[str, Any], recorded: Mapping[
         env[IMAGE_SIZE] = size
     if recorded is None:
         found = {name: value for name, value in found.items() if name in _PLACE}
-        inner = {name: value for name, value in inner.items() if name in _CREDENTIALS and value is not None}
+        inner = {name: value for name, value in inner.items() if name in CREDENTIALS and value is not None}
         env = {name: value for name, value in env.items() if value is not None}
     return {**found, "transform": {**inner, "env": env}}
 
