@@ -17,6 +17,7 @@ from stages import index, render, search
 from stages.answers import Answers
 from stages.contract import Input
 from stages.tables.indexed import TABLE, read_indexed
+from stages.thumbnailfiles import DIRECTORY
 
 OWN = Backbone("efficientnet-lite0")
 """The default backbone of the pipelines, which needs no download."""
@@ -111,7 +112,12 @@ class _Stages:
     def _index(self) -> None:
         stage = index.start({})
         for segment in sorted((self._place / "features" / "library").iterdir()):
-            pictures.process(stage, self._place / "index", Input("features", segment, f"library/{segment.name}", ""))
+            thumbnails = self._place / "features" / DIRECTORY / segment.name
+            inputs = [
+                Input("features", segment, f"library/{segment.name}", ""),
+                Input("thumbnails", thumbnails, f"{DIRECTORY}/{segment.name}", ""),
+            ]
+            pictures.process(stage, self._place / "index", *inputs)
 
     def _search(self) -> None:
         """Searches, and draws the sheet."""

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from stages import thumbnailfiles
 from stages.sources import Source
 from stages.tables.images import Images
-from stages.tables.indexed import write_indexed
+from stages.tables.indexed import TABLE, write_indexed
+from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
 
 SEGMENTS = "0123456789abcdef"
 DIMENSION = 1280
@@ -20,6 +22,7 @@ DIMENSION = 1280
 
 _FACTORS, _KINDS, _FAMILIES = 64, 500, 0.02
 _THUMBNAIL = 3_000  # bytes
+_OF_PART = 25  # of a part's 400 pictures, those in one segment
 
 Vectors = NDArray[np.float32]
 
@@ -65,12 +68,11 @@ class MadeIndex:
         vectors = self.vectors(segment, more)
         np.save(place / "vectors.npy", vectors)
         ids = sorted(self._ids(segment, len(vectors)))
-        noise = np.random.default_rng(self.seed)
         hashes = self._hashes(vectors)
         images = Images(
             ids=ids,
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
-            thumbnails=[noise.bytes(_THUMBNAIL) for _ in ids],
+            thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
             model=self.model,
             image_size=224,
@@ -79,7 +81,7 @@ class MadeIndex:
             backbone="made",
             devices=("cpu",),
         )
-        write_indexed(images, place)
+        write_indexed(images, self._thumbnails(place / DIRECTORY, len(ids)), place / TABLE)
         np.save(place / "hashes.npy", hashes)
         facts = {
             name: getattr(images, name) for name in ("backbone", "devices", "dimension", "fit", "image_size", "model")
@@ -87,6 +89,17 @@ class MadeIndex:
         facts |= {"count": len(ids), "metric": "euclidean"}
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
+
+    def _thumbnails(self, directory: Path, count: int) -> list[Place]:
+        """Writes `count` thumbnails in files of parts, which are in every order of ids; returns their places by row."""
+        noise = np.random.default_rng(self.seed)
+        parts = -(-count // _OF_PART)
+        found: dict[int, Place] = {}
+        for number in range(parts):
+            rows = range(number, count, parts)
+            thumbnailfiles.write(directory / f"{number:04x}{SUFFIX}", [noise.bytes(_THUMBNAIL) for _ in rows])
+            found |= zip(rows, thumbnailfiles.places(f"{number:04x}", [_THUMBNAIL] * len(rows)), strict=True)
+        return [found[row] for row in range(count)]
 
     def _hashes(self, vectors: Vectors) -> NDArray[np.uint64]:
         """Hashes, uint64 (n,), in which near vectors differ in few bits: the sides of planes that they are on."""

@@ -26,7 +26,8 @@ from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
-from stages.tables.indexed import TABLE, THUMBNAILS
+from stages.tables.indexed import TABLE
+from stages.thumbnailfiles import DIRECTORY
 from stages.wording import counted
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
@@ -72,7 +73,7 @@ def measure(name: str, index: MadeIndex, left: int) -> Result:
         place = Path(scratch, "index")
         for segment in SEGMENTS:
             index.write(place, segment)
-        sizes = {path.name: path.stat().st_size for path in (place / "0").iterdir()}
+        sizes = {path.name: _size(path) for path in (place / "0").iterdir()}
         product = _product(place, left)
         with servers.localpachd() as server, Tree(server.process.pid) as tree:
             connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
@@ -108,13 +109,18 @@ def _product(place: Path, left: int) -> float:
     return min(timed(partial(np.matmul, one, other.T)) for other in others) * left * len(SEGMENTS)
 
 
+def _size(path: Path) -> int:
+    """The bytes of a file, or of the files in a directory."""
+    return sum(map(_size, path.iterdir())) if path.is_dir() else path.stat().st_size
+
+
 def _read(sizes: Mapping[str, int]) -> int:
     """The bytes that all pairs of segments read from the index if each pair has near pictures: everything of the left
     segment once, the vectors of each other one, and its table and hashes where it is on the right of the left one."""
     count = len(SEGMENTS)
     pairs = count * (count - 1)
     once = count * sum(sizes.values())
-    tables = sizes[TABLE] + sizes[THUMBNAILS] + sizes["hashes.npy"]
+    tables = sizes[TABLE] + sizes[DIRECTORY] + sizes["hashes.npy"]
     return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * tables
 
 

@@ -11,7 +11,7 @@ from benchmarks import disk
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from stages.tables.images import Images, read_images
-from stages.tables.indexed import TABLE, THUMBNAILS, Indexed, read_indexed
+from stages.tables.indexed import TABLE, Indexed, read_indexed
 
 _BRANCH = "master"
 
@@ -32,15 +32,16 @@ class Needed:
 
 def needed(connection: Connection, sources: int) -> Needed:
     """The bytes that the current library and queries need. `sources` are the bytes of the files that were put."""
-    tables: list[Images | Indexed] = [read_indexed(each) for each in _files(connection, "index", f"/*/{TABLE}")]
+    indexed = [read_indexed(each) for each in _files(connection, "index", f"/*/{TABLE}")]
     queries = [read_images(each) for each in _files(connection, "features-queries", "/queries/*/images.parquet")]
-    tables += queries
-    thumbnails = sum(len(thumbnail) for each in queries for thumbnail in each.thumbnails)
+    tables: list[Images | Indexed] = [*indexed, *queries]
+    thumbnails = sum(sum(each.thumbnail_sizes) for each in queries)
+    thumbnails += sum(int(each.thumbnails.sizes.sum()) for each in indexed)
     return Needed(
         sources,
         sum(len(each) * each.image_size**2 * 3 for each in tables),
         sum(len(each) * each.dimension * 4 for each in tables),
-        thumbnails + sum(each.getbuffer().nbytes for each in _files(connection, "index", f"/*/{THUMBNAILS}")),
+        thumbnails,
     )
 
 

@@ -129,13 +129,19 @@ class _Merge:
 
 
 def merge(
-    entry: str, k: int, queries: Images | None, segments: Iterable[ReadSegment], rejected: Iterable[Rejection] = ()
+    entry: str,
+    k: int,
+    queries: Images | None,
+    segments: Iterable[ReadSegment],
+    rejected: Iterable[Rejection] = (),
+    thumbnails: Sequence[bytes] | None = None,
 ) -> Answers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
-    then lack the queries' names and pictures. Raises StageError if the tables come from different models, fits or
+    then lack the queries' names and pictures. `thumbnails`: those of the queries, JPEG files; by default
+    there are none. Raises StageError if the tables come from different models, fits or
     metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
@@ -143,7 +149,7 @@ def merge(
         merged.expect(queries)
     for read in segments:
         merged.add(read(merged.wanted))
-    known = _Query.table(queries)
+    known = _Query.table(queries, thumbnails)
     answers = []
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
@@ -178,10 +184,11 @@ class _Query:
     thumbnail: bytes | None = None
 
     @classmethod
-    def table(cls, images: Images | None) -> dict[str, _Query]:
+    def table(cls, images: Images | None, thumbnails: Sequence[bytes] | None) -> dict[str, _Query]:
         if images is None:
             return {}
-        rows = zip(images.ids, images.sources, images.thumbnails, strict=True)
+        shown: Sequence[bytes | None] = [None] * len(images) if thumbnails is None else thumbnails
+        rows = zip(images.ids, images.sources, shown, strict=True)
         return {id: cls(tuple(sources), thumbnail) for id, sources, thumbnail in rows}
 
 

@@ -19,8 +19,9 @@ from stages import judging
 from stages.comparepage import page
 from stages.comparing import Side, compared
 from stages.contract import Datum, StageError
-from stages.tables.indexed import TABLE, THUMBNAILS, Thumbnails, read_indexed
+from stages.tables.indexed import TABLE, read_indexed
 from stages.tables.rankings import read_rankings
+from stages.thumbnailfiles import DIRECTORY, Files
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -54,9 +55,9 @@ def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
     for segment in sorted(path.parent for path in index.glob(f"*/{TABLE}")):
         if wanted <= drawn.keys():
             break
-        thumbnails = Thumbnails(segment / THUMBNAILS)
-        for row, sources in enumerate(read_indexed(segment / TABLE).sources):
-            drawn.update({source.path: thumbnails[row] for source in sources if source.path in wanted})
+        images, files = read_indexed(segment / TABLE), Files(segment / DIRECTORY)
+        for row, sources in enumerate(images.sources):
+            drawn |= {each.path: files.read(images.thumbnails[row]) for each in sources if each.path in wanted}
     return drawn
 
 

@@ -57,10 +57,28 @@ class Input:
 
 @dataclass(frozen=True)
 class Datum:
-    """The inputs of one datum by name (an outer join may lack some) and the directory for its output."""
+    """The inputs of one datum by name (an outer join may lack some) and the directory for its output.
+
+    by_reference: whether Pachyderm takes the output. It makes a link in `out` to a file of an input that it has not
+    downloaded (`lazy`, `empty_files`) a copy by reference, of which no byte is moved.
+    """
 
     inputs: Mapping[str, Input]
     out: Path
+    by_reference: bool = False
+
+    def pass_on(self, file: Path, to: Path) -> None:
+        """Makes a file of an input a file of the output, at a path in `out`, without reading it where that is possible.
+        On plain directories both may be one file on the disk."""
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.unlink(missing_ok=True)  # of an earlier run into the same directory
+        if self.by_reference:
+            to.symlink_to(file)
+            return
+        try:
+            os.link(file, to)
+        except OSError:  # another disk, or one without links
+            shutil.copyfile(file, to)
 
 
 Process = Callable[[Datum], None]
@@ -119,7 +137,7 @@ def datum_from(env: Iterable[str], root: Path) -> Datum:
         inputs[name] = Input(name, path, "/".join(below.parts), commit)
     if not inputs:
         raise StageError(f"the worker named no input below {root}: is {PFS_ROOT} set to the directory of the inputs?")
-    return Datum(inputs, root / "out")
+    return Datum(inputs, root / "out", by_reference=True)
 
 
 def _serve(module: str, port: str) -> int:

@@ -19,7 +19,7 @@ _HIDDEN = "sklearn" not in sys.modules
 if _HIDDEN:
     sys.modules["sklearn"] = None  # type: ignore[assignment]  # makes its import fail
 
-from stages import devices, packthumbnails
+from stages import devices, packthumbnails, thumbnailfiles
 from stages.backbones import load_checked
 from stages.backbonespec import BackboneSpec
 from stages.contract import StageError
@@ -49,6 +49,11 @@ class _Pictures:
     by_id: Mapping[str, _Picture]
     fit: str
 
+    @property
+    def thumbnails(self) -> list[bytes]:
+        """Their thumbnails, in the same order."""
+        return [each.thumbnail for each in self.by_id.values()]
+
 
 class Embedding:
     """A loaded model, which computes the vectors of one datum at a time. Its pictures must have the model's size."""
@@ -58,18 +63,27 @@ class Embedding:
         self.spec = embedder.spec
 
     def library(self, packs: Path, part: str, out: Path, segment_digits: int) -> None:
-        """Writes library/<segment>/<part>.npy and .parquet below `out` for each segment with pictures of the packs."""
-        vectors, images = _embed(self.embedder, _united(packs))
+        """Writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails below `out` for
+        each segment with pictures of the packs."""
+        pictures = _united(packs)
+        vectors, images = _embed(self.embedder, pictures)
+        thumbnails = pictures.thumbnails
         segments = [id[:segment_digits] for id in images.ids]
         for segment in sorted(set(segments)):
             rows = slice(bisect_left(segments, segment), bisect_right(segments, segment))
             target = out / "library" / segment
             _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
+            file = out / thumbnailfiles.DIRECTORY / segment / f"{part}{thumbnailfiles.SUFFIX}"
+            thumbnailfiles.write(file, thumbnails[rows])
 
     def query(self, packs: Path, out: Path) -> None:
-        """Writes vectors.npy, images.parquet and, if something was rejected, rejected.jsonl to `out`."""
-        vectors, images = _embed(self.embedder, _united(packs))
-        _write(out / "vectors.npy", vectors, out / "images.parquet", images)
+        """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
+        `out`."""
+        pictures = _united(packs)
+        vectors, images = _embed(self.embedder, pictures)
+        table = out / "images.parquet"
+        _write(out / "vectors.npy", vectors, table, images)
+        thumbnailfiles.write(table.with_suffix(thumbnailfiles.SUFFIX), pictures.thumbnails)
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:
             write_rejections(out / "rejected.jsonl", rejected)
@@ -123,7 +137,7 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
     images = Images(
         ids=ids,
         sources=[each.sources for each in pictures.by_id.values()],
-        thumbnails=[each.thumbnail for each in pictures.by_id.values()],
+        thumbnail_sizes=[len(each) for each in pictures.thumbnails],
         hashes=[each.hash for each in pictures.by_id.values()],
         model=spec.sha256,
         image_size=spec.image_size,

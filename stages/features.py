@@ -38,9 +38,10 @@ class Features:
     """Computes the vectors of one datum at a time.
 
     Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
-    /library/<part>: writes library/<segment>/<part>.npy and .parquet for each segment with pictures of the part;
-    /queries/<entry>: writes vectors.npy, images.parquet and, if something was rejected, rejected.jsonl to
-    queries/<entry>.
+    /library/<part>: writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails for
+    each segment with pictures of the part;
+    /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected,
+    rejected.jsonl to queries/<entry>.
     """
 
     def __init__(self, segment_digits: int, environment: Mapping[str, str]) -> None:

@@ -46,11 +46,18 @@ class FileCache:
         """The most bytes that are kept."""
         return self._most
 
+    def kept(self, hash: str, size: int) -> bool:
+        """Whether content of this hash and size is kept now."""
+        try:
+            return self._path(hash).stat().st_size == size
+        except OSError:
+            return False
+
     def place(self, hash: str, size: int, at: Path, fetch: Callable[[Path], None]) -> bool:
         """Makes a file appear at a path of the scratch directory: a kept one, or else the one that `fetch` writes to
         that path. hash, size: of its content. Returns whether it was kept."""
         at.parent.mkdir(parents=True, exist_ok=True)
-        kept = self._kept / hash[:2] / hash
+        kept = self._path(hash)
         try:
             if kept.stat().st_size == size:
                 os.utime(kept)
@@ -64,6 +71,9 @@ class FileCache:
             kept.unlink(missing_ok=True)
             os.link(at, kept)
         return False
+
+    def _path(self, hash: str) -> Path:
+        return self._kept / hash[:2] / hash
 
     def trim(self) -> None:
         """Deletes what was not used for the longest time, until no more than `most` bytes are left."""

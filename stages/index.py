@@ -1,4 +1,5 @@
-"""The index stage: one segment's vectors in one file, its tables, and on request codes for an approximate search.
+"""The index stage: one segment's vectors in one file, its table, its thumbnails, which it passes on unread, and on
+request codes for an approximate search.
 
 Runs as `python -m stages.index`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.contract import Datum
+from stages.contract import Datum, Input, StageError
 from stages.knn import codes
 from stages.knn.backend import Vectors
 from stages.knn.codes import Coded
@@ -23,32 +24,51 @@ from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
 from stages.merging import Segment, read_segment
-from stages.tables.indexed import write_indexed
+from stages.tables.indexed import TABLE, parts_of, write_indexed
+from stages.thumbnailfiles import DIRECTORY, SUFFIX
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
-    The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
-    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet,
-    thumbnails.arrow and hashes.npy, uint64 (N,); index.json; with an approximate ALGORITHM also codes.bin, if the
-    segment is large enough. BACKEND searches exactly for the recall of these, and for nothing else.
+    The datum's inputs: `features`, the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
+    <part>.parquet; `thumbnails`, the directory /thumbnails/<b>: for each part <part>.thumbnails, of which nothing is
+    read. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet and hashes.npy,
+    uint64 (N,); index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
+    /<b>/thumbnails/<part>.thumbnails. BACKEND searches exactly for the recall of the codes, and for nothing else.
     """
     chosen = settings(environment)
 
     def process(datum: Datum) -> None:
-        segment = datum.inputs["features"]
-        _index(segment.path, datum.out / Path(segment.repo_path).name, chosen, environment)
+        if "features" not in datum.inputs:
+            raise StageError("the input features is missing: index needs /library/<segment> of features")
+        features = datum.inputs["features"]
+        target = datum.out / Path(features.repo_path).name
+        segment = read_segment(features.path)
+        _pass_on(datum, segment, target / DIRECTORY)
+        _index(segment, target, chosen, environment)
 
     return process
 
 
-def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
-    segment = read_segment(source)
+def _pass_on(datum: Datum, segment: Segment, target: Path) -> None:
+    """Gives the segment the thumbnails of its parts, without reading them."""
+    thumbnails: Input | None = datum.inputs.get("thumbnails")
+    for part in parts_of(segment.thumbnails):
+        file = None if thumbnails is None else thumbnails.path / f"{part}{SUFFIX}"
+        if file is None or not file.exists():
+            raise StageError(
+                f"segment {segment.name} has no thumbnails of part {part}: an older version of features wrote it; "
+                "reprocess it: lookalike deploy --reprocess features"
+            )
+        datum.pass_on(file, target / file.name)
+
+
+def _index(segment: Segment, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
     images = segment.images
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", segment)
-    write_indexed(images, target)
+    write_indexed(images, segment.thumbnails, target / TABLE)
     np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
     facts = {
         "backbone": images.backbone,

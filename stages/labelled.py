@@ -1,9 +1,9 @@
 """The labelled stage: the labelled pictures of a segment, with vectors and thumbnails, to train on.
 
-Inputs: `labels`, the whole repo, lazy or not; `features`, a directory /library/<segment> of features. Parameter:
-HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and /<segment>.parquet
-(stages.tables.labelled) of the pictures with a label that can be used, sorted by id, which may be none; and
-/left_out/<segment>.json.
+Inputs: `labels`, the whole repo, and `thumbnails`, the directory /thumbnails/<segment> of features, both lazy or not;
+`features`, the directory /library/<segment>. Parameter: HELD_OUT, the share of pictures that no training sees. Writes
+/<segment>.npy, float32 (n, d), and /<segment>.parquet (stages.tables.labelled) of the pictures with a label that can be
+used, sorted by id, which may be none; and /left_out/<segment>.json.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -26,6 +26,7 @@ from stages.labelling import UNLABELLED, Coder, examples, read_labels
 from stages.merging import Segment, read_segment
 from stages.tables.images import Images
 from stages.tables.labelled import Labelled, write_labelled
+from stages.thumbnailfiles import Files
 
 LEFT_OUT = "left_out"
 
@@ -36,12 +37,11 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     coders = InputCache(_coder)
 
     def process(datum: Datum) -> None:
-        for name in ("labels", "features"):
+        for name in ("labels", "features", "thumbnails"):
             if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: labelled needs labels and features")
-        features = datum.inputs["features"]
-        segment = read_segment(features.path)
-        _write(segment, Path(features.repo_path).name, coders.get(datum.inputs["labels"]), held_out, datum.out)
+                raise StageError(f"the input {name} is missing: labelled needs labels, and features with thumbnails")
+        segment = read_segment(datum.inputs["features"].path)
+        _write(datum, segment, coders.get(datum.inputs["labels"]), held_out)
 
     return process
 
@@ -51,14 +51,16 @@ def _coder(labels: Input) -> Coder:
         return Coder(read_labels(labels.path, Path(directory)))
 
 
-def _write(segment: Segment, name: str, coder: Coder, held_out: float, out: Path) -> None:
-    images = segment.images
+def _write(datum: Datum, segment: Segment, coder: Coder, held_out: float) -> None:
+    name, images, out = Path(datum.inputs["features"].repo_path).name, segment.images, datum.out
     paths = [source.path for sources in images.sources for source in sources]
     numbers = [len(sources) for sources in images.sources]
     firsts = np.cumsum(numbers, dtype=np.int64) - np.array(numbers, np.int64)
     codes, mixed = coder.of_pictures(paths, firsts)
     rows = np.flatnonzero(codes != UNLABELLED).tolist()
-    labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], held_out)
+    files = Files(datum.inputs["thumbnails"].path)
+    thumbnails = [files.read(segment.thumbnails[row]) for row in rows]
+    labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], thumbnails, held_out)
     vectors = np.empty((len(labelled), images.dimension), np.dtype("<f4"))
     segment.fill(vectors, labelled.ids)
     np.save(out / f"{name}.npy", vectors)
@@ -69,12 +71,12 @@ def _write(segment: Segment, name: str, coder: Coder, held_out: float, out: Path
     print(f"labelled: {len(labelled)} of {len(images)} pictures of {name} have labels")
 
 
-def _labelled(images: Images, rows: list[int], labels: list[str], held_out: float) -> Labelled:
+def _labelled(images: Images, rows: list[int], labels: list[str], thumbnails: list[bytes], held_out: float) -> Labelled:
     return Labelled(
         ids=[images.ids[row] for row in rows],
         sources=[images.sources[row][0].path for row in rows],
         labels=labels,
-        thumbnails=[images.thumbnails[row] for row in rows],
+        thumbnails=thumbnails,
         model=images.model,
         image_size=images.image_size,
         fit=images.fit,

@@ -1,4 +1,5 @@
-"""The parts of a segment that features wrote, as one: its distinct pictures by id, and their vectors.
+"""The parts of a segment that features wrote, as one: its distinct pictures by id, their vectors, and the places of
+their thumbnails.
 
 Knows no stage and no search.
 """
@@ -10,15 +11,18 @@ from pathlib import Path
 from stages.contract import StageError
 from stages.knn.backend import Vectors
 from stages.tables.images import Images, merge_images, read_images
+from stages.thumbnailfiles import Place
 from stages.vectors import read_vectors
 
 
 @dataclass(frozen=True)
 class Segment:
-    """The pictures of a segment, sorted by id, and the parts that they came from, by table."""
+    """The pictures of a segment, sorted by id, the places of their thumbnails, and the parts that they came from, by
+    table."""
 
     name: str
     images: Images
+    thumbnails: Sequence[Place]
     parts: Mapping[Path, Images]
 
     def fill(self, into: Vectors, ids: Sequence[str]) -> None:
@@ -49,4 +53,5 @@ def read_segment(directory: Path) -> Segment:
         raise StageError(
             f"{directory.name} does not hold pictures: it should be a directory that the features stage wrote"
         )
-    return Segment(directory.name, merge_images(list(parts.values())), parts)
+    images, places = merge_images({path.stem: part for path, part in parts.items()})
+    return Segment(directory.name, images, places, parts)

@@ -27,9 +27,10 @@ from stages.knn.vectorset import VectorSet
 from stages.parameters import integer, number
 from stages.segments import Facts
 from stages.sources import Source
-from stages.tables.indexed import Indexed, Thumbnails
+from stages.tables.indexed import Indexed
 from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
 from stages.tables.pairs import Pairs, write_pairs
+from stages.thumbnailfiles import Thumbnails
 
 MOST_PAIRS = 2_000_000
 """Pairs of one datum; their table takes half a kilobyte of memory for each."""
@@ -65,7 +66,8 @@ class Neighbours:
     THRESHOLD whose perceptual hashes differ in at most HASH_BITS and, with left = right, each picture with several
     sources and itself.
 
-    A file of a lazy input is opened only where it is needed: thumbnails are as large as the vectors.
+    A file of a lazy input is opened only where it is needed: of thumbnails those of the parts that near pictures are
+    in.
     """
 
     def __init__(self, chosen: Settings, limits: Limits, environment: Mapping[str, str]) -> None:
@@ -103,7 +105,7 @@ class Neighbours:
         return Segment(segments.name_of(index), facts, VectorSet(vectors, self._settings.metric))
 
     def _thumbnails_of(self, index: Input) -> Thumbnails:
-        return segments.read_thumbnails(index, len(self._images.get(index)))
+        return segments.thumbnails(index, self._images.get(index))
 
     def _near(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> Within:
         """The near pairs; within one segment in both directions."""
@@ -147,7 +149,7 @@ class Neighbours:
         sides = [(self._images.get(mine), self._thumbnails.get(mine))]
         if left is not right:
             images = segments.read_table(datum.inputs["right"])
-            sides.append((images, segments.read_thumbnails(datum.inputs["right"], len(images))))
+            sides.append((images, segments.thumbnails(datum.inputs["right"], images)))
         # All ids of the left segment come before those of the right one.
         first, second = near.queries, near.rows + (0 if left is right else len(left.points))
         rows = np.union1d(first, second)

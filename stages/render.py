@@ -1,8 +1,9 @@
 """The render stage: one entry's answers as files for people and programs: neighbors.jsonl, grid.png, index.html and
 further pages.
 
-Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, rejected.jsonl); input `search`: a
-directory /<entry> of search with one table for each segment. The join is an outer one, so either may be missing.
+Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, images.thumbnails, rejected.jsonl);
+input `search`: a directory /<entry> of search with one table for each segment. The join is an outer one, so either may
+be missing.
 Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from stages import thumbnailfiles
 from stages.answers import Answers, json_lines, merge
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path, unescape
@@ -27,6 +29,7 @@ from stages.tables.images import Images, read_images
 from stages.tables.neighbours import read_neighbours
 
 INPUTS = ("queries", "search")
+_TABLE = "images.parquet"
 MOST_NEIGHBOURS = 1000
 
 
@@ -50,7 +53,8 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
     rejected = _rejections(queries)
     tables = sorted(search.glob("*.parquet")) if search is not None else []
     name = true_name(entry, images, rejected)
-    return merge(name, k, images, [partial(read_neighbours, each) for each in tables], rejected)
+    thumbnails = None if queries is None or images is None else _thumbnails(queries, images)
+    return merge(name, k, images, [partial(read_neighbours, each) for each in tables], rejected, thumbnails)
 
 
 def write(entry: str, answers: Answers, directory: Path) -> None:
@@ -105,8 +109,14 @@ def _top(path: str) -> str:
 
 
 def _images(queries: Path | None) -> Images | None:
-    table = queries / "images.parquet" if queries is not None else None
+    table = queries / _TABLE if queries is not None else None
     return read_images(table) if table is not None and table.exists() else None
+
+
+def _thumbnails(queries: Path, images: Images) -> list[bytes]:
+    """Those of all queries, which the pages show."""
+    read = thumbnailfiles.Files(queries).read
+    return [read(place) for place in thumbnailfiles.places(Path(_TABLE).stem, images.thumbnail_sizes)]
 
 
 def _rejections(queries: Path | None) -> list[Rejection]:

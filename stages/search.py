@@ -25,8 +25,9 @@ from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
 from stages.sheetqueries import most_pictured, sheet_queries
 from stages.tables.images import Images, read_images
-from stages.tables.indexed import Indexed, Thumbnails
+from stages.tables.indexed import Indexed
 from stages.tables.neighbours import Neighbours, write_neighbours
+from stages.thumbnailfiles import Thumbnails
 from stages.vectors import read_vectors
 
 
@@ -96,8 +97,7 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
     library = VectorSet(vectors, chosen.metric, images.ids)
     searcher = open_searcher(library, chosen, environment, codes=_codes(index, chosen))
     rows = {id: row for row, id in enumerate(images.ids)}
-    thumbnails = segments.read_thumbnails(index, len(images))
-    return Segment(segments.name_of(index), images, thumbnails, rows, searcher)
+    return Segment(segments.name_of(index), images, segments.thumbnails(index, images), rows, searcher)
 
 
 def _codes(index: Input, chosen: Settings) -> Codes | None:

@@ -1,8 +1,9 @@
-"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors,
-thumbnails and hashes.
+"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors, thumbnails and
+hashes.
 
 Files of a lazy input are pipes: each is copied once, to its end, and then memory-mapped or read. The copies are deleted
-at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Knows no stage.
+at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Files of thumbnails are
+opened when one of theirs is asked for. Knows no stage.
 """
 
 import io
@@ -20,7 +21,8 @@ from stages.knn import codes
 from stages.knn.backend import Vectors
 from stages.knn.codes import Coded, Codes
 from stages.tables.images import OfVectors
-from stages.tables.indexed import TABLE, THUMBNAILS, Indexed, Thumbnails, read_indexed
+from stages.tables.indexed import TABLE, Indexed, read_indexed
+from stages.thumbnailfiles import DIRECTORY, Files, Thumbnails
 from stages.vectors import read_vectors
 
 
@@ -62,13 +64,10 @@ def read_table(index: Input) -> Indexed:
         return read_indexed(spool(_file(index, TABLE), Path(directory)))
 
 
-def read_thumbnails(index: Input, count: int) -> Thumbnails:
-    """The thumbnails of the segment's pictures, memory-mapped. Raises StageError for another number of them."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        thumbnails = Thumbnails(spool(_file(index, THUMBNAILS), Path(directory)))
-    if len(thumbnails) != count:
-        raise StageError(f"segment {index.repo_path} has {len(thumbnails)} thumbnails for {count} pictures; {_AGAIN}")
-    return thumbnails
+def thumbnails(index: Input, images: Indexed) -> Thumbnails:
+    """The thumbnails of the segment's pictures. The files of a lazy input are read at most once, even if the thumbnails
+    are kept for further datums."""
+    return Thumbnails(images.thumbnails, Files(index.path / DIRECTORY).read)
 
 
 def read_points(index: Input, count: int, dimension: int) -> Vectors:

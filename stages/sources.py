@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Shown = TypeVar("Shown")
 
 
 class Source(NamedTuple):
@@ -32,8 +34,9 @@ def paths(sources: Iterable[Source]) -> list[str]:
     return sorted({source.path for source in sources})
 
 
-def chosen(thumbnails: Iterable[tuple[Iterable[Source], bytes]]) -> bytes:
-    """The thumbnail of a picture, from those of several packs or parts, each with the picture's sources there.
+def chosen(thumbnails: Iterable[tuple[Iterable[Source], Shown]]) -> Shown:
+    """The thumbnail of a picture, or its place, from those of several packs or parts, each with the picture's sources
+    there.
 
     Files of different sizes can give one id. Its thumbnail is that of the source with the smallest hash, a function of
     the set of its sources, in whatever order they come and go.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from stages.contract import PFS_ROOT, load, reason
+from stages.contract import load, reason
 from stages.filecache import FileCache, default_place
 
 _CACHE = "CACHE"
@@ -71,12 +71,6 @@ def _serve(program: Program, environment: Mapping[str, str]) -> int:
         environment,
         say,
         say,
-        running.Role(program.searches, mounted=_mounted(program, environment)),
+        running.Role(program.searches),
     )
     return 130 if heard == running.INTERRUPTED else 0
-
-
-def _mounted(program: Program, environment: Mapping[str, str]) -> Path | None:
-    """Where Pachyderm has put the inputs of its worker."""
-    root = Path(environment.get(PFS_ROOT) or "/pfs")
-    return root if "PPS_PIPELINE_NAME" in environment and (root / program.input).is_dir() else None

@@ -264,7 +264,7 @@ def _defines(body: list[ast.stmt], names: list[str]) -> bool:
 def _leaves(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for kind in ("cross", "join"):
         for member in tree.get(kind, ()):
-            yield member["pfs"]
+            yield from _leaves(member)
     if "pfs" in tree:
         yield tree["pfs"]
 
@@ -275,18 +275,19 @@ def _branch(leaf: dict[str, Any]) -> str:
 
 def _input(tree: dict[str, Any]) -> str:
     """A specification's input in the form of docs/pipelines.md."""
-    leaves = [
-        f"`{leaf['repo']}{_branch(leaf)}:{leaf['glob']}`"
-        + (" (lazy)" if leaf.get("lazy") else "")
-        + (f" as `{leaf['name']}`" if leaf["name"] != leaf["repo"] else "")
-        for leaf in _leaves(tree)
-    ]
     if "cross" in tree:
-        return f"cross of {' and '.join(leaves)}"
+        members = [_input(each) if "pfs" in each else f"({_input(each)})" for each in tree["cross"]]
+        return f"cross of {' and '.join(members)}"
     if "join" in tree:
         assert all(leaf["outer_join"] for leaf in _leaves(tree))
-        return f"outer join of {' and '.join(leaves)}"
-    return leaves[0]
+        return f"outer join of {' and '.join(map(_input, tree['join']))}"
+    leaf = tree["pfs"]
+    return (
+        f"`{leaf['repo']}{_branch(leaf)}:{leaf['glob']}`"
+        + (" (lazy)" if leaf.get("lazy") else "")
+        + (" (empty)" if leaf.get("empty_files") else "")
+        + (f" as `{leaf['name']}`" if leaf["name"] != leaf["repo"] else "")
+    )
 
 
 def test_the_table_of_pipelines_matches_the_specifications() -> None:

@@ -12,11 +12,12 @@ from fastapi import FastAPI, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
+from stages.contract import StageError
 from stages.serving import answering, tracing
 from stages.serving.failures import Refusal, bad
 from stages.serving.globs import FilterError
 from stages.serving.originals import GoneError
-from stages.serving.pachyderm import PachydermError
+from stages.serving.pachyderm import Absent, PachydermError
 from stages.serving.replies import Reply
 from stages.serving.snapshots import Snapshot
 from stages.serving.tracing import Tracer
@@ -29,7 +30,7 @@ _INLINE = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and that hold no code."""
 
 _ASKING = 8
-"""Threads that ask Pachyderm: if it does not answer, only they wait."""
+"""Threads that ask Pachyderm, for thumbnails and originals: if it does not answer, only they wait."""
 
 _UNCHANGING = "private, max-age=31536000, immutable"
 
@@ -56,7 +57,13 @@ class Browsing:
     async def image(self, id: str) -> Response:
         """A picture's thumbnail, a JPEG file."""
         snapshot = self._snapshot()
-        content = snapshot.library.thumbnail(_row(snapshot, id))
+        row = _row(snapshot, id)
+        try:
+            content = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.library.thumbnail, row)
+        except (Absent, StageError) as error:
+            raise Refusal(404, "gone", f"the thumbnail cannot be read: {error}") from error
+        except PachydermError as error:
+            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
         return Response(content, media_type="image/jpeg", headers={"ETag": f'"{id}"', "Cache-Control": _UNCHANGING})
 
     async def original(self, id: str, source: int = 0, download: bool = False) -> Response:

@@ -7,7 +7,7 @@ become Python's objects only for the pictures of an answer.
 
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,10 @@ from stages.serving.mapped import Mapped, opened
 from stages.serving.paths import Paths
 from stages.sources import Source
 from stages.tables.images import OfVectors
+from stages.thumbnailfiles import DIRECTORY, Files, Place
+
+ReadThumbnail = Callable[[str, Place], bytes]
+"""Reads a thumbnail of a segment, given by name."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,10 @@ class Facts(OfVectors):
 class Library:
     """The pictures of one commit of the index. Immutable; may be used from several threads."""
 
-    def __init__(self, segments: Sequence[Mapped]) -> None:
+    def __init__(self, segments: Sequence[Mapped], read: ReadThumbnail) -> None:
         """segments: sorted by name, at least one, of one model, with ascending ids."""
         self.segments = segments
+        self._read = read
         self.starts = np.cumsum([0, *(len(each) for each in segments)]).tolist()
         """The row of each segment's first picture, and at the end the number of all pictures."""
         first = segments[0].facts
@@ -60,12 +65,17 @@ class Library:
         self._making = threading.Lock()
 
     @classmethod
-    def open(cls, directories: Sequence[Path], keys: Sequence[str] | None = None) -> "Library":
+    def open(
+        cls,
+        directories: Sequence[Path],
+        keys: Sequence[str] | None = None,
+        read: ReadThumbnail | None = None,
+    ) -> "Library":
         """Maps the segments in these directories, whose last components are the segments' names.
 
         keys: for each directory a text that is equal for equal content, such as its hash in PFS, by which `Searching`
-        recognises unchanged segments; by default the identities of the files on disk. Raises StageError for anything
-        but segments that one index pipeline wrote with one model.
+        recognises unchanged segments; by default the identities of the files on disk. read: by default from files in
+        these directories. Raises StageError for anything but segments that one index pipeline wrote with one model.
         """
         if not directories:
             raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
@@ -74,7 +84,8 @@ class Library:
         segments = [opened(directory, key) for directory, key in pairs]
         for before, after in pairwise(segments):
             _check_neighbours(before, after)
-        return cls(segments)
+        files = {each.name: Files(each / DIRECTORY) for each in directories}
+        return cls(segments, read or (lambda segment, place: files[segment].read(place)))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -98,9 +109,10 @@ class Library:
         return segment.sources(place)
 
     def thumbnail(self, row: int) -> bytes:
-        """The picture's thumbnail, a JPEG file."""
+        """The picture's thumbnail, a JPEG file, read now. Raises StageError if its file is missing or damaged, and
+        whatever the library's way of reading does."""
         segment, place = self._place(row)
-        return segment.thumbnail(place)
+        return self._read(segment.name, segment.thumbnails[place])
 
     def vectors(self, rows: Rows) -> Vectors:
         """The vectors of pictures, float32 (n, d), as the index has them. rows: int64 (n,)."""

@@ -1,4 +1,5 @@
-"""One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and thumbnails. Searches nothing."""
+"""One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and the places of thumbnails. Searches
+nothing."""
 
 import json
 import mmap
@@ -17,11 +18,11 @@ from stages.knn.backend import Rows, Vectors
 from stages.knn.codes import Coded, Codes
 from stages.sources import Source
 from stages.tables.images import OfVectors
-from stages.tables.indexed import COLUMNS, TABLE, THUMBNAILS, Thumbnails
-from stages.tables.parquet import read_table, true_sources
+from stages.tables.indexed import TABLE, Places, read_columns
+from stages.tables.parquet import true_sources
 
-FILES = (codes.FILE, "hashes.npy", TABLE, "index.json", THUMBNAILS, "vectors.npy")
-"""The files of a segment that are served; all but the codes are needed."""
+FILES = (codes.FILE, "hashes.npy", TABLE, "index.json", "vectors.npy")
+"""The files of a segment that are opened; all but the codes are needed."""
 
 _ID = 64  # hex digits
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
@@ -47,7 +48,7 @@ class Mapped:
     """An open segment of n pictures.
 
     key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
-    ascending. sources_column: Arrow's array of n lists. thumbnails: stay on disk until they are read.
+    ascending. sources_column: Arrow's array of n lists. thumbnails: the places of n thumbnails, in files of the index.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Mapped:
     hashes: Hashes
     ids: Ids
     sources_column: Any
-    thumbnails: Thumbnails
+    thumbnails: Places
     codes: Codes | None = None
     coded: Coded | None = None  # the facts about them
 
@@ -80,11 +81,6 @@ class Mapped:
     def sources(self, row: int) -> tuple[Source, ...]:
         """The sources in that row."""
         return true_sources([self.sources_column[row].as_py()])[0]
-
-    def thumbnail(self, row: int) -> bytes:
-        """The thumbnail in that row."""
-        found: bytes = self.thumbnails[row]
-        return found
 
     def release(self) -> None:
         """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
@@ -118,16 +114,12 @@ def opened(directory: Path, key: str = "") -> Mapped:
     """Maps the segment in a directory. Raises StageError for anything that the index stage did not write."""
     index = Input("index", directory, directory.name, "")
     facts = _facts(index)
-    table, _ = read_table(_there(directory / TABLE), COLUMNS)
-    ids = _ids(table["id"].combine_chunks(), directory.name)
+    id_column, sources_column, thumbnails = read_columns(_there(directory / TABLE))
+    ids = _ids(id_column, directory.name)
     vectors = segments.read_points(index, len(ids), facts.dimension)
     hashes = segments.read_hashes(index)
-    thumbnails = Thumbnails(_there(directory / THUMBNAILS))
-    if not len(ids) == len(hashes) == len(thumbnails):
-        raise StageError(
-            f"segment {directory.name} has {len(hashes)} hashes and {len(thumbnails)} thumbnails for {len(ids)} "
-            f"pictures; {_AGAIN}"
-        )
+    if len(ids) != len(hashes):
+        raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
     known = segments.read_facts(index)
     return Mapped(
         name=directory.name,
@@ -136,7 +128,7 @@ def opened(directory: Path, key: str = "") -> Mapped:
         vectors=vectors,
         hashes=hashes,
         ids=ids,
-        sources_column=table["sources"].combine_chunks(),
+        sources_column=sources_column,
         thumbnails=thumbnails,
         codes=segments.read_codes(index, known),
         coded=known.codes,

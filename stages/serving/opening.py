@@ -1,7 +1,8 @@
 """A snapshot made from one commit of the index: its files brought here, opened, and joined with the model that made it.
 
-Files are kept by Pachyderm's hash of their content, so only changed segments travel. TensorFlow is imported and the
-model loaded in a thread, while the library is brought and opened. Decides nothing about which commit to open.
+Files are kept by Pachyderm's hash of their content, so only changed segments travel; a thumbnail is read from the
+server when it is asked for. TensorFlow is imported and the model loaded in a thread, while the library is brought and
+opened. Decides nothing about which commit to open.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages import similarity
+from stages import similarity, thumbnailfiles
 from stages.backbonespec import PUSH, BackboneSpec
 from stages.contract import StageError
 from stages.filecache import FileCache
@@ -26,12 +28,10 @@ from stages.serving.pachyderm import CommitFacts, FileFacts, Pachyderm
 from stages.serving.searching import Searching
 from stages.serving.snapshots import Commits, Say, Snapshot
 from stages.similarity import Similarity
+from stages.thumbnailfiles import Place
 
 if TYPE_CHECKING:
     from stages.embedders import Embedder
-
-_COMPARED = ("index.json", "images.parquet")
-"""The files from which all others of a segment follow, with the model that index.json names."""
 
 
 class Opening:
@@ -44,18 +44,15 @@ class Opening:
         settings: Settings,
         environment: Mapping[str, str],
         report: Callable[[str], None] = print,
-        mounted: Path | None = None,
         backbones: Backbones | None = None,
     ) -> None:
-        """settings: of searches; the metric is the index's own unless the environment names one. mounted:
-        where Pachyderm has put `index` and `models`, whose content may be that of an older commit. backbones: those
-        that others of this process have loaded."""
+        """settings: of searches; the metric is the index's own unless the environment names one. backbones: those that
+        others of this process have loaded."""
         self._server = server
         self._cache = cache
         self._settings = settings
         self._environment = environment
         self._report = report
-        self._mounted = mounted
         self._backbones = backbones or Backbones(cache, environment)
 
     def snapshot(self, commit: CommitFacts, before: Snapshot | None, say: Say) -> Snapshot | None:
@@ -75,7 +72,7 @@ class Opening:
             model_loading = self._loading(thread, spec, model, scratch, before, say)
             say(f"bringing the index of commit {commit.id[:12]}")
             directories, keys = self._segments(commit, files, scratch)
-            library = Library.open(directories, keys)
+            library = Library.open(directories, keys, partial(self._thumbnail, commit))
             _check_model(library, spec)
             if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
                 model_loading.result()
@@ -133,10 +130,7 @@ class Opening:
         by_segment: dict[str, list[FileFacts]] = {}
         for each in files:
             by_segment.setdefault(each.path.partition("/")[0], []).append(each)
-        directories = [
-            self._mounted_segment(commit, name, some) or self._brought(commit, some, scratch / "index" / name)
-            for name, some in by_segment.items()
-        ]
+        directories = [self._brought(commit, some, scratch / "index" / name) for name, some in by_segment.items()]
         return directories, ["+".join(each.hash for each in some) for some in by_segment.values()]
 
     def _brought(self, commit: CommitFacts, files: list[FileFacts], directory: Path) -> Path:
@@ -145,22 +139,11 @@ class Opening:
             loading.brought(self._server, self._cache, commit.repo, commit.id, each, to)
         return directory
 
-    def _mounted_segment(self, commit: CommitFacts, name: str, files: list[FileFacts]) -> Path | None:
-        """The segment's directory among the mounted inputs, if its content is that of the commit."""
-        if self._mounted is None:
-            return None
-        directory = self._mounted / commit.repo / name
-        for each in files:
-            try:
-                if (self._mounted / commit.repo / each.path).stat().st_size != each.size:
-                    return None
-            except OSError:
-                return None
-        for compared in _COMPARED:
-            content = b"".join(self._server.read(commit.repo, commit.id, f"{name}/{compared}"))
-            if (directory / compared).read_bytes() != content:
-                return None
-        return directory
+    def _thumbnail(self, commit: CommitFacts, segment: str, place: Place) -> bytes:
+        """One thumbnail, and nothing else of its file."""
+        path = f"{segment}/{thumbnailfiles.DIRECTORY}/{place.part}{thumbnailfiles.SUFFIX}"
+        content = b"".join(self._server.read(commit.repo, commit.id, path, place.begin, place.size))
+        return thumbnailfiles.check(content, place, path)
 
 
 def _check_model(library: Library, spec: BackboneSpec) -> None:

@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -62,13 +61,11 @@ _LONGEST_END = 9.0
 @dataclass(frozen=True)
 class Role:
     """What a service does. searches: whether it follows the index, beside the promoted model. idle: the seconds without
-    a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one.
-    mounted: see Opening."""
+    a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one."""
 
     searches: bool = True
     idle: float | None = None
     tracer: Tracer | None = None
-    mounted: Path | None = None
 
 
 def run(
@@ -126,7 +123,7 @@ def _followed(
     promoted: Following[Promoted] | None = None
     if role.searches:
         server = _connected(configuration)
-        opening = Opening(server, cache, configuration.settings, environment, report, role.mounted, backbones)
+        opening = Opening(server, cache, configuration.settings, environment, report, backbones)
         index = Following(server, Indexes(server, opening), configuration.at, report)
     if not (role.searches and configuration.at):
         server = _connected(configuration)

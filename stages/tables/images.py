@@ -1,7 +1,8 @@
-"""Tables of pictures: the rows of a vectors file, with ids, sources and thumbnails."""
+"""Tables of pictures: the rows of a vectors file, with ids and sources. Their thumbnails lie in a file apart, of which
+the table has the sizes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from stages import thumbnailfiles
 from stages.contract import StageError
 from stages.sources import Source, chosen, unite
 from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
+from stages.thumbnailfiles import Place
 
 _SCHEMA = pa.schema(
-    [("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary()), ("perceptual_hash", pa.uint64())]
+    [("id", pa.string()), ("sources", SOURCES), ("thumbnail_size", pa.uint32()), ("perceptual_hash", pa.uint64())]
 )
 
 
@@ -45,7 +48,7 @@ class Images(OfVectors):
 
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     sources: Sequence[Sequence[Source]]  # n × at least one
-    thumbnails: Sequence[bytes]  # n JPEG files, each of the picture's source with the smallest hash
+    thumbnail_sizes: Sequence[int]  # n, in bytes, of JPEG files: each of the picture's source with the smallest hash
     hashes: Sequence[int]  # n perceptual hashes of 64 bits
     model: str  # identity hash of the backbone that the vectors came from
     image_size: int  # side of the normalised pictures in pixels
@@ -55,7 +58,7 @@ class Images(OfVectors):
     devices: tuple[str, ...] = ()  # the kinds that computed the vectors (stages.devices.kind), sorted
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.sources) == len(self.thumbnails) == len(self.hashes):
+        if not len(self.ids) == len(self.sources) == len(self.thumbnail_sizes) == len(self.hashes):
             raise ValueError("columns of a table of pictures differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("ids of a table of pictures must be distinct and sorted")
@@ -69,7 +72,7 @@ class Images(OfVectors):
             self,
             ids=self.ids[rows],
             sources=self.sources[rows],
-            thumbnails=self.thumbnails[rows],
+            thumbnail_sizes=self.thumbnail_sizes[rows],
             hashes=self.hashes[rows],
         )
 
@@ -87,7 +90,7 @@ def write_images(images: Images, path: Path) -> None:
     columns = {
         "id": images.ids,
         "sources": stored_sources(images.sources),
-        "thumbnail": images.thumbnails,
+        "thumbnail_size": images.thumbnail_sizes,
         "perceptual_hash": images.hashes,
     }
     write_table(columns, _SCHEMA, facts, path)
@@ -100,10 +103,12 @@ def read_images(file: Path | BinaryIO) -> Images:
     Raises StageError for any other file.
     """
     table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension", "backbone", "devices")
+    if table["thumbnail_size"].null_count:
+        raise ValueError("it lacks sizes of thumbnails")
     return Images(
         ids=table["id"].to_pylist(),
         sources=true_sources(table["sources"].to_pylist()),
-        thumbnails=table["thumbnail"].to_pylist(),
+        thumbnail_sizes=table["thumbnail_size"].to_pylist(),
         hashes=table["perceptual_hash"].to_pylist(),
         model=facts["model"],
         image_size=int(facts["image_size"]),
@@ -114,16 +119,17 @@ def read_images(file: Path | BinaryIO) -> Images:
     )
 
 
-def merge_images(parts: Sequence[Images]) -> Images:
-    """One table of several. A picture in several of them has the sources of all, and the thumbnail of the smallest.
-    Vectors of several kinds of devices, which differ in their last digits, may be mixed.
+def merge_images(parts: Mapping[str, Images]) -> tuple[Images, list[Place]]:
+    """One table of several, which are named by their files of thumbnails, and the places of its thumbnails. A picture
+    in several of them has the sources of all, and the thumbnail of the smallest (see stages.sources.chosen). Vectors of
+    several kinds of devices, which differ in their last digits, may be mixed.
 
     Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
     if not parts:
         raise ValueError("nothing to merge")
-    first = parts[0]
-    for part in parts:
+    first = next(iter(parts.values()))
+    for part in parts.values():
         if part.origin != first.origin:
             raise StageError(
                 f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
@@ -131,23 +137,26 @@ def merge_images(parts: Sequence[Images]) -> Images:
                 "again with: lookalike deploy --reprocess features"
             )
     sources: dict[str, Sequence[Source]] = {}
-    facts: dict[str, tuple[bytes, int]] = {}
-    for part in parts:
-        for id, from_, thumbnail, hash in zip(part.ids, part.sources, part.thumbnails, part.hashes, strict=True):
+    facts: dict[str, tuple[Place, int]] = {}
+    for name, part in sorted(parts.items()):  # of equal files in two parts the first one's thumbnail is taken
+        places = thumbnailfiles.places(name, part.thumbnail_sizes)
+        for id, from_, place, hash in zip(part.ids, part.sources, places, part.hashes, strict=True):
             if id in sources:
-                thumbnail = chosen([(sources[id], facts[id][0]), (from_, thumbnail)])
+                place = chosen([(sources[id], facts[id][0]), (from_, place)])
                 from_ = unite(sources[id], from_)
-            sources[id], facts[id] = from_, (thumbnail, hash)
+            sources[id], facts[id] = from_, (place, hash)
     ids = sorted(sources)
-    return Images(
+    shown = [facts[id][0] for id in ids]
+    merged = Images(
         ids=ids,
         sources=[sources[id] for id in ids],
-        thumbnails=[facts[id][0] for id in ids],
+        thumbnail_sizes=[place.size for place in shown],
         hashes=[facts[id][1] for id in ids],
         model=first.model,
         image_size=first.image_size,
         fit=first.fit,
         dimension=first.dimension,
         backbone=first.backbone,
-        devices=tuple(sorted({device for part in parts for device in part.devices})),
+        devices=tuple(sorted({device for part in parts.values() for device in part.devices})),
     )
+    return merged, shown

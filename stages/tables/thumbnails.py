@@ -1,19 +1,28 @@
-"""The thumbnails in any table of pictures or of neighbours, also of other versions: only the columns that all have."""
+"""The thumbnails in any table of pictures or of neighbours, or beside it, also of other versions: only the columns that
+are needed."""
 
 from io import BytesIO
 
+from stages import thumbnailfiles
 from stages.contract import StageError
 from stages.damage import is_damage
 from stages.tables.parquet import read_columns
 
 
-def read_thumbnails(content: bytes, name: str) -> dict[str, bytes]:
-    """The JPEG file of every picture that has one, by id, from a table's bytes. name: for errors. Raises StageError for
-    another file."""
+def read_thumbnails(content: bytes, name: str, apart: bytes = b"") -> dict[str, bytes]:
+    """The JPEG file of every picture that has one, by id, from a table's bytes. apart: the file of thumbnails beside
+    it, if there is one. name: for errors. Raises StageError for other files."""
     try:
-        table = read_columns(BytesIO(content), ["id", "thumbnail"])
-        rows = zip(table["id"].to_pylist(), table["thumbnail"].to_pylist(), strict=True)
-        return {id_: thumbnail for id_, thumbnail in rows if thumbnail}
+        table = read_columns(BytesIO(content), ["id", "thumbnail", "thumbnail_size"])
+        if "thumbnail" in table.column_names:
+            thumbnails = table["thumbnail"].to_pylist()
+        else:
+            places = thumbnailfiles.places("", table["thumbnail_size"].to_pylist())
+            pieces = ((apart[place.begin : place.begin + place.size], place) for place in places)
+            thumbnails = [thumbnailfiles.check(piece, place, name) for piece, place in pieces]
+        return {id_: each for id_, each in zip(table["id"].to_pylist(), thumbnails, strict=True) if each}
+    except StageError:
+        raise
     except Exception as error:
         if not is_damage(error):
             raise

@@ -15,7 +15,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from pipelines.library.stl10samples import write_stl10
-from stages.tables.images import read_images
+from stages.tables.indexed import TABLE, read_indexed
+from stages.thumbnailfiles import DIRECTORY, SUFFIX
 from tests.command import Command
 from tests.e2e.world import MakeWorld, World
 
@@ -56,11 +57,12 @@ def overlay(world: World, *pipelines: str) -> Path:
 
 def seen(world: World, status: str = "") -> Step:
     """The present state."""
-    tables = [read_images(io.BytesIO(data)) for data in contents(world, "features", "/library/*/*.parquet")]
+    tables = [read_indexed(io.BytesIO(data)) for data in contents(world, "index", f"/*/{TABLE}")]
+    files = {path.rpartition("/")[2]: data for path, data in world.repo("index").read_all(f"/*/{DIRECTORY}/*")}
     thumbnails = {
-        sources[0].path: Image.open(io.BytesIO(thumbnail)).size
+        sources[0].path: Image.open(io.BytesIO(files[f"{part}{SUFFIX}"][begin : begin + size])).size
         for each in tables
-        for sources, thumbnail in zip(each.sources, each.thumbnails, strict=True)
+        for sources, (part, begin, size) in zip(each.sources, each.thumbnails, strict=True)
     }
     answers = {
         line["sources"][0]: line["neighbors"]

@@ -101,7 +101,11 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
     run("features-queries", asked, out["features-queries"])
     entry = (out["features-queries"], "queries/queries")
     for segment in children(out["features"] / "library")[:SEGMENTS]:
-        run("index", {"features": (out["features"], f"library/{segment}")}, out["index"])
+        parts = {
+            "features": (out["features"], f"library/{segment}"),
+            "thumbnails": (out["features"], f"thumbnails/{segment}"),
+        }
+        run("index", parts, out["index"])
         run("search", {"index": (out["index"], segment), "queries": entry}, out["search"])
     run("render", {"queries": entry, "search": (out["search"], "queries")}, out["render"])
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}

@@ -68,7 +68,7 @@ def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> Images:
     return Images(
         queries,
         [[source(f"q/{query[0]}.png")] for query in queries],
-        [b"q"] * len(queries),
+        [1] * len(queries),
         [0] * len(queries),
         model,
         96,

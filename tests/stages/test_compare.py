@@ -17,6 +17,7 @@ from stages.sources import Source
 from stages.tables.images import Images
 from stages.tables.indexed import write_indexed
 from stages.tables.rankings import Rankings, write_rankings
+from tests.stages.serving import segments
 
 NAMES = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(4)]
 LABELS = [name.partition("/")[0] for name in NAMES]
@@ -194,8 +195,10 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     index.mkdir(parents=True)
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
-    images = Images(["0" * 64], [[Source("cat/0.png", "0" * 64)]], [red], [0], "5eed" * 16, 32, "pad", 4, "small 32")
-    write_indexed(images, index)
+    images = Images(
+        ["0" * 64], [[Source("cat/0.png", "0" * 64)]], [len(red)], [0], "5eed" * 16, 32, "pad", 4, "small 32"
+    )
+    write_indexed(images, segments.write_thumbnails(index, [red]), index / "images.parquet")
     written = []
     for name in ("first", "again"):
         datum = _datum(tmp_path / name, WORSE.rankings, BETTER.rankings, tmp_path / "index")

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import queue
@@ -348,6 +349,32 @@ def test_a_named_pipe_is_spooled_whole_and_once(tmp_path: Path) -> None:
     assert spooled.read_bytes() == content
     assert (spooled.parent, spooled.suffix) == (into, ".keras")
     assert contract.spool(spooled, into) == spooled
+
+
+def test_a_file_that_is_passed_on_is_a_link_under_pachyderm_and_stays_on_plain_directories(tmp_path: Path) -> None:
+    file = tmp_path / "in" / "file"
+    file.parent.mkdir()
+    file.write_bytes(b"content")
+    env = [f"in={tmp_path}/in/file", "in_COMMIT=c"]
+    contract.datum_from(env, tmp_path).pass_on(file, tmp_path / "out" / "a" / "file")
+    assert (tmp_path / "out" / "a" / "file").readlink() == file
+    for _ in range(2):  # a second run into the same directory is fine
+        contract.Datum({}, tmp_path / "plain").pass_on(file, tmp_path / "plain" / "a" / "file")
+    file.unlink()
+    assert (tmp_path / "plain" / "a" / "file").read_bytes() == b"content"
+
+
+def test_a_file_that_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As to another disk."""
+    (tmp_path / "file").write_bytes(b"content")
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EXDEV, "another disk")
+
+    monkeypatch.setattr("os.link", fails)
+    contract.Datum({}, tmp_path).pass_on(tmp_path / "file", tmp_path / "copy")
+    (tmp_path / "file").unlink()
+    assert (tmp_path / "copy").read_bytes() == b"content"
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,10}", fullmatch=True).filter(lambda name: not name.endswith("_COMMIT"))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import devices, features, packthumbnails
+from stages import devices, features, packthumbnails, thumbnailfiles
 from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
@@ -116,7 +116,8 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
     process(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
 
     segment = tmp_path / "out/library" / id_of(one)[0]
-    assert set((tmp_path / "out").rglob("*.*")) == {segment / "ab.npy", segment / "ab.parquet"}
+    thumbnails = tmp_path / "out/thumbnails" / id_of(one)[0] / "ab.thumbnails"
+    assert set((tmp_path / "out").rglob("*.*")) == {segment / "ab.npy", segment / "ab.parquet", thumbnails}
     vectors = np.load(segment / "ab.npy")
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, expected(models["first"], [one, two, three]))
@@ -136,7 +137,8 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
     assert images.devices == (devices.kind(),)
     assert images.hashes == sorted((one, two, three), key=id_of)
     smallest = min(("a.png", "b.png"), key=lambda path: source(path).sha256)
-    assert dict(zip(images.ids, images.thumbnails, strict=True)) == {
+    places = thumbnailfiles.places("ab", images.thumbnail_sizes)
+    assert dict(zip(images.ids, map(thumbnailfiles.Files(thumbnails.parent).read, places), strict=True)) == {
         id_of(one): shown(smallest),
         id_of(two): shown("c.png"),
         id_of(three): shown("d.png"),
@@ -147,7 +149,8 @@ def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Pa
     pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
     images = read_images(tmp_path / "out/queries/e/images.parquet")
-    assert (images.fit, images.thumbnails) == (PAD, [shown("wide.png")])
+    assert (images.fit, images.thumbnail_sizes) == (PAD, [len(shown("wide.png"))])
+    assert (tmp_path / "out/queries/e/images.thumbnails").read_bytes() == shown("wide.png")
     np.testing.assert_array_equal(np.load(tmp_path / "out/queries/e/vectors.npy"), expected(models["first"], [1]))
 
 
@@ -185,7 +188,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
     write_rejections(entry / "bbbb.rejected.jsonl", rejected[1:])
     features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
     out = tmp_path / "out/queries/holiday"
-    assert tree(out).keys() == {"vectors.npy", "images.parquet", "rejected.jsonl"}
+    assert tree(out).keys() == {"vectors.npy", "images.parquet", "images.thumbnails", "rejected.jsonl"}
     assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
     assert list(read_images(out / "images.parquet").ids) == [id_of(1)]
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import index
+from stages import index, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.knn import codes
 from stages.serving.library import Library
 from stages.sources import Source
 from stages.tables.images import Images, merge_images, read_images, write_images
-from stages.tables.indexed import Thumbnails, read_indexed
+from stages.tables.indexed import read_indexed
+from stages.thumbnailfiles import Files
 
 MODEL = "5eed" * 16
-FILES = ["hashes.npy", "images.parquet", "index.json", "thumbnails.arrow", "vectors.npy"]
+FILES = ["hashes.npy", "images.parquet", "index.json", "vectors.npy"]
 
 
 def write_bucket(
@@ -35,10 +38,12 @@ def write_bucket(
     """One bucket in the form of the features stage; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
+    thumbnails = [b"jpeg of " + id.encode() for id in ids]
+    thumbnailfiles.write(beside(directory) / f"{bucket}.thumbnails", thumbnails)
     images = Images(
         ids=ids,
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
-        thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[int(hashlib.sha256(id.encode()).hexdigest()[:16], 16) for id in ids],
         model=model,
         image_size=96,
@@ -52,9 +57,22 @@ def write_bucket(
     return ids
 
 
+def beside(segment: Path) -> Path:
+    """The directory of the thumbnails of a segment of features."""
+    return segment.parent / "thumbnails" / segment.name
+
+
+def datum(source: Path, out: Path, by_reference: bool = False) -> Datum:
+    inputs = [
+        Input("features", source, f"library/{source.name}", ""),
+        Input("thumbnails", beside(source), f"thumbnails/{source.name}", ""),
+    ]
+    return Datum({each.name: each for each in inputs}, out, by_reference)
+
+
 def run(source: Path, out: Path, environment: Mapping[str, str] | None = None) -> Path:
     process = index.start({"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
-    process(Datum({"features": Input("features", source, f"library/{source.name}", "")}, out))
+    process(datum(source, out))
     return out / source.name
 
 
@@ -73,16 +91,16 @@ def segment(tmp_path: Path) -> Path:
 
 def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out")
-    assert sorted(path.name for path in written.iterdir()) == FILES
+    assert sorted(path.name for path in written.iterdir()) == sorted([*FILES, "thumbnails"])
     vectors = np.load(written / "vectors.npy")
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
-    images = merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
+    images, places = merge_images({each: read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")})
     table = read_indexed(written / "images.parquet")
     assert (table.ids, table.sources, table.described) == (images.ids, images.sources, images.described)
-    thumbnails = Thumbnails(written / "thumbnails.arrow")
-    assert list(thumbnails) == thumbnails[:] == images.thumbnails
-    assert thumbnails[17] == images.thumbnails[17]
+    assert list(table.thumbnails) == places
+    files = Files(written / "thumbnails")
+    assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
     hashes = np.load(written / "hashes.npy")
     assert (hashes.dtype, hashes.tolist()) == (np.uint64, images.hashes)
     assert (written / "index.json").read_text() == (
@@ -115,12 +133,48 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     assert (len(library), library.facts.metric) == (60, "euclidean")
 
 
-def test_more_thumbnails_than_one_batch_holds(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "b", "b0", np.random.default_rng(1).normal(size=(5_000, 2)))
-    one, other = run(tmp_path / "b", tmp_path / "one"), run(tmp_path / "b", tmp_path / "other")
-    thumbnails = Thumbnails(one / "thumbnails.arrow")
-    assert list(thumbnails) == thumbnails[:] == read_images(tmp_path / "b" / "b0.parquet").thumbnails
-    assert (one / "thumbnails.arrow").read_bytes() == (other / "thumbnails.arrow").read_bytes()
+def test_under_pachyderm_thumbnails_become_links_and_nothing_is_read(segment: Path, tmp_path: Path) -> None:
+    """Their files are empty, as Pachyderm makes those of such an input."""
+    plain = run(segment, tmp_path / "plain")
+    for file in beside(segment).iterdir():
+        assert (plain / "thumbnails" / file.name).read_bytes() == file.read_bytes() != b""
+        file.unlink()
+        file.touch()
+    index.start({"CUDA_VISIBLE_DEVICES": ""})(datum(segment, tmp_path / "out", by_reference=True))
+    linked = tmp_path / "out" / "a" / "thumbnails"
+    assert {each.name: each.readlink() for each in linked.iterdir()} == {
+        f"{part}.thumbnails": beside(segment) / f"{part}.thumbnails" for part in ("a0", "a7", "af")
+    }
+    for name in FILES:
+        assert (tmp_path / "out" / "a" / name).read_bytes() == (plain / name).read_bytes()
+
+
+def test_a_part_without_thumbnails_is_named(segment: Path, tmp_path: Path) -> None:
+    """As from a version of features that had them in its tables."""
+    (beside(segment) / "a7.thumbnails").unlink()
+    with pytest.raises(
+        StageError, match="segment a has no thumbnails of part a7: .* lookalike deploy --reprocess feat"
+    ):
+        run(segment, tmp_path / "out")
+    alone = datum(segment, tmp_path / "out").inputs["features"]
+    with pytest.raises(StageError, match="segment a has no thumbnails of part a0"):
+        index.start({})(Datum({"features": alone}, tmp_path / "out"))
+    with pytest.raises(StageError, match="the input features is missing"):
+        index.start({})(Datum({}, tmp_path / "out"))
+
+
+def test_a_part_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
+    """All of its pictures are in another part, with a source of a smaller hash."""
+    again = read_images(segment / "a7.parquet")
+    sources = [(Source("0.jpg", "0" * 64),)]
+    thumbnailfiles.write(beside(segment) / "b0.thumbnails", [b"another"])
+    write_images(replace(again, sources=sources, thumbnail_sizes=[7]), segment / "b0.parquet")
+    np.save(segment / "b0.npy", np.load(segment / "a7.npy"))
+    written = run(segment, tmp_path / "out")
+    assert sorted(each.name for each in (written / "thumbnails").iterdir()) == [
+        f"{part}.thumbnails" for part in ("a0", "af", "b0")
+    ]
+    assert Library.open([written]).thumbnail(25) == b"another"
 
 
 def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
@@ -133,9 +187,9 @@ def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
 def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out", {"METRIC": "cosine"})
     library = Library.open([written])
-    images = merge_images([read_images(path) for path in sorted(segment.glob("*.parquet"))])
+    images, _ = merge_images({path.stem: read_images(path) for path in segment.glob("*.parquet")})
     assert [library.id(row) for row in range(len(library))] == images.ids
-    assert [library.thumbnail(row) for row in range(len(library))] == images.thumbnails
+    assert [library.thumbnail(row) for row in range(len(library))] == [b"jpeg of " + id.encode() for id in images.ids]
     assert [library.sources(row) for row in range(len(library))] == list(images.sources)
     assert [library.hash(row) for row in range(len(library))] == images.hashes
     assert (library.facts.metric, library.facts.devices) == ("cosine", ("cpu",))
@@ -177,16 +231,24 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
 
 
 def test_the_parts_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
-    whole = merge_images([read_images(path) for path in sorted(segment.glob("*.parquet"))])
+    """But for the places of their thumbnails."""
+    whole, _ = merge_images({path.stem: read_images(path) for path in segment.glob("*.parquet")})
     vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
     parted = tmp_path / "parted" / "a"
     parted.mkdir(parents=True)
     for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
-        write_images(whole.part(rows), parted / f"{number}.parquet")
+        part = whole.part(rows)
+        write_images(part, parted / f"{number}.parquet")
+        thumbnailfiles.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
         np.save(parted / f"{number}.npy", vectors[rows])
     one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
-    for path in one.iterdir():
-        assert path.read_bytes() == (other / path.name).read_bytes()
+    for name in ("hashes.npy", "index.json", "vectors.npy"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    tables = [read_indexed(each / "images.parquet") for each in (one, other)]
+    assert tables[0].ids == tables[1].ids and tables[0].sources == tables[1].sources
+    libraries = [Library.open([each]) for each in (one, other)]
+    shown = [[library.thumbnail(row) for row in range(60)] for library in libraries]
+    assert shown[0] == shown[1] == [b"jpeg of " + id.encode() for id in whole.ids]
 
 
 def test_a_directory_without_pictures(tmp_path: Path) -> None:
@@ -202,12 +264,15 @@ def test_bad_parameters(name: str, value: str) -> None:
 
 
 def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "stages.index", "--input", f"features={segment}", "--out", str(tmp_path / "two")]
+    inputs = ("--input", f"features={segment}", "--input", f"thumbnails={beside(segment)}")
+    command = [sys.executable, "-m", "stages.index", *inputs, "--out", str(tmp_path / "two")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "index: segment a: 60 pictures" in done.stdout
-    written = run(segment, tmp_path / "one")
-    for path in written.iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / "a" / path.name).read_bytes()
+    shutil.rmtree(beside(segment))  # results on plain directories stay whole
+    written = [each for each in (tmp_path / "two" / "a").rglob("*") if each.is_file()]
+    assert len(written) == len(FILES) + 3
+    assert not any(each.is_symlink() for each in written)
+    assert Library.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")
 
 
 def test_a_bad_datum_ends_the_program_with_one_line(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages import labelled
+from stages import labelled, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.sources import Source
 from stages.tables.images import Images, write_images
@@ -52,12 +52,14 @@ def write_part(segment: Path, part: str, pictures: Mapping[str, Sequence[str]], 
     """A part in the form of the features stage: pictures by the beginning of their id, with their sources."""
     segment.mkdir(parents=True, exist_ok=True)
     names = sorted(pictures)
+    thumbnails = [b"jpeg of " + each.encode() for each in names]
+    thumbnailfiles.write(segment.parents[1] / "thumbnails" / segment.name / f"{part}.thumbnails", thumbnails)
     images = Images(
         ids=[id_of(each) for each in names],
         sources=[
             [Source(path, hashlib.sha256(each.encode()).hexdigest()) for path in pictures[each]] for each in names
         ],
-        thumbnails=[b"jpeg of " + each.encode() for each in names],
+        thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[0] * len(names),
         model=model,
         image_size=32,
@@ -86,6 +88,7 @@ def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
     inputs = {
         "labels": Input("labels", root / "labels", "", commit),
         "features": Input("features", root / "library" / segment, f"library/{segment}", commit),
+        "thumbnails": Input("thumbnails", root / "thumbnails" / segment, f"thumbnails/{segment}", commit),
     }
     return Datum(inputs, out)
 
@@ -155,6 +158,7 @@ def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
         [
             *(sys.executable, "-m", "stages.labelled", "--out", tmp_path / "two"),
             *("--input", f"labels={root / 'labels'}", "--input", f"features={root}::library/a"),
+            *("--input", f"thumbnails={root}::thumbnails/a"),
         ],
         check=True,
         cwd=PROJECT,

@@ -29,7 +29,7 @@ def entry(into: Path, model: str = networks.BACKBONE.sha256) -> Input:
     sources = [[Source("b.png", "0" * 64), Source("c.png", "1" * 64)], [Source("a.png", "2" * 64)]]
     ids = ["0" * 64, "1" * 64]
     write_images(
-        Images(ids, sources, [b"", b""], [0, 0], model, networks.SIDE, "pad", networks.DIMENSION),
+        Images(ids, sources, [0, 0], [0, 0], model, networks.SIDE, "pad", networks.DIMENSION),
         into / "images.parquet",
     )
     return Input("vectors", into, "queries/mine", "")

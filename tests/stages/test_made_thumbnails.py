@@ -17,7 +17,8 @@ from stages.framing import CROP, PAD, Framing
 from stages.kinds import Kind
 from stages.pictures import normalise
 from stages.sources import Source, chosen
-from stages.tables.indexed import Thumbnails, read_indexed
+from stages.tables.indexed import read_indexed
+from stages.thumbnailfiles import Files
 from stages.thumbnails import SIDE, thumbnail
 from tests.stages.models import SmallModel
 
@@ -145,11 +146,14 @@ class Chain:
             self._features(Datum({each.name: each for each in inputs}, place / "features"))
         found: dict[str, bytes] = {}
         for segment in (place / "features" / "library").iterdir():
-            self._index(Datum({"features": Input("features", segment, f"library/{segment.name}", "")}, place / "index"))
-            written = place / "index" / segment.name
-            shown = Thumbnails(written / "thumbnails.arrow")
-            for row, sources in enumerate(read_indexed(written / "images.parquet").sources):
-                found |= {sources[0].path: shown[row]}
+            name = segment.name
+            features = Input("features", segment, f"library/{name}", "")
+            shown = Input("thumbnails", place / "features" / "thumbnails" / name, f"thumbnails/{name}", "")
+            self._index(Datum({"features": features, "thumbnails": shown}, place / "index"))
+            written = place / "index" / name
+            table, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
+            for row, sources in enumerate(table.sources):
+                found |= {sources[0].path: files.read(table.thumbnails[row])}
         return found
 
 

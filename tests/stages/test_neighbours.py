@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import index, neighbours
+from stages import index, neighbours, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.knn.radius import Hashed, Limits, Steps, TooManyError, within
 from stages.knn.topk import TopK
@@ -33,13 +33,14 @@ def write_segment(
 ) -> None:
     """A segment as the index stage writes it; every fifth picture has two sources. hashes: all zero by default."""
     ids = [f"{name}{row:063x}" for row in range(len(vectors))]
+    thumbnails = [b"jpeg of " + id.encode() for id in ids]
     images = Images(
         ids=ids,
         sources=[
             (Source(f"{name}{row}.jpg", ids[row]), Source("copy", ids[row]))[: 1 + (row % 5 == 0)]
             for row in range(len(ids))
         ],
-        thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=hashes or [0] * len(ids),
         model=model,
         image_size=96,
@@ -51,7 +52,10 @@ def write_segment(
     features.mkdir(parents=True)
     write_images(images, features / "part.parquet")
     np.save(features / "part.npy", vectors.astype(np.float32))
-    index.start(CPU)(Datum({"features": Input("features", features, f"library/{name}", "")}, root / "index"))
+    shown = root / "thumbnails" / name
+    thumbnailfiles.write(shown / "part.thumbnails", thumbnails)
+    inputs = [Input("features", features, f"library/{name}", ""), Input("thumbnails", shown, f"thumbnails/{name}", "")]
+    index.start(CPU)(Datum({each.name: each for each in inputs}, root / "index"))
 
 
 @pytest.fixture
@@ -208,9 +212,11 @@ class Pipes:
         for side, name in (("left", left), ("right", right)):
             place = self.home / str(number) / side / name
             place.mkdir(parents=True)
-            for file in (self.library / name).iterdir():
-                os.mkfifo(place / file.name)
-                served = threading.Thread(target=self._serve, args=(file, place / file.name, f"{side} {file.name}"))
+            for file in (each for each in (self.library / name).rglob("*") if each.is_file()):
+                below = file.relative_to(self.library / name).as_posix()
+                (place / below).parent.mkdir(exist_ok=True)
+                os.mkfifo(place / below)
+                served = threading.Thread(target=self._serve, args=(file, place / below, f"{side} {below}"))
                 served.daemon = True
                 served.start()
             inputs[side] = Input(side, place, name, "c")
@@ -233,8 +239,8 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(lib
         read[left, right], pipes.opened = set(pipes.opened), []
     points = {"left index.json", "left vectors.npy"}
     others = {"right index.json", "right vectors.npy"}
-    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet", "left thumbnails.arrow"}
-    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet", "right thumbnails.arrow"}
+    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet", "left thumbnails/part.thumbnails"}
+    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet", "right thumbnails/part.thumbnails"}
     assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
     assert read["8", "3"] == points | others
     written = {path.relative_to(tmp_path / "lazy").as_posix(): path for path in (tmp_path / "lazy").rglob("*.*")}

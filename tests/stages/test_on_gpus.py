@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stages import thumbnailfiles
 from stages.knn.factory import gpu_visible
 from stages.sources import Source
 from stages.tables import images as tables
@@ -33,7 +34,7 @@ def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.fl
     directory.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
-    images = tables.Images(ids, sources, [b""] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
+    images = tables.Images(ids, sources, [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
     tables.write_images(images, directory / f"{table}.parquet")
     np.save(directory / f"{stem}.npy", vectors)
 
@@ -46,14 +47,19 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]
     home = tmp_path_factory.mktemp("features")
     write_images(home / "library" / "a", "part", "a", vectors, "part")
+    thumbnailfiles.write(home / "thumbnails" / "a" / "part.thumbnails", [b""] * len(vectors))
     write_images(home / "queries" / "some", "vectors", "b", vectors[900:1_200] * np.float32(1.001), "images")
     return home
 
 
+def of_index(features: Path) -> list[str]:
+    """The inputs of index."""
+    return [f"--input=features={features}::library/a", f"--input=thumbnails={features}::thumbnails/a"]
+
+
 def searched(features: Path, out: Path, environment: Mapping[str, str]) -> dict[str, bytes]:
     """Every file of index and of search, as bytes."""
-    index = ("-m", "stages.index", f"--input=features={features}::library/a", f"--out={out / 'index'}")
-    python(*index, environment=environment)
+    python("-m", "stages.index", *of_index(features), f"--out={out / 'index'}", environment=environment)
     entry = f"--input=queries={features}::queries/some"
     search = ("-m", "stages.search", f"--input=index={out / 'index'}::a", entry, f"--out={out / 'search'}")
     python(*search, environment=environment)
@@ -73,7 +79,7 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
 
 @needs_cuml
 def test_index_measures_the_recall_of_its_codes_on_the_gpu(features: Path, tmp_path: Path) -> None:
-    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    arguments = [*of_index(features), "--out", str(tmp_path)]
     program = (
         f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
         "import sys; print('cuml' in sys.modules, 'libcuvs' in open('/proc/self/maps').read())"
@@ -83,7 +89,7 @@ def test_index_measures_the_recall_of_its_codes_on_the_gpu(features: Path, tmp_p
 
 
 def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path) -> None:
-    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    arguments = [*of_index(features), "--out", str(tmp_path)]
     program = (
         f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
         "print([each for each in ('libcuda.so', '/dev/nvidia') if each in open('/proc/self/maps').read()])"

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from pipelines.library.samples import library_crops, open_photograph, query_crops
-from stages import render
+from stages import render, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path
 from stages.packs import Rejection, write_rejections
@@ -69,9 +69,10 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
     """The output of features-queries for an entry."""
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
-    columns = [p.id for p in each], [p.sources for p in each], [p.thumbnail for p in each], [0] * len(each)
+    columns = [p.id for p in each], [p.sources for p in each], [len(p.thumbnail) for p in each], [0] * len(each)
     images = Images(*columns, MODEL, 96, "pad", 48)
     write_images(images, directory / "images.parquet")
+    thumbnailfiles.write(directory / "images.thumbnails", [p.thumbnail for p in each])
     if rejected:
         write_rejections(directory / "rejected.jsonl", rejected)
     return directory
@@ -301,6 +302,6 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
     ],
 )
 def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
-    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [b""], [0], MODEL, 96, "pad", 4)
+    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [0], [0], MODEL, 96, "pad", 4)
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import search
+from stages import search, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.sheetqueries import most_pictured, sheet_queries
 from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
 from stages.tables.indexed import write_indexed
 from stages.tables.neighbours import Neighbours, read_neighbours
+from tests.stages.serving import segments
 
 MODEL = "5eed" * 16
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
@@ -35,10 +36,11 @@ def write_pictures(
 ) -> Path:
     """Vectors, written as float32, and their tables as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
+    thumbnails = [b"jpeg of " + id.encode() for id in ids]
     images = Images(
         ids=ids,
         sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
-        thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[0] * len(ids),
         model=model,
         image_size=image_size,
@@ -46,9 +48,10 @@ def write_pictures(
         dimension=vectors.shape[1],
     )
     if directory.parent.name == "index":
-        write_indexed(images, directory)
+        write_indexed(images, segments.write_thumbnails(directory, thumbnails), directory / "images.parquet")
     else:
         write_images(images, directory / "images.parquet")
+        thumbnailfiles.write(directory / "images.thumbnails", thumbnails)
     np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
 
@@ -80,14 +83,16 @@ class Pipes:
         self.directory = directory
         self.opened: list[str] = []
         self._threads = []
-        for file in files.iterdir():
-            os.mkfifo(directory / file.name)
-            self._threads.append(threading.Thread(target=self._fill, args=(file,), daemon=True))
+        for file in (each for each in files.rglob("*") if each.is_file()):
+            name = file.relative_to(files).as_posix()
+            (directory / name).parent.mkdir(exist_ok=True)
+            os.mkfifo(directory / name)
+            self._threads.append(threading.Thread(target=self._fill, args=(file, name), daemon=True))
             self._threads[-1].start()
 
-    def _fill(self, file: Path) -> None:
-        with (self.directory / file.name).open("wb") as pipe:
-            self.opened.append(file.name)
+    def _fill(self, file: Path, name: str) -> None:
+        with (self.directory / name).open("wb") as pipe:
+            self.opened.append(name)
             pipe.write(file.read_bytes())
 
 
@@ -220,12 +225,28 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
     pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
     process(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
     process(datum(pipes.directory, other, tmp_path / "lazy", "1234"))
-    assert sorted(pipes.opened) == ["images.parquet", "thumbnails.arrow", "vectors.npy"]
+    shown = [f"thumbnails/part{number}.thumbnails" for number in range(segments.PARTS)]
+    assert sorted(pipes.opened) == ["images.parquet", *shown, "vectors.npy"]
     assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
         name = f"{each.name}/a.parquet"
         assert (tmp_path / "lazy" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+
+
+def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
+    segment: Path, tmp_path: Path, library: NDArray[np.float32]
+) -> None:
+    entry = write_pictures(tmp_path / "queries" / "one", ids("a", 4)[3:], library[3:4])
+    pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
+    search.start({**CPU, "K": "1"})(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
+    assert sorted(pipes.opened) == ["images.parquet", "thumbnails/part0.thumbnails", "vectors.npy"]
+    for part in ("part1", "part2"):
+        (segment / "thumbnails" / f"{part}.thumbnails").write_bytes(b"")
+    (found,) = run(segment, entry, tmp_path / "plain", {"K": "1"})
+    assert found.thumbnail == b"jpeg of " + ids("a", 4)[3].encode()
+    with pytest.raises(StageError, match=r"part1\.thumbnails is not the file of thumbnails that its table describes"):
+        run(segment, entry, tmp_path / "more", {"K": "40"})
 
 
 def test_an_entry_is_read_once_and_kept_for_the_next_segment(

@@ -15,10 +15,11 @@ from stages.contract import StageError
 from stages.framing import FITS
 from stages.sources import Source, unite
 from stages.tables.images import Images, merge_images, read_images, write_images
-from stages.tables.indexed import THUMBNAILS, Thumbnails, write_indexed
+from stages.tables.indexed import Indexed, read_indexed, write_indexed
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
 from stages.tables.pairs import Pairs, read_pairs, write_pairs
 from stages.tables.thumbnails import read_thumbnails
+from stages.thumbnailfiles import Place
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -36,7 +37,7 @@ def images(draw: st.DrawFn) -> Images:
     return Images(
         ids=ids,
         sources=[unite(draw(sources)) for _ in ids],
-        thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
+        thumbnail_sizes=[draw(st.integers(0, 2**32 - 1)) for _ in ids],
         hashes=[draw(st.integers(0, 2**64 - 1)) for _ in ids],
         model=draw(hexes),
         image_size=draw(st.integers(1, 4096)),
@@ -158,7 +159,7 @@ def test_pairs_in_wrong_order_are_refused() -> None:
 
 
 def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:
-    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], [0], model, image_size, fit, 1280)
+    return Images([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
 
 
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
@@ -172,8 +173,8 @@ def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a
 def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
     write_images(an_image(), tmp_path / "t")
     schema = pq.read_schema(tmp_path / "t")
-    assert schema.names == ["id", "sources", "thumbnail", "perceptual_hash"]
-    assert schema.field("thumbnail").type == pa.binary()
+    assert schema.names == ["id", "sources", "thumbnail_size", "perceptual_hash"]
+    assert schema.field("thumbnail_size").type == pa.uint32()
     assert schema.metadata == {
         b"model": b"m" * 64,
         b"image_size": b"96",
@@ -195,27 +196,29 @@ def test_rows_are_neighbours() -> None:
 def test_wrong_order_and_lengths_are_refused() -> None:
     image = an_image()
     with pytest.raises(ValueError, match="sorted"):
-        Images(["b", "a"], [[], []], [b"", b""], [0, 0], "m", 96, "pad", 4)
+        Images(["b", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="sorted"):
-        Images(["a", "a"], [[], []], [b"", b""], [0, 0], "m", 96, "pad", 4)
+        Images(["a", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="length"):
-        Images(image.ids, [], image.thumbnails, image.hashes, "m", 96, "pad", 4)
+        Images(image.ids, [], image.thumbnail_sizes, image.hashes, "m", 96, "pad", 4)
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
     again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)])
-    merged = merge_images([an_image("b"), an_image("a"), again])
+    merged, places = merge_images({"x": an_image("b"), "y": an_image("a"), "z": replace(again, thumbnail_sizes=[7])})
     assert list(merged.ids) == ["a", "b"]
     assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
-    assert merge_images([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == merged
+    assert places == [Place("z", 0, 7), Place("x", 0, 4)]  # of the smallest hash
+    assert merged.thumbnail_sizes == [7, 4]
+    assert merge_images({"1": merged.part(slice(1, 2)), "2": merged.part(slice(0, 1))})[0] == merged
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
-        merge_images([an_image("a"), an_image("b", model="n" * 64)])
+        merge_images({"x": an_image("a"), "y": an_image("b", model="n" * 64)})
     with pytest.raises(StageError, match=r"IMAGE_SIZE=96.*IMAGE_SIZE=64"):
-        merge_images([an_image("a"), an_image("b", image_size=64)])
+        merge_images({"x": an_image("a"), "y": an_image("b", image_size=64)})
     with pytest.raises(StageError, match=r"FIT=pad.*FIT=crop"):
-        merge_images([an_image("a"), an_image("b", fit="crop")])
+        merge_images({"x": an_image("a"), "y": an_image("b", fit="crop")})
     with pytest.raises(ValueError, match="nothing"):
-        merge_images([])
+        merge_images({})
 
 
 def test_unite_sorts_by_path_and_drops_repeats() -> None:
@@ -234,7 +237,7 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
 
 def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
-    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, [0] * 200, "m", 96, "pad", 4)
+    table = Images(ids, [[Source("a.png", id)] for id in ids], [40] * 200, [0] * 200, "m", 96, "pad", 4)
     found = Neighbours(
         ids[:1] * 200,
         np.arange(200, dtype=np.int32),
@@ -253,7 +256,7 @@ def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
         group = pq.ParquetFile(tmp_path / name).metadata.row_group(0)
         columns = [group.column(index) for index in range(group.num_columns)]
         used = {column.path_in_schema: column.compression for column in columns}
-        assert used.pop("thumbnail") == "UNCOMPRESSED"
+        assert used.pop("thumbnail", "UNCOMPRESSED") == "UNCOMPRESSED"
         assert set(used.values()) == {"ZSTD"}, used
 
 
@@ -279,7 +282,7 @@ def test_damage_that_arrow_finds_late_or_not_at_all_is_refused(tmp_path: Path) -
 def test_columns_of_other_types_are_refused(tmp_path: Path) -> None:
     write_images(an_image(), tmp_path / "t")
     table = pq.read_table(tmp_path / "t")
-    for name, column in (("id", pa.array([7])), ("thumbnail", pa.array(["text"]))):
+    for name, column in (("id", pa.array([7])), ("thumbnail_size", pa.array(["text"]))):
         pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), tmp_path / "other")
         with pytest.raises(StageError, match=f"other is not a table that lookalike wrote: its column {name} holds"):
             read_images(tmp_path / "other")
@@ -294,14 +297,36 @@ def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) 
         read_thumbnails((tmp_path / "t").read_bytes(), "t")
 
 
-def test_thumbnails_whose_places_are_damaged_are_refused(tmp_path: Path) -> None:
-    """Arrow would read outside of the file, which ends the process."""
-    write_indexed(an_image(), tmp_path)
-    whole = (tmp_path / THUMBNAILS).read_bytes()
-    offsets = (0).to_bytes(4, "little") + (4).to_bytes(4, "little")
-    assert whole.count(offsets) >= 1
-    for lost in (1 << 30, -5):
-        broken = whole.replace(offsets, bytes(4) + lost.to_bytes(4, "little", signed=True))
-        (tmp_path / THUMBNAILS).write_bytes(broken)
-        with pytest.raises(StageError, match="is not a file of thumbnails"):
-            Thumbnails(tmp_path / THUMBNAILS)
+def test_the_table_of_a_segment_has_the_places_of_its_thumbnails(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(3)]
+    sources, model = [(Source("a.png", id),) for id in ids], "m" * 64
+    images = Images(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
+    places = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
+    write_indexed(images, places, tmp_path / "t")
+    found = read_indexed(tmp_path / "t")
+    assert (found.ids, found.sources, found.described) == (ids, sources, images.described)
+    assert isinstance(found, Indexed)
+    assert list(found.thumbnails) == found.thumbnails[:] == places
+    assert (found.thumbnails[2], found.thumbnails.parts) == (places[2], ["0a", "b-0"])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("thumbnail_part", 1), ("thumbnail_part", -1), ("thumbnail_begin", -1), ("thumbnail_size", None)],
+)
+def test_places_of_thumbnails_that_lead_nowhere_are_refused(tmp_path: Path, column: str, value: int | None) -> None:
+    write_indexed(an_image(), [Place("part", 0, 4)], tmp_path / "t")
+    table = pq.read_table(tmp_path / "t")
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array([value], table.schema.field(at).type)), tmp_path / "t")
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote: .*places of thumbnails"):
+        read_indexed(tmp_path / "t")
+
+
+@pytest.mark.parametrize("parts", ["{}", "[7]", '["../part"]', '["/part"]', '[".."]', '[""]', "no JSON"])
+def test_parts_whose_names_lead_elsewhere_are_refused(tmp_path: Path, parts: str) -> None:
+    write_indexed(an_image(), [Place("part", 0, 4)], tmp_path / "t")
+    table = pq.read_table(tmp_path / "t")
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parts": parts.encode()}), tmp_path / "t")
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote"):
+        read_indexed(tmp_path / "t")

@@ -25,6 +25,15 @@ def test_another_file_is_refused(columns: dict[str, list[object]]) -> None:
         read_thumbnails(file.getvalue(), "t.parquet")
 
 
+def test_thumbnails_beside_a_table_are_read_by_their_sizes() -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "thumbnail_size": [2, 0, 3]}), file)
+    assert read_thumbnails(file.getvalue(), "t.parquet", b"xxyyy") == {"a": b"xx", "c": b"yyy"}
+    for wrong in (b"", b"xxyy"):
+        with pytest.raises(StageError, match=r"^t\.parquet is not the file of thumbnails that its table describes"):
+            read_thumbnails(file.getvalue(), "t.parquet", wrong)
+
+
 def test_damage_is_refused() -> None:
     with pytest.raises(StageError, match="not a table"):
         read_thumbnails(b"PAR1", "t.parquet")

@@ -7,9 +7,11 @@ from pipelines.client.repository import Repository
 from pipelines.explaining.changes.states import State
 from stages.contract import StageError
 from stages.tables.thumbnails import read_thumbnails
+from stages.thumbnailfiles import SUFFIX
 
-_TABLES = {"features-queries": "/queries/{}/images.parquet", "search": "/{}/*.parquet"}
-"""Where the pictures of an entry are."""
+_TABLE = ".parquet"
+_TABLES = {"features-queries": "/queries/{}/images.*", "search": "/{}/*.parquet"}
+"""Where the pictures of an entry are: in tables, or beside them."""
 
 
 def of_entry(connection: Connection, state: State, entry: str, ids: Collection[str]) -> dict[str, bytes]:
@@ -19,9 +21,12 @@ def of_entry(connection: Connection, state: State, entry: str, ids: Collection[s
     for pipeline, pattern in _TABLES.items():
         if pipeline in state.commits:
             repo = Repository(connection, pipeline, state.commits[pipeline])
-            for path, content in repo.read_all(pattern.format(entry)):
+            files = dict(repo.read_all(pattern.format(entry)))
+            for path in (each for each in files if each.endswith(_TABLE)):
                 try:
-                    thumbnails = read_thumbnails(content, path)
+                    thumbnails = read_thumbnails(
+                        files[path], path, files.get(f"{path.removesuffix(_TABLE)}{SUFFIX}", b"")
+                    )
                 except StageError:  # another version's: the page shows the name
                     continue
                 found |= {id_: thumbnails[id_] for id_ in thumbnails.keys() & ids}

@@ -25,7 +25,8 @@ from pipelines.explaining.timetravel.past import LIBRARY, STAGE, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
 from stages.filecache import FileCache, default_place
-from stages.tables.indexed import TABLE, THUMBNAILS
+from stages.tables.indexed import TABLE
+from stages.thumbnailfiles import DIRECTORY
 from stages.wording import counted
 
 EVALUATION = ("neighbours", "evaluate", "evaluate-sum")
@@ -138,7 +139,8 @@ class _Comparison:
         about = self.scratch / "about.json"
         about.write_text(json.dumps({"a": a.about, "b": b.about, "commits": commits | {_MEASURES: self.commit}}))
         given = {"a": Given(a.directory, "a"), "b": Given(b.directory, "b"), "about": Given(about, "about.json")}
-        drawn = [each for each in self._tree("index").entries("/*/*") if each.path.endswith((TABLE, THUMBNAILS))]
+        index = self._tree("index")
+        drawn = [*index.entries(f"/*/{TABLE}"), *index.entries(f"/*/{DIRECTORY}/*")]
         if sum(each.size for each in drawn) <= _SHOWN:
             given["index"] = Given(self._placed("index", drawn, self.scratch / "shown"), "")
         out = self.scratch / "report"
@@ -225,8 +227,7 @@ class _Comparison:
         to = place / f"fetched-{repo}"
         to.mkdir(parents=True, exist_ok=True)
         with self.steps.transferring(f"fetching {repo}", sum(each.size for each in entries)) as report:
-            for each in entries:
-                tree.place(self.store, each, to / each.path, report)
+            tree.place_all(self.store, entries, to, report)
         return to
 
 

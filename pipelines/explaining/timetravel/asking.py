@@ -20,10 +20,11 @@ from pipelines.library.results import Sheet
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.filecache import FileCache, default_place
-from stages.tables.indexed import TABLE, THUMBNAILS
+from stages.tables.indexed import TABLE
+from stages.thumbnailfiles import DIRECTORY
 
-_SEARCHED = (TABLE, THUMBNAILS, "vectors.npy")
-"""The files of a segment that the stage search reads."""
+_SEARCHED = (TABLE, "vectors.npy")
+"""The files of a segment that the stage search reads, beside those of thumbnails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class _Question:
         if tree is None or not files:
             raise self.past.empty()
         segments: dict[str, list[Entry]] = {}
-        for each in files:
+        for each in (*files, *tree.entries(f"/*/{DIRECTORY}/*")):
             segments.setdefault(each.path.partition("/")[0], []).append(each)
         self._check_model(tree, next(iter(segments)))
         whole = [Entry(name, sum(each.size for each in of), "", True) for name, of in segments.items()]
@@ -120,8 +121,7 @@ class _Question:
         def bring(names: Sequence[str]) -> Path:
             wanted = [each for name in names for each in segments[name]]
             with self.steps.transferring("fetching index", sum(each.size for each in wanted)) as report:
-                for each in wanted:
-                    tree.place(self.store, each, self.scratch / "index" / each.path, report)
+                tree.place_all(self.store, wanted, self.scratch / "index", report)
             return self.scratch / "index"
 
         return _Segments([[each.path for each in group] for group in batches(whole, self.store.most)], bring)

@@ -20,6 +20,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import past as pasts
 from pipelines.explaining.timetravel.past import LIBRARY, Past
+from stages import thumbnailfiles
 from stages.filecache import FileCache
 from stages.wording import counted
 
@@ -81,12 +82,19 @@ class Library:
                     self.past.run(pipeline, works, report)
                     for each in group:
                         _delete(place / each.path)
+                        if pipeline == "index":
+                            _delete(place / _thumbnails(each))
             out.mkdir(exist_ok=True)
         return self.scratch / "index"
 
     def _inputs(self, pipeline: str, name: str, place: Path, entry: Entry, models: Path) -> dict[str, Given]:
         given = {name: Given(place / entry.path, entry.path, self.past.id)}
-        return {"models": Given(models, "", self.past.id), **given} if pipeline == "features" else given
+        if pipeline == "features":
+            return {"models": Given(models, "", self.past.id), **given}
+        if pipeline == "index":
+            shown = _thumbnails(entry)
+            return {**given, "thumbnails": Given(place / shown, shown, self.past.id)}
+        return given
 
     def _entries(self, pipeline: str) -> list[Entry]:
         """The datums of a pipeline at the commit."""
@@ -100,6 +108,9 @@ class Library:
         place = self.scratch / "fetched"
         for each in group:
             tree.fetch(each, place / each.path)
+            if pipeline == "index":
+                for shown in tree.entries(f"/{_thumbnails(each)}"):
+                    tree.fetch(shown, place / shown.path)
         return place
 
     def _local(self, pipeline: str) -> list[Entry]:
@@ -124,6 +135,11 @@ class Library:
         """The numbers of pictures of each segment of the index of then, if it can be read."""
         tree = Tree.at(self.connection, LIBRARY[-1], self.past.id)
         return iter(()) if tree is None else tree.numbers("/*/index.json", "count")
+
+
+def _thumbnails(segment: Entry) -> str:
+    """The directory with the thumbnails of a segment of features, a datum of the index."""
+    return f"{thumbnailfiles.DIRECTORY}/{segment.path.rpartition('/')[2]}"
 
 
 def _sizes(directory: Path) -> Iterator[int]:

@@ -14,7 +14,7 @@ from stages.framing import PAD, Framing
 from stages.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
 from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
-from stages.tables.indexed import Thumbnails, read_indexed, write_indexed
+from stages.tables.indexed import read_indexed, write_indexed
 from stages.tables.labelled import Labelled, read_labelled, write_labelled
 from stages.tables.nearest import Pictures, as_nearest, read_nearest, read_pictures, write_pictures
 from stages.tables.neighbours import Neighbours, read_neighbours, write_neighbours
@@ -22,6 +22,7 @@ from stages.tables.pairs import Pairs, read_pairs, write_pairs
 from stages.tables.predictions import Predictions, read_predictions, write_predictions
 from stages.tables.rankings import Rankings, read_rankings, write_rankings
 from stages.tables.thumbnails import read_thumbnails
+from stages.thumbnailfiles import Files, Place
 from stages.vectors import read_vectors
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
@@ -30,6 +31,7 @@ _IDS = ("0" * 64, "f" * 64)
 _SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
 _ORIGIN: dict[str, Any] = {"model": "3" * 64, "fit": PAD, "backbone": "lite0"}
 _OF_VECTORS: dict[str, Any] = {**_ORIGIN, "image_size": 96, "dimension": 2}
+_PLACES = (Place("part", 0, 3), Place("part", 3, 3))
 _FRAMING = Framing(4, PAD)
 
 
@@ -53,9 +55,25 @@ def _on_disk(read: Callable[[Path], object], data: bytes) -> None:
         assert str(reason)
 
 
-def _thumbnails(path: Path) -> None:
-    for each in Thumbnails(path):
-        assert isinstance(each, bytes)
+def _shown(data: bytes) -> None:
+    """A file of thumbnails has what its table says, or is refused; other places are no part of it."""
+    (scratch() / "part.thumbnails").write_bytes(data)
+    files = Files(scratch())
+    for place in (*_PLACES, Place("part", len(data), 1), Place("part", 1, 1 << 40)):
+        try:
+            assert files.read(place) == data[place.begin : place.begin + place.size]
+            assert place.begin + place.size <= len(data)
+        except StageError as reason:
+            assert str(reason)
+            assert place.begin + place.size > len(data)
+
+
+def _read_indexed(file: Any) -> None:
+    """Every place leads into a file of the segment."""
+    found = read_indexed(file)
+    for place in found.thumbnails:
+        assert place.begin >= 0 and place.size >= 0
+        assert Path(place.part).name == place.part and place.part not in (".", "..")
 
 
 def _vectors(path: Path) -> None:
@@ -118,7 +136,7 @@ def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
 
 
 def _images() -> Images:
-    return Images(ids=_IDS, sources=_SOURCES, thumbnails=(b"one", b"two"), hashes=(0, 1 << 63), **_OF_VECTORS)
+    return Images(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), **_OF_VECTORS)
 
 
 def _neighbours() -> Neighbours:
@@ -185,11 +203,6 @@ def _predictions() -> Predictions:
 
 def _pictures() -> Pictures:
     return Pictures(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, **_OF_VECTORS)
-
-
-def _indexed(name: str) -> Iterator[bytes]:
-    write_indexed(_images(), scratch())
-    yield (scratch() / name).read_bytes()
 
 
 def _npy(array: "np.ndarray[Any, Any]") -> bytes:
@@ -270,13 +283,13 @@ TARGETS = (
     _parquet("rankings", read_rankings, lambda: _written(partial(write_rankings, _rankings()))),
     _parquet("predictions", read_predictions, lambda: _written(partial(write_predictions, _predictions()))),
     _parquet("pictures-of-neighbours", read_pictures, lambda: _written(partial(write_pictures, _pictures()))),
-    _parquet("indexed", read_indexed, lambda: _indexed("images.parquet")),
+    _parquet("indexed", _read_indexed, lambda: _written(partial(write_indexed, _images(), _PLACES))),
     _parquet(
         "thumbnails-of-tables",
-        lambda file: read_thumbnails(file.getvalue(), "table"),
+        lambda file: read_thumbnails(file.getvalue(), "table", b"onetwo"),
         lambda: _written(partial(write_images, _images())),
     ),
-    Target("thumbnails", partial(_on_disk, _thumbnails), lambda: _indexed("thumbnails.arrow")),
+    Target("thumbnails", _shown, lambda: (b"onetwo", b"one", b"")),
     Target("vectors", partial(_on_disk, _vectors), lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
     Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
     Target("thumbnails-of-packs", _pack_thumbnails, _of_packs, (*_NPY_WORDS, b"'<u8'", b"(3,)"), 512),

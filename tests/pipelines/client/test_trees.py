@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,30 @@ def test_fetched_files_are_kept_up_to_a_limit_the_newest_used_longest(tree: Tree
         assert (scratch / "two").read_bytes() == b"22"  # in use
     (kept,) = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert kept.read_bytes() == b"333"
+
+
+def test_many_files_of_a_directory_come_with_one_call_and_those_that_are_kept_with_none(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repo(connection, "index")
+    files = {f"/0/parts/{number}": b"%d" % (number % 10) * 3 for number in range(12)} | {"/0/facts": b"facts"}
+    tree = Tree(connection, "index", Repository(connection, "index").write([Put(*each) for each in files.items()]))
+    fetch, asked = Tree.fetch, list[str]()
+
+    def counted(self: Tree, entry: Entry, *rest: Any) -> None:
+        asked.append(entry.path)
+        fetch(self, entry, *rest)
+
+    monkeypatch.setattr(Tree, "fetch", counted)
+    store, told = FileCache(tmp_path / "kept"), list[int]()
+    wanted = [*tree.entries("/0/facts"), *tree.entries("/0/parts/*")]
+    for calls in (["0/facts", "0/parts"], []):
+        with store.scratch() as scratch:
+            tree.place_all(store, wanted, scratch / "index", told.append)
+            assert {f"/{each.path}": (scratch / "index" / each.path).read_bytes() for each in wanted} == files
+        assert (asked, sum(told)) == (calls, sum(map(len, files.values())))
+        asked.clear()
+        told.clear()
 
 
 def test_scratch_directories_of_killed_processes_are_deleted_after_a_week(tmp_path: Path) -> None:

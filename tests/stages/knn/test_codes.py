@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import index, search
+from stages import index, search, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.knn import codes
 from stages.knn.approximate import ranked
@@ -130,7 +130,7 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
     images = Images(
         ids=ids,
         sources=[(Source(f"trip/{row:05}.jpg", ids[row]),) for row in range(len(ids))],
-        thumbnails=[b"jpeg"] * len(ids),
+        thumbnail_sizes=[4] * len(ids),
         hashes=[0] * len(ids),
         model="5eed" * 16,
         image_size=96,
@@ -141,9 +141,12 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
     (root / "a").mkdir(parents=True)
     write_images(images, root / "a" / "part.parquet")
     np.save(root / "a" / "part.npy", vectors)
-    index.start(CPU | dict(environment))(
-        Datum({"features": Input("features", root / "a", "library/a", "")}, root / "index")
-    )
+    thumbnailfiles.write(root / "thumbnails" / "part.thumbnails", [b"jpeg"] * len(ids))
+    inputs = [
+        Input("features", root / "a", "library/a", ""),
+        Input("thumbnails", root / "thumbnails", "thumbnails/a", ""),
+    ]
+    index.start(CPU | dict(environment))(Datum({each.name: each for each in inputs}, root / "index"))
     return root / "index" / "a"
 
 
@@ -153,7 +156,7 @@ def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
     entry = root / "queries" / "e"
     entry.mkdir(parents=True)
     images = Images(
-        ids, [()] * len(ids), [b""] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
+        ids, [()] * len(ids), [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
     )
     write_images(images, entry / "images.parquet")
     np.save(entry / "vectors.npy", vectors)

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stages import thumbnailfiles
 from stages.sources import Source
 from stages.tables.images import Images
-from stages.tables.indexed import write_indexed
+from stages.tables.indexed import TABLE, write_indexed
+from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
 
+PARTS = 3
 MODEL = "5eed" * 16
 
 
@@ -44,18 +47,31 @@ def write_segment(
         "metric": "euclidean",
         "model": MODEL,
     } | dict(facts)
+    shown = thumbnails or [b"jpeg of " + id.encode() for id in names]
     images = Images(
         ids=list(names),
         sources=[held[id] for id in names],
-        thumbnails=thumbnails or [b"jpeg of " + id.encode() for id in names],
+        thumbnail_sizes=[len(each) for each in shown],
         hashes=hashes or range(len(names)),
         **{name: known[name] for name in ("model", "image_size", "fit", "dimension", "backbone")},
     )
-    write_indexed(images, directory)
+    write_indexed(images, write_thumbnails(directory, shown), directory / TABLE)
     np.save(directory / "vectors.npy", vectors.astype(np.float32))
     np.save(directory / "hashes.npy", np.array(images.hashes, "<u8"))
     (directory / "index.json").write_text(json.dumps(known) + "\n")
     return directory
+
+
+def write_thumbnails(segment: Path, thumbnails: Sequence[bytes]) -> list[Place]:
+    """Writes the thumbnails of a segment in files of its parts, every third one in the same; returns their places."""
+    found: dict[int, Place] = {}
+    for part in range(PARTS):
+        rows = range(part, len(thumbnails), PARTS)
+        some = [thumbnails[row] for row in rows]
+        if some:
+            thumbnailfiles.write(segment / DIRECTORY / f"part{part}{SUFFIX}", some)
+            found |= zip(rows, thumbnailfiles.places(f"part{part}", map(len, some)), strict=True)
+    return [found[row] for row in range(len(thumbnails))]
 
 
 def write_index(

@@ -90,7 +90,12 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
             run(computed, place / "features", models, Input("pictures", part, f"{kind}/{part.name}", "one"))
     indexed = index.start({"K": str(K)})
     for segment in sorted((place / "features" / "library").iterdir()):
-        run(indexed, place / "index", Input("features", segment, f"library/{segment.name}", ""))
+        thumbnails = place / "features" / "thumbnails" / segment.name
+        inputs = [
+            Input("features", segment, f"library/{segment.name}", ""),
+            Input("thumbnails", thumbnails, f"thumbnails/{segment.name}", ""),
+        ]
+        run(indexed, place / "index", *inputs)
     return Pipelines(place, lite0, {f"{ENTRY}/{path.name}": path.read_bytes() for path in made.queries.iterdir()})
 
 

@@ -7,25 +7,26 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from stages.contract import StageError
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
 from stages.serving.following import Following
 from stages.serving.indexes import Indexes
 from stages.serving.opening import Opening
 from stages.serving.originals import GoneError
-from stages.serving.pachyderm import Address, Pachyderm
+from stages.serving.pachyderm import Absent, Address, Pachyderm
 from stages.serving.snapshots import Snapshot, State
 from stages.sources import Source
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
-from tests.stages.serving.segments import ids, write_segment
+from tests.stages.serving.segments import PARTS, ids, write_segment
 
 if TYPE_CHECKING:
     from stages.backbonespec import BackboneSpec
@@ -139,9 +140,9 @@ def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
     """Begins to follow; everything that was begun ends after the test."""
     begun: list[Following[Snapshot]] = []
 
-    def begin(at: str = "", mounted: Path | None = None, lines: list[str] | None = None) -> Following[Snapshot]:
+    def begin(at: str = "", lines: list[str] | None = None) -> Following[Snapshot]:
         server = Pachyderm(Address(world.server.address))
-        opening = Opening(server, FileCache(tmp_path / "cache"), Settings(backend="numpy"), {}, lambda _: None, mounted)
+        opening = Opening(server, FileCache(tmp_path / "cache"), Settings(backend="numpy"), {}, lambda _: None)
         begun.append(Following(server, Indexes(server, opening), at, (lines if lines is not None else []).append))
         begun[-1].start()
         return begun[-1]
@@ -259,7 +260,7 @@ def test_an_index_of_another_version_is_said(world: World, follow: Follow) -> No
     spec = world.specs["first"]
     facts = {"model": spec.sha256, "image_size": 32, "dimension": DIMENSION, "backbone": spec.described}
     write_segment(root / "0", ids("0", 3), np.eye(3, DIMENSION), facts=facts)
-    (root / "0" / "thumbnails.arrow").unlink()
+    (root / "0" / "hashes.npy").unlink()
     world.ended(world.put("features", root, "/index"))
     until(following, lambda state: "lookalike deploy --reprocess index" in state.message)
     assert following.state().snapshot == before
@@ -285,22 +286,39 @@ def test_a_calibration_is_taken_without_a_new_index(
     assert state.snapshot.library is before.library
 
 
-def test_mounted_content_is_used_where_it_is_that_of_the_commit(world: World, follow: Follow, tmp_path: Path) -> None:
+def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(
+    world: World, follow: Follow, tmp_path: Path
+) -> None:
+    """Those of the other parts may be damaged or missing, and those of the commit that is served stay its own."""
     with_pipeline(world)
-    first = world.change({"0": 5, "a": 7}, name="first")
-    mounted = tmp_path / "pfs"
-    mounted.mkdir()
-    (mounted / "index").symlink_to(world.scratch / "first")
-    snapshot = served(follow(mounted=mounted), first)
-    assert len(snapshot.library) == 12
-    fetched = {path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()}
-    vectors = (world.scratch / "first" / "a" / "vectors.npy").stat().st_size
-    assert vectors not in fetched
-    second = world.change({"0": 5, "a": 9}, name="second")  # /pfs still has the first, as before Pachyderm 2.11
-    snapshot = served(follow(mounted=mounted), second)
-    assert len(snapshot.library) == 14
-    fetched = {path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()}
-    assert (world.scratch / "second" / "a" / "vectors.npy").stat().st_size in fetched
+    first = world.change({"0": 9, "a": 7}, name="first")
+    library = served(follow(), first).library
+    held = sorted(path.name for path in (world.scratch / "first" / "a" / "thumbnails").iterdir())
+    assert held == [f"part{number}.thumbnails" for number in range(PARTS)]
+    sizes = {path.stat().st_size for path in (world.scratch / "first").glob("*/thumbnails/*")}
+    kept = {path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert kept and not kept & sizes
+    asked: list[tuple[str, int, int | None]] = []
+    read = Pachyderm.read
+
+    def counted(server: Pachyderm, repo: str, commit: str, path: str, offset: int = 0, most: int | None = None) -> Any:
+        asked.append((path, offset, most))
+        return read(server, repo, commit, path, offset, most)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pachyderm, "read", counted)
+        assert library.thumbnail(13) == b"jpeg of " + library.id(13).encode()
+    assert asked == [("a/thumbnails/part1.thumbnails", 72, 72)]
+    with world.client.commit("features", "master") as commit:
+        world.client.put_file_bytes(commit, "/index/0/thumbnails/part0.thumbnails", b"")
+        world.client.delete_file(commit, "/index/0/thumbnails/part1.thumbnails")
+    damaged = served(follow(), world.ended(commit.id)).library
+    assert damaged.thumbnail(2) == b"jpeg of " + damaged.id(2).encode()
+    with pytest.raises(StageError, match=r"0/thumbnails/part0\.thumbnails is not the file of thumbnails"):
+        damaged.thumbnail(0)
+    with pytest.raises(Absent):
+        damaged.thumbnail(1)
+    assert library.thumbnail(0) == b"jpeg of " + library.id(0).encode()
 
 
 def test_originals_are_those_of_the_commit_that_made_the_index(world: World, follow: Follow) -> None:

@@ -54,11 +54,14 @@ def test_the_facts_of_all_segments(tmp_path: Path) -> None:
     assert facts.described == f"small {MODEL} (IMAGE_SIZE=96, FIT=pad, 8 dimensions)"
 
 
-def test_the_files_may_be_deleted_once_open(directories: list[Path]) -> None:
+def test_all_files_but_thumbnails_may_be_deleted_once_open(directories: list[Path]) -> None:
     library = Library.open(directories)
     for directory in directories:
         shutil.rmtree(directory)
-    assert library.thumbnail(20) == b"jpeg of " + library.id(20).encode()
+    with pytest.raises(
+        StageError, match=r"^part1\.thumbnails, a file of thumbnails, is missing: .* deploy --reprocess"
+    ):
+        library.thumbnail(20)
     assert library.segments[3].vectors[4, 7] == np.float32(VECTORS[20, 7])
 
 
@@ -77,7 +80,7 @@ def test_an_index_without_segments() -> None:
         Library.open([])
 
 
-@pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors.npy", "hashes.npy", "thumbnails.arrow"])
+@pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors.npy", "hashes.npy"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other"])
 def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directories: list[Path]) -> None:
     path = directories[2] / name
@@ -90,6 +93,25 @@ def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directori
         Library.open(directories)
     assert "\n" not in str(failure.value)
     assert name.split(".")[0] in str(failure.value)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
+def test_a_damaged_file_of_thumbnails_is_named_when_it_is_needed(damage: str, directories: list[Path]) -> None:
+    """All others are read."""
+    path = directories[2] / "thumbnails" / "part1.thumbnails"
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[:-1]}[damage])
+    library, damaged = Library.open(directories), []
+    for row in range(len(library)):
+        try:
+            assert library.thumbnail(row) == b"jpeg of " + library.id(row).encode()
+        except StageError as failure:
+            assert "part1.thumbnails" in str(failure) and "\n" not in str(failure)
+            damaged.append(row)
+    assert damaged == ([15] if damage == "cut" else [12, 15])
 
 
 def test_an_index_of_an_older_version(directories: list[Path]) -> None:
@@ -120,5 +142,5 @@ def test_ids_out_of_order(tmp_path: Path) -> None:
 
 def test_numbers_of_rows_that_differ(directories: list[Path]) -> None:
     np.save(directories[0] / "hashes.npy", np.arange(3, dtype="<u8"))
-    with pytest.raises(StageError, match="segment 0 has 3 hashes and 6 thumbnails for 6 pictures"):
+    with pytest.raises(StageError, match="segment 0 has 3 hashes for 6 pictures"):
         Library.open(directories)

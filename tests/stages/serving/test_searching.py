@@ -99,7 +99,7 @@ def write_entry(directory: Path, library: Library, queries: NDArray[np.float32],
     order = sorted(range(len(names)), key=names.__getitem__)
     directory.mkdir(parents=True)
     images = Images(
-        [names[at] for at in order], [()] * len(names), [b""] * len(names), [0] * len(names), MODEL, 96, "pad", 12
+        [names[at] for at in order], [()] * len(names), [0] * len(names), [0] * len(names), MODEL, 96, "pad", 12
     )
     write_images(images, directory / "images.parquet")
     np.save(directory / "vectors.npy", queries[order])
