@@ -24,13 +24,14 @@ class Backbone:
     source: str
     weights: Path | None = None
 
-    def write(self, directory: Path) -> BackboneSpec:
-        """Writes its two files to a new directory. Raises LookalikeError if it cannot be made."""
+    def write(self, directory: Path, side: int | None = None) -> BackboneSpec:
+        """Writes its two files to a new directory. side: that of its pictures in pixels, by default the original
+        experiment's. Raises LookalikeError if it cannot be made."""
         if Path(self.source).is_dir():
             shutil.copytree(self.source, directory)
             return parse_spec((directory / SPEC_FILE).read_bytes())
         directory.mkdir()
-        options = [f"--image-size={original.image_size()}"]
+        options = [f"--image-size={side or original.image_size()}"]
         options += [] if self.weights is None else [f"--weights={self.weights}"]
         return models.make(self.source, options, directory)[0]
 

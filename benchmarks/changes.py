@@ -7,10 +7,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.library import Library, Step
-from pipelines.library import blocks, ingest, pictures, queries, stl10
+from benchmarks.library import Library, Puts, Step
+from benchmarks.sheets import Answers
+from pipelines.library import blocks, ingest, pictures, queries
 from pipelines.library.pictures import Source
-from pipelines.library.stl10samples import write_stl10
+from pipelines.library.stl10samples import Pieces
 from stages.stl10 import RECORD
 from stages.stl10records import pictures as records
 
@@ -27,58 +28,60 @@ def one(library: Library, place: Path) -> Iterator[Step]:
     first, second, third = _distinct(library.split.queries)
     file = place / _LONE
     _write_png(file, _bytes(first))
-    yield library.change("add one picture", _adding(library, _LONE, file))
-    library.answers.check_nearest(first.name, _LONE, True)
+    yield library.change("add one picture", _adding(library, _LONE, file), _finds(first, _LONE))
     _write_png(place / _SECOND, _bytes(third))
-    yield library.change("add one picture, warm", _adding(library, _SECOND, place / _SECOND))
-    library.answers.check_nearest(third.name, _SECOND, True)
+    yield library.change("add one picture, warm", _adding(library, _SECOND, place / _SECOND), _finds(third, _SECOND))
     _write_png(file, _bytes(second))
-    yield library.change("change one picture, a file", _adding(library, _LONE, file))
-    library.answers.check_nearest(second.name, _LONE, True)
-    library.answers.check_nearest(first.name, _LONE, False)
-    yield library.change("remove one picture, a file", _removing(library, _LONE))
-    library.answers.check_gone(_LONE)
+
+    def replaced(answers: Answers) -> None:
+        answers.check_nearest(second.name, _LONE, True)
+        answers.check_nearest(first.name, _LONE, False)
+
+    yield library.change("change one picture, a file", _adding(library, _LONE, file), replaced)
+    yield library.change("remove one picture, a file", _removing(library, _LONE), _lacks(_LONE))
 
 
 def query(library: Library, place: Path) -> Iterator[Step]:
     """Asks with one picture, and with another while processes are warm."""
     first, second, *_ = _distinct(library.split.queries)
     file = place / _ASKED
-
-    def ask() -> list[str]:
-        return [queries.put(library.connection, [file]).commit]
-
-    _write_png(file, _bytes(first))
-    yield library.change("query one picture", ask)
-    _write_png(file, _bytes(second))
-    yield library.change("query one picture, warm", ask)
+    for name, source in (("query one picture", first), ("query one picture, warm", second)):
+        _write_png(file, _bytes(source))
+        puts = {"query": lambda: queries.put(library.connection, [file]).commit}
+        yield library.change(name, puts, lambda _: None)
 
 
 def block(library: Library, place: Path) -> Iterator[Step]:
     """Changes a picture in a block, and removes another."""
-    names = {each.name for each in library.split.library}
-    changed, removed, *_ = dict.fromkeys(each for each in library.answers.names() if each in names)
+
+    def shown() -> list[str]:
+        names = {each.name for each in library.split.library}
+        return [*dict.fromkeys(each for each in library.answers.names() if each in names)][:2]
+
+    changed, removed = library.journal.once("pictures in blocks", shown)
     asked = _distinct(library.split.queries)[-1]
     file = place / "record"
     file.write_bytes(_bytes(asked))
-    yield library.change("change one picture, in a block", _adding(library, changed, file))
-    library.answers.check_nearest(asked.name, changed, True)
-    yield library.change("remove one picture, in a block", _removing(library, removed), more=-RECORD)
-    library.answers.check_gone(removed)
+    yield library.change("change one picture, in a block", _adding(library, changed, file), _finds(asked, changed))
+    removing = _removing(library, removed)
+    yield library.change("remove one picture, in a block", removing, _lacks(removed), more=-RECORD)
 
 
 def more(library: Library, place: Path) -> Iterator[Step]:
     """Adds a tenth as many pictures as there are, at most 1,000, each in a file."""
     directory = place / "more"
-    number = min(MOST_ADDED, (len(library.split.library) + len(library.split.queries)) // 10)
-    _write_more(place, directory, number)
+    number = min(MOST_ADDED, library.pictures // 10)
+    if not directory.is_dir():
+        _write_more(place, directory, number)
     found = pictures.find([directory]).sources
     size = sum(each.size for each in found)
+    puts = {"pictures": lambda: ingest.add(library.connection, found).commit}
+    yield library.change(more_name(library.pictures), puts, lambda _: None, number, size)
 
-    def add() -> list[str]:
-        return [ingest.add(library.connection, found).commit]
 
-    yield library.change(f"add {number:,} pictures", add, number, size)
+def more_name(pictures: int) -> str:
+    """The name of that change of a library of so many pictures."""
+    return f"add {min(MOST_ADDED, pictures // 10):,} pictures"
 
 
 CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {
@@ -90,13 +93,21 @@ CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {
 """The changes by their names on the command line, in the order in which they are made."""
 
 
-def _adding(library: Library, name: str, file: Path) -> Callable[[], list[str]]:
+def _adding(library: Library, name: str, file: Path) -> Puts:
     source = Source(name, file, file.stat().st_size)
-    return lambda: [ingest.add(library.connection, [source]).commit]
+    return {"picture": lambda: ingest.add(library.connection, [source]).commit}
 
 
-def _removing(library: Library, name: str) -> Callable[[], list[str]]:
-    return lambda: [ingest.remove(library.connection, [name]).commit]
+def _removing(library: Library, name: str) -> Puts:
+    return {"removal": lambda: ingest.remove(library.connection, [name]).commit}
+
+
+def _finds(query: Source, name: str) -> Callable[[Answers], None]:
+    return lambda answers: answers.check_nearest(query.name, name, True)
+
+
+def _lacks(name: str) -> Callable[[Answers], None]:
+    return lambda answers: answers.check_gone(name)
 
 
 def _distinct(sources: Iterable[Source], number: int = 3) -> list[Source]:
@@ -114,11 +125,14 @@ def _bytes(source: Source) -> bytes:
 
 def _write_more(place: Path, directory: Path, number: int) -> None:
     """Writes `number` other pictures to a new directory."""
-    directory.mkdir()
-    write_stl10(place / "other", number, (1, 1), seed=1)
-    with (place / "other" / stl10.UNLABELLED).open("rb") as file:
+    new, records_file = place / "more.new", place / "more.bin"
+    new.mkdir(exist_ok=True)
+    with records_file.open("wb") as file:
+        Pieces(seed=1).write(file, number)
+    with records_file.open("rb") as file:
         for index, (_, picture) in enumerate(records(b"", file)):
-            Image.fromarray(picture).save(directory / f"{index:04}.png")
+            Image.fromarray(picture).save(new / f"{index:04}.png")
+    new.rename(directory)
 
 
 def _write_png(path: Path, record: bytes) -> None:

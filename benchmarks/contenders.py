@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from benchmarks.report import interleaved, timed
-from benchmarks.trees import status_mib
+from benchmarks.trees import processor_seconds, status_mib
 
 _ROOT = Path(__file__).resolve().parent.parent
 _REPORT_EVERY = 30.0
@@ -43,6 +43,8 @@ class Contender:
     def __init__(self, module: str, name: str, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.opening = 0.0
+        self.processor = 0.0
+        """The processor seconds of the last run."""
         self._command = [sys.executable, "-m", module, name, str(directory)]
         self._environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
         self._complaints = directory / f"{name}.err"
@@ -72,9 +74,12 @@ class Contender:
     def seconds(self) -> float:
         """Runs the work once; returns its seconds."""
         assert self._process.stdin is not None
+        before, _ = processor_seconds(self._process.pid)
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self._said())
+        seconds = float(self._said())
+        self.processor = processor_seconds(self._process.pid)[0] - before
+        return seconds
 
     def finish(self) -> float:
         """Has it write its answers; returns its peak memory in MiB."""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -51,9 +51,13 @@ def longest(seconds: Mapping[str, float], reads: Mapping[str, Collection[str]]) 
     return max(chains.values(), default=0.0)
 
 
-def settle(connection: Connection, commits: Sequence[str]) -> Settled:
-    """Waits until every job of some commits has ended, with progress on stderr, and reads their cost. Raises
-    RuntimeError unless all of them succeeded."""
+def settle(
+    connection: Connection,
+    commits: Sequence[str],
+    between: Callable[[float, float], float] = lambda begun, ended: ended - begun,
+) -> Settled:
+    """Waits until every job of some commits has ended, with progress on stderr, and reads their cost. `between`: the
+    seconds between two times that count. Raises RuntimeError unless all jobs succeeded."""
     jobs = Jobs(connection)
     ended = jobs.watch(commits, _Progress())
     bad = [each for each in ended if each.state != "success"]
@@ -70,13 +74,17 @@ def settle(connection: Connection, commits: Sequence[str]) -> Settled:
         works.append(
             Work(
                 pipeline,
-                sum((info.finished.ToNanoseconds() - info.started.ToNanoseconds()) / 1e9 for info in of_it),
+                sum(between(_seconds(info.started), _seconds(info.finished)) for info in of_it),
                 sum(_user_seconds(stub, info, workers[pipeline]) for info in of_it),
                 sum(info.data_processed for info in of_it),
                 sum(info.data_skipped for info in of_it),
             )
         )
-    return Settled(tuple(works), max(info.finished.ToNanoseconds() for info in infos) / 1e9)
+    return Settled(tuple(works), max(_seconds(info.finished) for info in infos))
+
+
+def _seconds(moment: Any) -> float:
+    return float(moment.ToNanoseconds() / 1e9)
 
 
 def _user_seconds(stub: Any, info: Any, workers: int) -> float:

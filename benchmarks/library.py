@@ -1,38 +1,53 @@
 """Owns a library and its queries on the localpachd to measure: filling it, changing it and checking the sheet after
-each change, deleting its history. Knows no goals."""
+each change, deleting its history. What a journal says is done is not done again. Knows no goals."""
 
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
-from benchmarks import original, servers, sheets, storage
+from benchmarks import journal, servers, sheets, storage
 from benchmarks.engine import Work, longest, settle
-from benchmarks.trees import Tree
+from benchmarks.journal import Journal
+from benchmarks.sheets import Answers
+from benchmarks.supply import Supply
+from benchmarks.trees import Tree, Usage
 from pipelines.client import backbones, deployment
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
-from pipelines.library import dataset, models, queries, snapshots, stl10
-from pipelines.library.stl10 import Split
+from pipelines.library import ingest, models, queries, snapshots, stl10
 from pipelines.specifications import reading
+from pipelines.specifications.reading import Spec
 from stages.backbonespec import SPEC_FILE, parse_spec
 from stages.stl10 import RECORD
+
+_USED = "used for "
+_DONE = "done: "
+_PUT = "put: "
+
+Puts = Mapping[str, Callable[[], str]]
+"""The writes of a change by name: each makes a commit, and the same again would change nothing."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """The cost of one change: seconds from before the put until the end of its last job, the seconds of the put alone,
-    the work of each pipeline, the number of pictures put or computed again, and the peak memory of the server and its
-    workers in MiB."""
+    the work of each pipeline, the number of pictures put or computed again, and what all processes used, of which the
+    server's own time is told apart. The seconds are those in which the server ran; `interruptions` are not in them."""
 
     name: str
     seconds: float
     put: float
     works: tuple[Work, ...]
     pictures: int
-    peak: float
+    usage: Usage
+    interruptions: int = 0
 
     @property
     def user(self) -> float:
@@ -47,83 +62,150 @@ class Step:
         """The most seconds in which no user code ran."""
         return self.seconds - self.user
 
+    @property
+    def engine_share(self) -> float:
+        """The server's own part of the processor time of all processes: 0 to 1."""
+        return self.usage.own / self.usage.processor if self.usage.processor else 0.0
+
+    @staticmethod
+    def parsed(value: Mapping[str, Any]) -> "Step":
+        """The step of which `value` has the fields."""
+        works = tuple(Work(**each) for each in value["works"])
+        return Step(**{**value, "works": works, "usage": Usage(**value["usage"])})
+
 
 class Library:
-    """Pictures and queries in STL-10's format on a server of their own, with its state in a directory."""
+    """Pictures and queries on a server of their own, with its state in a directory, beside a journal."""
 
     server: servers.Server
     connection: Connection
     _tree: Tree
 
-    def __init__(self, root: Path, split: Split) -> None:
-        self.split = split
+    def __init__(self, root: Path, supply: Supply, specifications: Sequence[Spec], kept: Journal) -> None:
+        self.supply = supply
+        self.split = supply.split
+        self.journal = kept
         self._root = root
-        self._commits: list[str] = []
-        self._pictures = self._backbone = 0  # bytes
-        (render,) = (each for each in reading.load() if each.name == "render")
+        self._specifications = specifications
+        (render,) = (each for each in specifications if each.name == "render")
         self._k = int(render.document["transform"]["env"]["K"])
+        self._used: Callable[[], dict[str, Any]] = dict
 
     @contextmanager
     def running(self) -> Iterator["Library"]:
-        """Runs the server, which collects all garbage when it starts."""
-        with servers.localpachd(root=self._root) as self.server, Tree(self.server.process.pid) as self._tree:
+        """Runs the server, which collects all garbage when it starts. One that a killed run has left is ended first;
+        the work that it did meanwhile counts."""
+        if servers.end_left(self.journal.get("server", 0), self._root):
+            self.journal.lengthen()
+        with servers.localpachd(root=self._root) as self.server:
+            self.journal.keep("server", self.server.process.pid)
             self.connection = connect(Target(f"grpc://127.0.0.1:{self.server.port}"))
-            yield self
+            with Tree(os.getpid(), self.server.process.pid) as self._tree, self.journal.living(lambda: self._used()):
+                yield self
 
     @property
     def sources(self) -> int:
         """The bytes of the files that were put and not removed: pictures and backbone."""
-        return self._pictures + self._backbone
+        return int(self.journal.get("pictures", 0) + self.journal.get("backbone", 0))
 
     @property
-    def answers(self) -> sheets.Answers:
+    def answers(self) -> Answers:
         """The current answers."""
         return sheets.read(self.connection, stl10.ENTRY)
 
-    def fill(self, backbone: Path, labels: bytes) -> Step:
-        """Deploys the specifications and puts a backbone; then, and only this is measured, puts everything that
-        `lookalike add stl10` puts."""
-        deployment.deploy(self.connection, original.specifications())
-        self._commits.append(self._put_backbone(backbone))
-        settle(self.connection, self._commits)
-        pictures = len(self.split.library) + len(self.split.queries)
-        add = lambda: dataset.add(self.connection, self.split, labels)  # noqa: E731
-        return self.change("fill", add, pictures, pictures * RECORD)
+    @property
+    def pictures(self) -> int:
+        """The number of pictures at first, queries included."""
+        return len(self.split.library) + len(self.split.queries)
+
+    def fill(self, backbone: Path) -> Step:
+        """Deploys the specifications and puts a backbone; then, and only this is measured, puts the library in blocks
+        and the queries in blocks as one entry, as `lookalike add stl10` does."""
+
+        def prepare() -> str:
+            deployment.deploy(self.connection, self._specifications)
+            return self._put_backbone(backbone)
+
+        settle(self.connection, [self.journal.once(f"{_PUT}the backbone", prepare)])
+        puts = {
+            "library": lambda: ingest.add(self.connection, self.split.library, most_single=0).commit,
+            "queries": lambda: queries.put_in_blocks(self.connection, stl10.ENTRY, self.split.queries).commit,
+        }
+        return self.change("fill", puts, lambda _: None, self.pictures, self.pictures * RECORD)
 
     def swap(self, backbone: Path) -> Step:
         """Puts another backbone, so that everything is computed again."""
-        before = self.answers.models
-        pictures = len(self.split.library) + len(self.split.queries)
-        done = self.change("swap the backbone", lambda: [self._put_backbone(backbone)], pictures)
-        if before & self.answers.models:
-            raise RuntimeError("the sheet still shows answers of the replaced backbone")
-        return done
+        before = self.journal.once("models before the swap", lambda: sorted(self.answers.models))
 
-    def change(self, name: str, put: Callable[[], Iterable[str]], pictures: int = 1, more: int = 0) -> Step:
-        """Puts pictures, waits for the jobs, and checks the sheet. `put` returns the commits it has made; `more` is the
-        growth in bytes of the files that were put. Raises RuntimeError if a job fails or the sheet is wrong."""
+        def check(answers: Answers) -> None:
+            if answers.models & set(before):
+                raise RuntimeError("the sheet still shows answers of the replaced backbone")
+
+        return self.change(
+            "swap the backbone", {"backbone": lambda: self._put_backbone(backbone)}, check, self.pictures
+        )
+
+    def change(self, name: str, puts: Puts, check: Callable[[Answers], None], pictures: int = 1, more: int = 0) -> Step:
+        """Makes the commits, waits for the jobs, and checks the sheet. `more`: the growth in bytes of the files that
+        were put. Raises RuntimeError if a job fails or the sheet is wrong.
+
+        An interrupted change goes on: a put that has made its commit is not repeated. Its time is that of all parts.
+        """
+        done = self.journal.get(_DONE + name)
+        if done is not None:
+            return Step.parsed(done)
         print(f" {name} ...", file=sys.stderr, flush=True)
-        self._tree.forget_peak()
-        begun = time.time()
-        commits = list(put())
-        put_by = time.time()
-        self._commits += commits
-        self._pictures += more
-        settled = settle(self.connection, commits)
-        peak = self._tree.peak
-        self.answers.check(len(self.split.queries), self._k)
-        return Step(name, settled.ended - begun, put_by - begun, settled.works, pictures, peak)
+        with self._metered(name) as used:
+            begun = self.journal.once(f"begun: {name}", time.time)
+            commits = [self.journal.once(f"{_PUT}{name}, {each}", put) for each, put in puts.items()]
+            put_by = self.journal.once(f"put by: {name}", time.time)
+            settled = settle(
+                self.connection, commits, lambda first, last: journal.alive(self.journal.lives, first, last)
+            )
+            usage = used()
+        answers = self.answers
+        answers.check(len(self.split.queries), self._k)
+        check(answers)
+        lives = self.journal.lives
+        between = (begun, settled.ended)
+        step = Step(
+            name,
+            journal.alive(lives, *between),
+            journal.alive(lives, begun, put_by),
+            settled.works,
+            pictures,
+            usage,
+            journal.interruptions(lives, *between),
+        )
+        self.journal.keep("pictures", self.journal.get("pictures", 0) + more)
+        self.journal.keep(_DONE + name, asdict(step))
+        return step
+
+    @contextmanager
+    def _metered(self, name: str) -> Iterator[Callable[[], Usage]]:
+        """Measures what all processes use for a change, also before an interruption."""
+        earlier = Usage(**self.journal.get(_USED + name, {}))
+        self._tree.forget()
+
+        def used() -> Usage:
+            return earlier.and_then(self._tree.usage())
+
+        self._used = lambda: {_USED + name: asdict(used())}
+        try:
+            yield used
+        finally:
+            self._used = dict
 
     def forget_history(self) -> None:
         """Keeps only the newest state of everything. Raises RuntimeError if that makes pipelines compute anything."""
-        sources = [snapshots.REPO, queries.REPO, backbones.REPO, dataset.LABELS]
-        new = storage.forget_history(self.connection, sources, self._commits)
-        self._commits = [new]
+        sources = [snapshots.REPO, queries.REPO, backbones.REPO]
+        new = self.journal.once("history forgotten", lambda: storage.empty_commits(self.connection, sources))
+        storage.squash_before(self.connection, sources, new)
         if any(work.processed for work in settle(self.connection, [new]).works):
             raise RuntimeError("commits without any change made pipelines compute something")
         self.answers.check(len(self.split.queries), self._k)
 
     def _put_backbone(self, directory: Path) -> str:
         spec = parse_spec((directory / SPEC_FILE).read_bytes())
-        self._backbone = sum(path.stat().st_size for path in directory.iterdir())
+        self.journal.keep("backbone", sum(path.stat().st_size for path in directory.iterdir()))
         return models.put(Repository(self.connection, backbones.REPO), spec, directory).commit

@@ -1,15 +1,23 @@
 """The original experiment's specifications and parameters: those of lookalike with the overlay stl10. Measures
 nothing."""
 
+from collections.abc import Sequence
+
+from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.library.dataset import OVERLAY
-from pipelines.specifications import drafts, overlays, reading
+from pipelines.specifications import drafts, overlays, reading, variables
 from pipelines.specifications.reading import Spec
 
 
-def specifications() -> list[Spec]:
-    """Those that every library has, upstream first."""
-    changed = overlays.apply([overlays.load(OVERLAY)], drafts.find(spec.path for spec in reading.load()))
-    return reading.ordered(draft.spec() for draft in changed)
+def specifications(side: int | None = None) -> list[Spec]:
+    """Those that every library has, upstream first. side: that of the pictures in pixels; by default, and for its own,
+    the original experiment's, and for any other the specifications without its overlay."""
+    found = drafts.find(spec.path for spec in reading.load())
+    changed = overlays.apply([overlays.load(OVERLAY)], found)
+    specs = reading.ordered(draft.spec() for draft in changed)
+    if side is None or side == _side(specs):
+        return specs
+    return reading.ordered(draft.spec() for draft in variables.apply([f"{IMAGE_SIZE}={side}"], found))
 
 
 def parameters(pipeline: str) -> dict[str, str]:
@@ -20,4 +28,9 @@ def parameters(pipeline: str) -> dict[str, str]:
 
 def image_size() -> int:
     """The side of its pictures in pixels."""
-    return int(parameters("preprocess")["IMAGE_SIZE"])
+    return _side(specifications())
+
+
+def _side(specs: Sequence[Spec]) -> int:
+    (spec,) = (each for each in specs if each.name == "preprocess")
+    return int(spec.document["transform"]["env"][IMAGE_SIZE])

@@ -1,6 +1,7 @@
 """The whole pipeline, from pictures to sheets, at several sizes: `python -m benchmarks.pipeline --help`.
 
-Each size has a localpachd of its own, with the specifications of the original experiment.
+Each size has a localpachd of its own. Its state, the journal of what is done and the results are in a directory: a run
+that was interrupted goes on there.
 """
 
 import argparse
@@ -10,63 +11,83 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import figures, program, whole
+from benchmarks import bysize, figures, program, report, whole
 from benchmarks.backbones import RESNET50, Backbone, random_resnet50
 from benchmarks.changes import CHANGES
 from benchmarks.plots import curves
 from benchmarks.program import positive
 from benchmarks.report import Result
-from benchmarks.whole import SWAP, Whole
+from benchmarks.whole import SWAP, Size, Whole
 from pipelines.errors import LookalikeError
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
-BACKBONES = (RESNET50, "efficientnet-lite0")
+BACKBONES = ("efficientnet-lite0", RESNET50)
+SIDES = (96, 224)
+"""The original experiment's side of pictures in pixels, and that of lookalike's own specifications."""
+
+_PLACE = "lookalike-pipeline"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures the sizes that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), (), arguments)
-    sizes = {f"{size:,} pictures": size for size in sorted(set(given.pictures))}
-    given.sections = list(sizes)
+    sizes = [Size(pictures, side) for side in dict.fromkeys(given.image_size) for pictures in sorted({*given.pictures})]
+    by_name = {str(size): size for size in sizes}
+    given.sections = list(by_name)
     program.exit_on_sigterm()
-    done: dict[int, Whole] = {}
+    done: dict[Size, Whole] = {}
     try:
-        _check_room(max(sizes.values()))
-        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-            print("making the backbones ...", file=sys.stderr, flush=True)
-            other = given.other or next(each for each in BACKBONES if each != given.model)
-            backbone = _make(given.model, Path(scratch) / "first")
-            swapped = _make(other, Path(scratch) / "other") if SWAP in given.changes else backbone
+        _check_room(sizes, given.directory)
+        other = given.other or next(each for each in BACKBONES if each != given.model)
 
-            def measure(name: str) -> Result:
-                done[sizes[name]] = whole.measure(sizes[name], backbone, swapped, given.changes)
-                return figures.result(done)
+        def measure(name: str) -> Result:
+            size = by_name[name]
+            backbone = _made(given.model, size.side, given.directory)
+            swapped = _made(other, size.side, given.directory) if SWAP in given.changes else backbone
+            done[size] = whole.measure(size, _place(size, given.directory), backbone, swapped, given.changes)
+            return figures.result(done[size])
 
-            _, surroundings = program.run(given, measure, PACKAGES)
+        _, surroundings = program.run(given, measure, PACKAGES)
     except (LookalikeError, RuntimeError) as error:
         print(f"benchmarks.pipeline: {error}", file=sys.stderr)
         return 1
-    if given.plot:
-        given.plot.write_text(curves(figures.panels(done), surroundings))
+    place = report.place(surroundings, report.versions(PACKAGES), report.commit())
+    (given.directory / "table.md").write_text(f"{place}\n\n{bysize.tables(done)}")
+    (given.directory / "growth.svg").write_text(curves(figures.panels(done), surroundings))
+    for size in sizes:
+        shutil.rmtree(_place(size, given.directory))
+    print(f"wrote table.md and growth.svg to {given.directory}", file=sys.stderr)
     return 0
 
 
-def _make(source: str, directory: Path) -> Path:
-    """Makes a backbone in a new directory and returns the directory. Raises LookalikeError or RuntimeError if it
-    cannot."""
-    backbone = random_resnet50(directory.parent) if source == RESNET50 else Backbone(source)
-    backbone.write(directory)
-    return directory
+def _place(size: Size, directory: Path) -> Path:
+    return directory / f"{size.pictures}-{size.side}"
 
 
-def _check_room(pictures: int) -> None:
-    """Raises RuntimeError unless the disk has room for a run."""
-    place = tempfile.gettempdir()
-    wanted, free = whole.room(pictures), shutil.disk_usage(place).free
+def _made(source: str, side: int, directory: Path) -> Path:
+    """The directory of a backbone for pictures of this side, which is made if it is missing. Raises LookalikeError or
+    RuntimeError if it cannot be made."""
+    made = directory / f"{Path(source).stem}-{side}"
+    if not made.is_dir():
+        print(f" making the backbone {source} ...", file=sys.stderr, flush=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory, prefix="new-") as scratch:
+            backbone = random_resnet50(Path(scratch)) if source == RESNET50 else Backbone(source)
+            backbone.write(Path(scratch) / "backbone", side)
+            (Path(scratch) / "backbone").rename(made)
+    return made
+
+
+def _check_room(sizes: Sequence[Size], directory: Path) -> None:
+    """Raises RuntimeError unless the disk has room for each run that has not begun, one after another."""
+    begun = {size for size in sizes if (_place(size, directory) / "journal.json").exists()}
+    wanted = max((whole.room(size.pictures, size.side) for size in sizes if size not in begun), default=0)
+    there = next(each for each in (directory.absolute(), *directory.absolute().parents) if each.exists())
+    free = shutil.disk_usage(there).free
     if free < wanted:
         raise RuntimeError(
-            f"{pictures:,} pictures need {wanted / 1e9:,.1f} GB in {place}, where {free / 1e9:,.1f} GB are free: free "
-            "some, name another place in TMPDIR, or give smaller --pictures"
+            f"{max(sizes)} need {wanted / 1e9:,.1f} GB in {directory}, where {free / 1e9:,.1f} GB are free: free "
+            "some, name another place with --directory, or give smaller --pictures"
         )
 
 
@@ -75,16 +96,20 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.pipeline",
         description="Measures the whole pipeline on localpachd: libraries of several sizes, changes of them, storage.",
     )
-    sizes = "sizes of the libraries, a tenth of each queries; at least 60"
+    sizes = "sizes of the libraries, a tenth of each queries, at most 1,000; at least 60"
     parser.add_argument("--pictures", type=_sixty, nargs="+", default=[1_000, 3_000], metavar="N", help=sizes)
+    sides = "sides of the pictures in pixels, which are measured one after another"
+    parser.add_argument("--image-size", type=positive, nargs="+", default=list(SIDES), metavar="PIXELS", help=sides)
     named = f"{' or '.join(BACKBONES)}, or a .keras file; {RESNET50} gets random weights"
     parser.add_argument("--model", default=BACKBONES[0], metavar="NAME|FILE", help=named)
     parser.add_argument(
         "--other", metavar="NAME|FILE", help="the backbone to swap it with; by default another named one"
     )
     changes = (*CHANGES, SWAP)
-    parser.add_argument("--changes", nargs="*", choices=changes, default=changes, help="which changes to make")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="also write a plot of time and bytes (SVG) to a file")
+    parser.add_argument("--changes", nargs="*", choices=changes, default=list(CHANGES), help="which changes to make")
+    kept = "the directory of the state, from which an interrupted run goes on, and of table.md and growth.svg"
+    place = Path(tempfile.gettempdir()) / _PLACE
+    parser.add_argument("--directory", type=Path, default=place, metavar="DIR", help=kept)
     return parser
 
 

@@ -1,9 +1,12 @@
 """The processes to measure: a localpachd, and bare servers for the bounds. Measures nothing."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -75,6 +78,21 @@ def localpachd(*options: str, root: Path | None = None) -> Iterator[Server]:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="localpachd-"))) / "root"
         arguments = ("localpachd", "--root", str(root), "--port", "0", *options)
         yield stack.enter_context(_running(arguments, root))
+
+
+def end_left(process: int, root: Path) -> bool:
+    """Ends the localpachd of this process number that a killed benchmark has left running on `root`; returns whether
+    there was one."""
+    at = Path(f"/proc/{process}")
+    try:
+        if str(root).encode() not in (at / "cmdline").read_bytes().split(b"\0"):
+            return False
+        os.kill(process, signal.SIGTERM)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    while at.exists() and (at / "cmdline").read_bytes():  # a zombie's is empty
+        time.sleep(0.1)
+    return True
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 pixels, vectors and thumbnails. Reads the sizes of the server's files, never their content."""
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from benchmarks import disk
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from stages.tables.images import Images, read_images
-from stages.tables.indexed import TABLE, Indexed, read_indexed
+from stages.tables.images import read_images
+from stages.tables.indexed import TABLE, read_indexed
 
 _BRANCH = "master"
 
@@ -31,22 +32,26 @@ class Needed:
 
 
 def needed(connection: Connection, sources: int) -> Needed:
-    """The bytes that the current library and queries need. `sources` are the bytes of the files that were put."""
-    indexed = [read_indexed(each) for each in _files(connection, "index", f"/*/{TABLE}")]
-    queries = [read_images(each) for each in _files(connection, "features-queries", "/queries/*/images.parquet")]
-    tables: list[Images | Indexed] = [*indexed, *queries]
-    thumbnails = sum(sum(each.thumbnail_sizes) for each in queries)
-    thumbnails += sum(int(each.thumbnails.sizes.sum()) for each in indexed)
-    return Needed(
-        sources,
-        sum(len(each) * each.image_size**2 * 3 for each in tables),
-        sum(len(each) * each.dimension * 4 for each in tables),
-        thumbnails,
-    )
+    """The bytes that the current library and queries need: those of the files that were put, given as `sources`, and
+    one copy of each distinct picture's pixels, vector (4 bytes a number) and thumbnail. Memory holds one table at a
+    time."""
+    pixels = vectors = thumbnails = 0
+    for content in _files(connection, "index", f"/*/{TABLE}"):
+        table = read_indexed(content)
+        pixels += len(table) * table.image_size**2 * 3
+        vectors += len(table) * table.dimension * 4
+        thumbnails += int(table.thumbnails.sizes.sum())
+    for content in _files(connection, "features-queries", "/queries/*/images.parquet"):
+        asked = read_images(content)
+        pixels += len(asked) * asked.image_size**2 * 3
+        vectors += len(asked) * asked.dimension * 4
+        thumbnails += sum(asked.thumbnail_sizes)
+    return Needed(sources, pixels, vectors, thumbnails)
 
 
-def _files(connection: Connection, repo: str, pattern: str) -> list[io.BytesIO]:
-    return [io.BytesIO(content) for _, content in Repository(connection, repo).read_all(pattern)]
+def _files(connection: Connection, repo: str, pattern: str) -> Iterator[io.BytesIO]:
+    for _, content in Repository(connection, repo).read_all(pattern):
+        yield io.BytesIO(content)
 
 
 def on_disk(root: Path) -> dict[str, int]:
@@ -81,9 +86,8 @@ def by_repo(connection: Connection) -> dict[str, int]:
     return found
 
 
-def forget_history(connection: Connection, repos: list[str], old: list[str]) -> str:
-    """Makes an empty commit in each source repo, all in one commit set. Then nothing needs the old commit sets any
-    more, and they are squashed, newest first. Returns the id of the new one."""
+def empty_commits(connection: Connection, repos: list[str]) -> str:
+    """Makes an empty commit in each of the repos, all in one commit set, and returns its id."""
     client = connection.client
     with client.transaction():
         commits = [client.start_commit(repo, _BRANCH) for repo in repos]
@@ -91,6 +95,12 @@ def forget_history(connection: Connection, repos: list[str], old: list[str]) -> 
             client.finish_commit(each)
     (new,) = {each.id for each in commits}
     client.wait_commit(new)
-    for each in reversed(old):
-        client.squash_commit(each)
     return str(new)
+
+
+def squash_before(connection: Connection, repos: list[str], new: str) -> None:
+    """Squashes all commit sets that were made before that commit in each of the repos, newest first."""
+    infos = [info for repo in repos for info in connection.client.list_commit(repo)]
+    old = {info.commit.id: info.started.ToNanoseconds() for info in infos if info.commit.id != new}
+    for each in sorted(old, key=lambda id: old[id], reverse=True):
+        connection.client.squash_commit(each)

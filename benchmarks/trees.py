@@ -1,27 +1,49 @@
-"""Owns the memory of a process and its descendants, sampled repeatedly. Knows no server."""
+"""Owns the memory and the processor time of a process and its descendants, sampled repeatedly. Knows no server."""
 
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-_EVERY = 0.2
-"""Seconds between two samples."""
+_EVERY = 0.5
+"""Seconds between two samples. To read the shared memory, the kernel walks through all of it."""
 
 _PROC = Path("/proc")
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Seconds of processor time, of all processes and of one alone, and the most memory that all held at one
+    time, in MiB."""
+
+    processor: float = 0.0
+    own: float = 0.0
+    peak: float = 0.0
+
+    def and_then(self, later: "Usage") -> "Usage":
+        """The two together."""
+        return Usage(self.processor + later.processor, self.own + later.own, max(self.peak, later.peak))
 
 
 class Tree:
     """A process with all its descendants, sampled while this is open.
 
-    Memory is the sum of the processes' resident memory. Shared pages count in each process, so the truth is less.
+    Memory is the sum of the processes' proportional set sizes: pages that n processes share count 1/n in each. Resident
+    memory, which counts them n times, is the quicker look that tells when the sum may be a new peak. The time of
+    descendants that have ended counts if their parents have waited for them.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, alone: int | None = None) -> None:
+        """alone: the process of the tree whose own time is told apart, by default the first."""
         self._root = root
+        self._alone = root if alone is None else alone
         self._peak = 0.0
+        self._before = (0.0, 0.0)
+        self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tree", daemon=True)
 
@@ -35,20 +57,62 @@ class Tree:
 
     @property
     def peak(self) -> float:
-        """The most memory held since this was opened or `forget_peak` was called, in MiB."""
+        """The most memory held since this was opened or `forget` was called, in MiB."""
         self._look()
-        return self._peak
+        with self._lock:
+            return self._peak
 
-    def forget_peak(self) -> None:
-        """Restarts the measurement of the peak."""
-        self._peak = 0.0
+    def usage(self) -> Usage:
+        """What was used since this was opened or `forget` was called; the peak is that of the samples."""
+        everything, own = self._spent()
+        with self._lock:
+            return Usage(everything - self._before[0], own - self._before[1], self._peak)
+
+    def forget(self) -> None:
+        """Begins the measurement anew, at the memory held now."""
+        spent, held = self._spent(), self._sum(proportional_mib)
+        with self._lock:
+            self._before, self._peak = spent, held
 
     def _watch(self) -> None:
         while not self._ended.wait(_EVERY):
             self._look()
 
     def _look(self) -> None:
-        self._peak = max(self._peak, sum(map(_resident, members(self._root, parents()))))
+        if self._sum(_resident) <= self._peak:
+            return
+        held = self._sum(proportional_mib)
+        with self._lock:
+            self._peak = max(self._peak, held)
+
+    def _sum(self, memory: Callable[[int], float]) -> float:
+        return sum(map(memory, members(self._root, parents())))
+
+    def _spent(self) -> tuple[float, float]:
+        """The processor seconds of all processes, and of the one alone."""
+        every = {each: processor_seconds(each) for each in members(self._root, parents())}
+        return sum(own + ended for own, ended in every.values()), every.get(self._alone, (0.0, 0.0))[0]
+
+
+def processor_seconds(process: int) -> tuple[float, float]:
+    """The processor seconds of a process, and those of the descendants that have ended and been waited for; zeros if it
+    has ended itself."""
+    try:
+        fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, 0.0
+    user, system, users, systems = (int(each) / _TICK for each in fields[11:15])
+    return user + system, users + systems
+
+
+def proportional_mib(process: int) -> float:
+    """The proportional set size of a process in MiB; 0 if it has ended."""
+    try:
+        text = (_PROC / str(process) / "smaps_rollup").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def status_mib(process: int | str, name: str) -> float:

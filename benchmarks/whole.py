@@ -1,24 +1,35 @@
 """Owns one run of the whole pipeline: filling an empty server with a library and queries, changing it, swapping the
-backbone, and the disk space at each point. Knows no goals."""
+backbone, the disk space at each point, and bare forward passes before and after the filling. Knows no goals."""
 
+import shutil
 import sys
-import tempfile
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from benchmarks import storage
+from benchmarks import original, passes, report, storage
 from benchmarks.changes import CHANGES
+from benchmarks.journal import Journal
 from benchmarks.library import Library, Step
+from benchmarks.passes import Pass
 from benchmarks.storage import Needed
-from pipelines.library import stl10
-from pipelines.library.stl10samples import write_stl10
+from benchmarks.supply import Supply, supply
+from pipelines.cluster import overview
 
 SWAP = "swap"
 HISTORY = "with all history"
-_SHARE = 0.9
-_SEED = 0
-_LABELLED = (10, 10)  # of these only the labels are put
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
+    """A library to measure: the number of its pictures, queries included, and their side in pixels."""
+
+    pictures: int
+    side: int
+
+    def __str__(self) -> str:
+        return f"{self.pictures:,} pictures, {self.side} px"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +48,100 @@ class Kept:
 
 @dataclass(slots=True)
 class Whole:
-    """The measurements of a library of `pictures` pictures, queries included: filling it, changing it, what was stored
-    when it was full and at the end, the bytes of every repo's newest commit when it was full, and the server's peak
-    memory in MiB."""
+    """The measurements of a library: filling it, changing it, what was stored when it was full and at the end, the
+    bytes of every repo's newest commit when it was full, the server's peak memory in MiB, the distinct pictures of the
+    library, and the bare forward passes of a sample."""
 
-    pictures: int
+    size: Size
     fill: Step
+    passes: list[Pass]
     changes: list[Step] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     repos: dict[str, int] = field(default_factory=dict)
     server_peak: float = 0.0
+    distinct: int = 0
+
+    @staticmethod
+    def parsed(size: Size, value: Mapping[str, Any]) -> "Whole":
+        """The measurements of which `value` has the fields."""
+        return Whole(
+            size,
+            Step.parsed(value["fill"]),
+            [Pass(**each) for each in value["passes"]],
+            [Step.parsed(each) for each in value["changes"]],
+            [Kept(each["when"], each["on_disk"], Needed(**each["needed"])) for each in value["kept"]],
+            value["repos"],
+            value["server_peak"],
+            value["distinct"],
+        )
 
 
-def measure(number: int, backbone: Path, other: Path, changes: Collection[str]) -> Whole:
-    """Fills a server with `number` pictures, a tenth of them queries, and makes changes: those named in `CHANGES`, and
-    `SWAP`, which puts the other backbone. Backbones are directories, as stages.zoo writes them. Raises RuntimeError
-    if any result is wrong."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        place = Path(scratch)
-        print(f" writing {number:,} pictures ...", file=sys.stderr, flush=True)
-        write_stl10(place / "stl10", number, _LABELLED)
-        library = Library(place / "root", stl10.split(place / "stl10", _SHARE, _SEED))
-        with library.running():
-            whole = Whole(number, library.fill(backbone, stl10.labels(place / "stl10")))
-            whole.server_peak = library.server.peak
-        with library.running():
-            whole.repos = storage.by_repo(library.connection)
-            whole.kept.append(_kept("full", library))
-            for name, make in CHANGES.items():
-                whole.changes += make(library, place) if name in changes else ()
-            if SWAP in changes:
-                whole.changes.append(library.swap(other))
-            whole.server_peak = max(whole.server_peak, library.server.peak)
-        with library.running():
-            whole.kept.append(_kept(HISTORY, library))
-            library.forget_history()
-        with library.running():
-            whole.kept.append(_kept("history forgotten", library))
-        return whole
+def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Collection[str]) -> Whole:
+    """Fills a server with pictures, of which at most a tenth are queries, and makes changes: those named in `CHANGES`,
+    and `SWAP`, which puts the other backbone. Backbones are directories, as stages.zoo writes them. What the directory
+    `place` holds of an interrupted run is not repeated. Raises RuntimeError if any result is wrong."""
+    settings = {
+        "pictures": size.pictures,
+        "pixels": size.side,
+        "backbone": backbone.name,
+        "changes": sorted(changes),
+        "commit": report.commit(),
+    }
+    place.mkdir(parents=True, exist_ok=True)
+    journal = Journal(place / "journal.json", settings)
+    if done := journal.get("whole"):
+        return Whole.parsed(size, done)
+    pictures = supply(place, size.pictures)
+    library = Library(place / "root", pictures, original.specifications(size.side), journal)
+    first = _prepared(size, place, pictures, backbone, journal)
+    with library.running():
+        fill = library.fill(backbone)
+        peak = journal.once("server peak, full", lambda: library.server.peak)
+    pictures.library.unlink(missing_ok=True)
+    second = journal.once("passes after", lambda: asdict(passes.measure(place)))
+    whole = Whole(size, fill, [Pass(**first), Pass(**second)], server_peak=peak)
+    with library.running():
+        whole.repos = journal.once("repos", lambda: storage.by_repo(library.connection))
+        whole.distinct = journal.once("distinct", lambda: overview.pictures(library.connection))
+        whole.kept.append(_kept("full", library))
+        for name, make in CHANGES.items():
+            whole.changes += make(library, place) if name in changes else ()
+        if SWAP in changes:
+            whole.changes.append(library.swap(other))
+        whole.server_peak = max(peak, journal.once("server peak, changed", lambda: library.server.peak))
+    with library.running():
+        whole.kept.append(_kept(HISTORY, library))
+        library.forget_history()
+    with library.running():
+        whole.kept.append(_kept("history forgotten", library))
+    journal.keep("whole", asdict(whole))
+    shutil.rmtree(place / "root")
+    return whole
 
 
-def room(pictures: int) -> int:
-    """The bytes of disk that a run of this size may take."""
-    return (2 << 30) + pictures * 140_000
+def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal: Journal) -> dict[str, Any]:
+    """Writes the pictures unless they are there or have been put, and measures bare passes of a sample."""
+    if not journal.get("put: fill, library") and not pictures.library.exists():
+        print(f" writing {size.pictures:,} pictures ...", file=sys.stderr, flush=True)
+        pictures.write()
+
+    def measured() -> dict[str, Any]:
+        passes.prepare(place, backbone, pictures.sample(passes.PICTURES, size.side))
+        return asdict(passes.measure(place))
+
+    return journal.once("passes before", measured)
+
+
+def room(pictures: int, side: int) -> int:
+    """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, its pixels, and
+    its vector, thumbnail and tables, of which there are several."""
+    return (2 << 30) + pictures * (56_000 + side**2 * 3 + 45_000)
 
 
 def _kept(when: str, library: Library) -> Kept:
-    return Kept(when, storage.on_disk(library.server.directory), storage.needed(library.connection, library.sources))
+    def look() -> dict[str, Any]:
+        on_disk = storage.on_disk(library.server.directory)
+        return {"on_disk": on_disk, "needed": asdict(storage.needed(library.connection, library.sources))}
+
+    found = library.journal.once(f"kept {when}", look)
+    return Kept(when, found["on_disk"], Needed(**found["needed"]))

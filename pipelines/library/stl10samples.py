@@ -40,7 +40,7 @@ def write_stl10(
     Equal arguments give equal files. 100,000 records are 2.8 GB, and writing them is all the time it takes.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    pieces = _Pieces(seed)
+    pieces = Pieces(seed)
     with (directory / UNLABELLED).open("wb") as file:
         pieces.write(file, unlabelled)
     for (pictures, labels), count in zip(LABELLED, labelled, strict=True):
@@ -49,7 +49,7 @@ def write_stl10(
     (directory / CLASS_NAMES).write_text("".join(f"{label}\n" for label in PHOTOGRAPHS))
 
 
-class _Pieces:
+class Pieces:
     """Random pieces of the photographs, the same for the same seed."""
 
     def __init__(self, seed: int) -> None:

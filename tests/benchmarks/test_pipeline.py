@@ -3,6 +3,9 @@
 import json
 import math
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,20 +20,31 @@ from benchmarks.plots import Panel, curves
 from benchmarks.sheets import Answers
 from benchmarks.trees import Tree, members, parents
 
+SIZE = "60 pictures, 96 px"
 PLACE = {"processor": "A & B", "cores": 2, "date": "2026-01-01"}
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory with the output of a run: figures.json, figures.svg."""
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a small backbone, small.keras."""
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
     home = tmp_path_factory.mktemp("pipeline")
     pixels = keras.Input((96, 96, 3), dtype="uint8", name="pixels")
     patches = keras.layers.AveragePooling2D(24, name="patches")(keras.layers.Rescaling(1 / 255, name="scaled")(pixels))
     keras.Model(pixels, keras.layers.Flatten(name="vector")(patches), name="small").save(home / "small.keras")
-    arguments = ["--pictures", "60", "--changes", "one", "query", f"--model={home}/small.keras"]
-    assert pipeline.main([*arguments, f"--json={home}/figures.json", f"--plot={home}/figures.svg"]) == 0
+    return home
+
+
+def arguments(home: Path, *changes: str) -> list[str]:
+    small = ["--pictures", "60", "--image-size", "96", f"--model={home}/small.keras", f"--directory={home}"]
+    return [*small, "--changes", *changes]
+
+
+@pytest.fixture(scope="session")
+def run(home: Path) -> Path:
+    """The directory with the output of a run: figures.json, table.md, growth.svg."""
+    assert pipeline.main([*arguments(home, "one", "query"), f"--json={home}/figures.json"]) == 0
     return home
 
 
@@ -44,26 +58,54 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
         *("remove one picture, a file", "query one picture", "query one picture, warm"),
     )
     for step in steps:
-        measured = rows["60 pictures", step]
-        assert 0 < rows["60 pictures", f"{step}, user code"]["seconds"] < measured["seconds"]
-        assert 0 < rows["60 pictures", f"{step}, put"]["seconds"] < measured["seconds"]
-        assert measured["peak_mib"] > rows["60 pictures", "server"]["peak_mib"] > 20
+        measured = rows[SIZE, step]
+        assert 0 < rows[SIZE, f"{step}, user code"]["seconds"] < measured["seconds"]
+        assert 0 < rows[SIZE, f"{step}, put"]["seconds"] < measured["seconds"]
+        assert measured["peak_mib"] > rows[SIZE, "server"]["peak_mib"] > 20
+        server, everything = (rows[SIZE, f"{step}, processor{of}"]["seconds"] for of in (" of the server", ""))
+        assert 0 < server < everything
     for name in ("preprocess", "features", "index", "search", "render"):
-        work = rows["60 pictures", f"fill, {name}"]
-        assert 0 < rows["60 pictures", f"fill, {name}, user code"]["seconds"] < work["seconds"]
+        work = rows[SIZE, f"fill, {name}"]
+        assert 0 < rows[SIZE, f"fill, {name}, user code"]["seconds"] < work["seconds"]
     for change in ("add one picture", "query one picture"):
-        assert rows["60 pictures", f"{change}, warm"]["seconds"] < rows["60 pictures", change]["seconds"]
-    assert ("60 pictures", "remove one picture, a file, features") in rows
+        assert rows[SIZE, f"{change}, warm"]["seconds"] < rows[SIZE, change]["seconds"]
+    assert (SIZE, "remove one picture, a file, features") in rows
     for when in ("full", whole.HISTORY, "history forgotten"):
-        assert rows[f"60 pictures, bytes, {when}", "chunks"]["rate"] > 60 * 2 * 96 * 96 * 3
-        assert rows[f"60 pictures, bytes, {when}", "needed"]["rate"] > 60 * 2 * 96 * 96 * 3
+        assert rows[f"{SIZE}, bytes, {when}", "chunks"]["rate"] > 60 * 2 * 96 * 96 * 3
+        assert rows[f"{SIZE}, bytes, {when}", "needed"]["rate"] > 60 * 2 * 96 * 96 * 3
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("at", ["put: fill, library", "begun: add one picture"])
+def test_a_killed_run_goes_on(at: str, home: Path, tmp_path: Path) -> None:
+    given = [*arguments(home, "one"), f"--directory={tmp_path}"]
+    journal = tmp_path / "60-96" / "journal.json"
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.pipeline", *given])
+    try:
+        while not journal.exists() or at not in json.loads(journal.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    before = json.loads(journal.read_text())
+    assert at in before
+    assert pipeline.main([*given, f"--json={tmp_path}/figures.json"]) == 0
+    table = (tmp_path / "table.md").read_text()
+    assert f"| interruptions | {int(at.endswith('library'))} |" in table
+    rows = {row["name"]: row for row in json.loads((tmp_path / "figures.json").read_text())["rows"]}
+    assert rows["fill"]["seconds"] > rows["fill, preprocess"]["seconds"] > 0
+    assert not journal.exists()
 
 
 @pytest.mark.soak
 def test_a_run_is_plotted(run: Path) -> None:
-    drawn = ElementTree.fromstring((run / "figures.svg").read_text())
+    drawn = ElementTree.fromstring((run / "growth.svg").read_text())
     texts = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"seconds", "MiB", "to the sheet", "features", "add one picture", "on disk", "needed", "60"} <= texts
+    named = {"to the sheet", "features", "add one picture", "on disk", "needed", "60"}
+    assert {"seconds, 96 px", "MiB, 96 px", *named} <= texts
+    assert "| add one picture, warm | " in (run / "table.md").read_text()
 
 
 def test_the_engines_share_is_the_time_without_user_code() -> None:
@@ -164,14 +206,20 @@ def test_the_memory_of_a_tree_counts_children_and_grandchildren() -> None:
     assert int(me) in parents()
     with Tree(int(me)) as tree:
         assert tree.peak > 20
-        tree.forget_peak()
+        before = tree.usage()
+        assert before.own == before.processor >= 0
+        assert sum(number * number for number in range(3_000_000)) > 0
+        assert tree.usage().own > before.own
+        tree.forget()
+        assert tree.usage().own < 0.1
         assert tree.peak > 20
 
 
-def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for wrong in (["fill"], ["--pictures", "59"], ["--pictures", "many"], ["--changes", "all"]):
         with pytest.raises(SystemExit):
             pipeline.main(wrong)
     assert "59 is too few: at least 60" in capsys.readouterr().err
-    assert pipeline.main(["--pictures", "1000000000000"]) == 1
-    assert "benchmarks.pipeline: 1,000,000,000,000 pictures need 140,000,002.1 GB in" in capsys.readouterr().err
+    assert pipeline.main(["--pictures", "1000000000000", "--image-size", "96", f"--directory={tmp_path}/new"]) == 1
+    assert "benchmarks.pipeline: 1,000,000,000,000 pictures, 96 px need 128,648,002.1 GB in" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
