@@ -6,7 +6,14 @@ import hashlib
 from collections.abc import Iterator
 
 PART = 400
-"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model."""
+"""About how many pictures make a part by default: as many as a block of `lookalike add` then holds at most, and whole
+batches of a model."""
+
+VARIABLE = "PART"
+"""The variable of preprocess with another number, for which `lookalike add` makes larger blocks."""
+
+MOST = 1_000_000
+"""The largest such number."""
 
 BUCKETS = 64
 """By default the number of parts that share the lone pictures."""

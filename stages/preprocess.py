@@ -28,12 +28,13 @@ STAGE = "preprocess"
 
 
 def start(environment: Mapping[str, str]) -> Preprocess:
-    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop) and BUCKETS (the number of parts that share the lone
-    pictures, 64)."""
+    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop), BUCKETS (the number of parts that share the lone
+    pictures, 64) and PART (about how many of a datum's pictures make a part, 400)."""
     side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
     return Preprocess(
         Framing(side, one_of(environment, "FIT", FITS)),
         buckets=integer(environment, "BUCKETS", default=parts.BUCKETS, lowest=1, highest=16**parts.BUCKET_DIGITS),
+        part=integer(environment, parts.VARIABLE, default=parts.PART, lowest=1, highest=parts.MOST),
     )
 
 
@@ -48,7 +49,7 @@ class Preprocess:
 
     features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
     which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
-    of their own, about one for each PART pictures, so that pictures added later do not compute them again.
+    of their own, about one for each `part` pictures, so that pictures added later do not compute them again.
     """
 
     def __init__(self, framing: Framing, buckets: int, part: int = parts.PART) -> None:

@@ -22,13 +22,15 @@ from pipelines.client.logs import LogLine
 from pipelines.cluster import graph
 from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.graph import Edge, Graph
+from pipelines.cluster.growth import Growth
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import differing, loading, terminal, upgradewords
 from pipelines.commands.syncing import sync_data
 from pipelines.explaining.changes.history import Change
 from pipelines.library.syncing import Difference
-from pipelines.specifications import optional
+from pipelines.specifications import optional, proportions
+from pipelines.specifications.proportions import Numbers
 from speclang.warmth import MEMORY, SECONDS
 from stages import limits
 from stages.kinds import Kind
@@ -163,6 +165,7 @@ def test_the_table_of_json_matches_the_values() -> None:
         "jobs": Job,
         "jobs PIPELINE@JOB": Datum,
         "library` in `status": Overview,
+        "growth` in `library": Growth,
         "pipelines` in `status": PipelineStatus,
         "status --graph": Graph,
         "nodes` in `status --graph": graph.Node,
@@ -407,6 +410,19 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
         for said, of_one in ((vectors, 4 * 1280), (whole, parts[-1])):
             amount, unit = said.split()
             assert float(amount) * units[unit] == pytest.approx(number * of_one, rel=0.03)
+
+
+def test_the_numbers_that_are_documented_are_those_that_are_proposed() -> None:
+    given = {"1 million": 10**6, "10 million": 10**7, "100 million": 10**8}
+    for count, side, digits, segments, part, each, files in rows("docs/cluster.md", "| N | side |"):
+        numbers = proportions.proposed(given[count], int(side))
+        said = Numbers(int(digits), int(part.replace(",", "")))
+        assert numbers == said
+        assert (segments, each) == (f"{numbers.segments:,}", f"{numbers.in_segment(given[count]):,}")
+        assert files == f"{numbers.files:.2f}"
+    text_of = text("docs/cluster.md")
+    assert f"at most {proportions.MOST_IN_SEGMENT:,} pictures" in text_of
+    assert f"more than {proportions.MOST_FILES:g}\nfiles a picture" in text_of
 
 
 def test_every_claim_about_security_names_its_tests() -> None:

@@ -1,16 +1,26 @@
 """Variables of lookalike's own stages on which several specifications must agree, or whose values cannot be right."""
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 
+from pipelines.specifications import proportions
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
+from pipelines.specifications.proportions import Numbers
+from stages import parts
 
 _ENV = ("transform", "env")
 _FAR_FOR_COSINE = 0.4
 """A cosine distance of which few near copies are; a Euclidean one of vectors of length 1 would be 0.89."""
 
 _HASH_BITS = 64
+
+_OF_LIBRARY = '"/library/'
+"""The glob of features' parts of the library begins with it; query entries have no segments."""
+
+_DIGITS, _PART = "SEGMENT_DIGITS", parts.VARIABLE
+_MOST_DIGITS = 8
 
 
 def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
@@ -21,6 +31,8 @@ def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator
         if _stage(draft) == "neighbours":
             yield from (draft.finding(flaw) for flaw in (*_check_threshold(draft), *_check_hash_bits(draft)))
             yield from (draft.finding(flaw) for flaw in _check_metric(draft, everything.get("search")))
+        elif _stage(draft) == "features" and _OF_LIBRARY in json.dumps(draft.get("input", default={})):
+            yield from (draft.finding(flaw) for flaw in _check_files(draft, [*neighbours, *drafts]))
         elif _stage(draft) == "evaluate":
             yield from (draft.finding(flaw) for flaw in _check_k(draft, everything.get("neighbours")))
 
@@ -56,6 +68,22 @@ def _check_hash_bits(draft: Draft) -> Iterator[Flaw]:
 def cosine(threshold: float) -> str:
     """The cosine distance of vectors of length 1 at this Euclidean distance, as text."""
     return f"{threshold**2 / 2:.2g}"
+
+
+def _check_files(draft: Draft, others: Sequence[Draft]) -> Iterator[Flaw]:
+    """The small files that features writes of a part, in many segments."""
+    digits = _value(draft, _DIGITS)
+    given = [_value(each, _PART) for each in others if _stage(each) == "preprocess"]
+    part = max((int(each) for each in given if each.isdecimal()), default=0)
+    if not part or not digits.isdecimal() or not 0 < int(digits) <= _MOST_DIGITS:
+        return
+    now, least = Numbers(int(digits), part), proportions.part_of(int(digits))
+    if now.files > proportions.MOST_FILES and least > part:
+        why = (
+            f"{now.segments:,} segments with parts of {part:,} pictures are {now.files:.2f} files a picture in features"
+        )
+        fix = f"write {_PART}={least} in preprocess, or fewer digits: {Numbers(int(digits), least).files:.2f}"
+        yield Flaw(Level.WARNING, "variables", (*_ENV, _DIGITS), why, fix)
 
 
 def _check_metric(draft: Draft, search: Draft | None) -> Iterator[Flaw]:

@@ -10,7 +10,7 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import imagesizes, owners
+from pipelines.client import imagesizes, owners, partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.outages import outlasting
@@ -33,7 +33,7 @@ what runs differs from it by the choices of this library, which an upgrade keeps
 UPGRADE = "lookalike/upgrade"
 """The pod annotation that holds the way back from the upgrade that the pipeline had last."""
 
-OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, imagesizes.SPECIFIED)
+OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, imagesizes.SPECIFIED, partsizes.SPECIFIED)
 """All pod annotations that are lookalike's own, and no part of a specification."""
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
@@ -55,12 +55,14 @@ def deploy(
     report: Callable[[Deployed], None] = lambda _: None,
     again: Collection[str] = (),
     keep_size: bool = True,
+    keep_parts: bool = True,
 ) -> list[Deployed]:
     """Creates the repos that no pipeline writes and the pipelines that are missing, and updates those whose
     specification has changed. A pipeline with another command, environment or image is reprocessed: Pachyderm itself
     would keep the old results. So are the pipelines named in `again`. Those that are to read other branches, or are
     crossed with a schedule, are stopped for the moment of their update. keep_size: whether a size of pictures that was
-    pushed with a backbone stays, unless the specifications have changed theirs since."""
+    pushed with a backbone stays, unless the specifications have changed theirs since; keep_parts: the same for the
+    sizes of parts and segments that an upgrade set."""
     done: list[Deployed] = []
 
     def note(kind: str, name: str, action: str) -> None:
@@ -73,7 +75,7 @@ def deploy(
             note("repo", repo, make_repo(connection, repo))
     with rewired(connection, {spec.name: spec.request().input for spec in specs}, there):
         for spec in specs:
-            action = _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)
+            action = _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size, keep_parts)
             note("pipeline", spec.name, action)
     return done
 
@@ -91,15 +93,18 @@ def make_repo(connection: Connection, repo: str) -> str:
     return "created"
 
 
-def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, keep_size: bool) -> str:
+def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, keep_size: bool, keep_parts: bool) -> str:
     request = request_of(connection, spec)
     action = "created"
     if old is not None:
         pushed = imagesizes.keep_pushed(request, old) if keep_size else None
+        sizes = partsizes.keep(request, old) if keep_parts else {}
         kept = "" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`"
+        kept += "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
         annotations = old.details.metadata.annotations
         unchanged = annotations.get(ANNOTATION) == spec.fingerprint
-        if unchanged and not again and (keep_size or imagesizes.SPECIFIED not in annotations):
+        let_go = {imagesizes.SPECIFIED: not keep_size, partsizes.SPECIFIED: not keep_parts}
+        if unchanged and not again and not any(goes and mark in annotations for mark, goes in let_go.items()):
             return f"unchanged{kept}"
         request.update = True
         request.reprocess = again or has_other_code(request, old)

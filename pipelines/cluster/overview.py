@@ -19,7 +19,8 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
-from pipelines.cluster import gpu_holders
+from pipelines.cluster import gpu_holders, growth
+from pipelines.cluster.growth import Growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ class Gpus:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it. `pictures`: the distinct ones that are searched; `queries`: the entries; `neighbours`: K; `addresses`:
-    those of services. None stands for a part that is missing, or for the GPUs of a cluster."""
+    """All of it. `pictures`: the distinct ones that are searched; `queries`: the entries; `neighbours`: K; `growth`:
+    the numbers that grow with them; `addresses`: those of services. None stands for a part that is missing, or for the
+    GPUs of a cluster."""
 
     pictures: int
     queries: int
@@ -63,6 +65,7 @@ class Overview:
     image_size: int | None
     fit: str | None
     neighbours: int | None
+    growth: Growth
     disk: Disk
     gpus: Gpus | None
     addresses: tuple[str, ...]
@@ -72,15 +75,17 @@ def read(connection: Connection) -> Overview:
     """The facts about the library of a connection."""
     pipelines = outlasting(connection, Jobs(connection).pipelines)
     index = outlasting(connection, partial(_index, connection))
+    number = sum(int(each["count"]) for each in index)
     preprocess, render = (_variables(pipelines, name) for name in ("preprocess", "render"))
     leases = gpu_holders.local_leases(connection)
     return Overview(
-        pictures=sum(int(each["count"]) for each in index),
+        pictures=number,
         queries=len(outlasting(connection, lambda: list(Repository(connection, "queries").list()))),
         model=outlasting(connection, partial(_model, connection, {str(each["model"]) for each in index})),
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
+        growth=growth.read(connection, pipelines.values(), number),
         disk=_disk(connection),
         gpus=None if leases is None else Gpus(leases.total, leases.allocated),
         addresses=tuple(_addresses(connection, pipelines)),

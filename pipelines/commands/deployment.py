@@ -8,7 +8,7 @@ import typer
 
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
-from pipelines.client import deployment, published, roles
+from pipelines.client import deployment, partsizes, published, roles
 from pipelines.client.connection import Connection
 from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.jobs import Jobs
@@ -89,12 +89,14 @@ def deploy(
         reporting.show(report)
     if report.count(Level.ERROR) and not force:
         raise LookalikeError("nothing was deployed: fix the errors, or deploy in spite of them with --force")
+    named = {each.partition("=")[0] for each in settings or ()}
     deployment.deploy(
         connection,
         reading.ordered(draft.spec() for draft in found),
         lambda each: say(f"{each.kind} {each.name}: {each.action}"),
         again,
-        keep_size=not any(each.startswith(f"{IMAGE_SIZE}=") for each in settings or ()),
+        keep_size=IMAGE_SIZE not in named,
+        keep_parts=named.isdisjoint(partsizes.NAMES),
     )
     if settings:
         say(f"{', '.join(settings)}: until the next `lookalike deploy` without; to keep it, change {near(directory)}/")

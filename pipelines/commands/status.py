@@ -71,6 +71,10 @@ def show_status(
         return
     say(f"server    {connection.address}, project {connection.project}")
     _show_overview(facts, found)
+    for reason in facts.growth.outgrown:
+        say(f"outgrown  {reason}")
+    if facts.growth.outgrown:
+        say(f"{'':<9} `lookalike upgrade --sizes --dry-run` shows the cost of a change")
     say("")
     display.show_status(found)
 

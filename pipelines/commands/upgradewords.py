@@ -1,10 +1,12 @@
 """An upgrade and the way back in words: the pipelines, the cost, the end; and as JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
+from pipelines.client import partsizes
+from pipelines.cluster.growth import Growth
 from pipelines.commands.estimates import rounded
 from pipelines.commands.terminal import console, say
 from pipelines.upgrading import costs
@@ -13,8 +15,10 @@ from pipelines.upgrading.costs import Cost
 from pipelines.upgrading.planning import Plan
 from stages.wording import counted, size, visible
 
-FIELDS = ("direction", "number", "commit", "pictures", "pipelines", "costs", "total")
+FIELDS = ("direction", "number", "commit", "pictures", "pipelines", "costs", "total", "sizes")
 """Those of the JSON."""
+
+_COMPUTING = "features"
 
 
 def show(plan: Plan, found: Sequence[Cost], pictures: int, back: bool) -> None:
@@ -34,6 +38,24 @@ def show(plan: Plan, found: Sequence[Cost], pictures: int, back: bool) -> None:
         return
     console.print(_cost_table(found))
     say(_total(found, pictures))
+    if any(each.pipeline == _COMPUTING and each.datums for each in found):
+        anew = next(each for each in found if each.pipeline == _COMPUTING).anew
+        say(f"the backbone computes {'' if anew else 'up to '}{counted(pictures, 'picture', 'pictures')} again")
+
+
+def growth(found: Growth, settings: Mapping[str, str]) -> None:
+    """Prints the reasons for other sizes, the sizes, and the blocks that are cut again for them."""
+    for reason in found.outgrown:
+        say(reason)
+    if not settings:
+        say(
+            f"the library has not outgrown its sizes: {found.in_segment:,} pictures a segment, {found.files:.2f} files "
+            "a picture in features"
+        )
+        return
+    say(f"sizes: {', '.join(f'{name}={value}' for name, value in settings.items())}")
+    if partsizes.PART in settings:
+        say(f"blocks are cut again: up to {size(found.image_bytes)} are fetched and put once more")
 
 
 def change(step: Step) -> str:
@@ -60,7 +82,9 @@ def conclude(commit: str, back: bool, computes: bool) -> None:
         say("the way back: `lookalike upgrade --back`")
 
 
-def data(plan: Plan, found: Sequence[Cost], pictures: int, back: bool, commit: str) -> dict[str, Any]:
+def data(
+    plan: Plan, found: Sequence[Cost], pictures: int, back: bool, commit: str, sizes: Mapping[str, str]
+) -> dict[str, Any]:
     """All of it for --json."""
     pipelines = [
         {
@@ -75,7 +99,7 @@ def data(plan: Plan, found: Sequence[Cost], pictures: int, back: bool, commit: s
         for step in plan.steps
     ]
     values = ("back" if back else "upgrade", plan.record.number, commit or None, pictures, pipelines, found)
-    return dict(zip(FIELDS, (*values, costs.total(found)), strict=True))
+    return dict(zip(FIELDS, (*values, costs.total(found), sizes), strict=True))
 
 
 def _kept(steps: Iterable[Step]) -> Iterator[str]:

@@ -1,16 +1,17 @@
 """The command that brings the deployed pipelines to the installed version, and back."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pipelines.checks import suite
+from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
-from pipelines.cluster import overview, preflight, status
+from pipelines.cluster import growth, overview, preflight, status
 from pipelines.commands import interrupts, reporting, upgradewords
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -18,11 +19,14 @@ from pipelines.commands.deployment import OverlaysOption, SpecsOption, shipped
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, say, say_all, say_json
 from pipelines.errors import LookalikeError
+from pipelines.library import recutting
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.upgrading import costs, planning, returning, sending
+from pipelines.upgrading.costs import Cost
 from pipelines.upgrading.planning import Plan
+from stages.wording import counted
 
 app = App()
 
@@ -32,6 +36,7 @@ app = App()
         "lookalike upgrade --dry-run",
         "lookalike upgrade",
         "lookalike upgrade --back",
+        "lookalike upgrade --sizes",
     ),
 )
 def upgrade(
@@ -50,6 +55,10 @@ def upgrade(
         list[str] | None,
         typer.Option(metavar="PIPELINE", help="Keep none of this library's choices in this pipeline; repeatable."),
     ] = None,
+    sizes: Annotated[
+        bool,
+        typer.Option("--sizes", help="Give a library that has outgrown its numbers of segments and parts larger ones."),
+    ] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
@@ -57,27 +66,62 @@ def upgrade(
 
     The library's own choices stay: parameters of --set, overlays, sizes of pictures. All pipelines change at once;
     older commits keep their answers. Call it again after an interruption: it goes on, or finds that all is done."""
-    if back and (overlay or settings or as_written):
-        raise typer.BadParameter("the way back restores what ran before, and takes no --overlay, --set or --as-written")
+    if back and (overlay or settings or as_written or sizes):
+        raise typer.BadParameter(
+            "the way back restores what ran before, and takes no --overlay, --set, --as-written or --sizes"
+        )
     interrupts.explain("interrupted: run it again; it goes on, or finds that all is done")
     connection = connected(address) if dry_run else connected_to_write(address)
     there = Jobs(connection).pipelines()
+    larger = _larger(connection, there) if sizes else {}
     if back:
         plan = returning.plan(connection, there)
     else:
-        plan = _forward(connection, there, directory, overlay or (), settings or (), as_written or ())
-    found = costs.read(connection, plan.steps, there)
+        asked = [*(f"{name}={value}" for name, value in larger.items()), *(settings or ())]
+        plan = _forward(connection, there, directory, overlay or (), asked, as_written or ())
+    found = _priced(connection, plan, there, larger)
     pictures = overview.pictures(connection) if found else 0
     upgradewords.show(plan, found, pictures, back)
     commit = ""
     if plan.sent and not dry_run:
         _check(connection, plan.drafts)
         _ask(yes, back)
-        commit = sending.send(connection, plan, there)
+        commit = _send(connection, plan, there, larger)
         upgradewords.conclude(commit, back, bool(found))
         say_all(status.notes(connection))
     if as_json:
-        say_json(upgradewords.data(plan, found, pictures, back, commit))
+        say_json(upgradewords.data(plan, found, pictures, back, commit, larger))
+
+
+def _larger(connection: Connection, there: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that the library has outgrown, with their new values; says why."""
+    found = growth.read(connection, there.values(), overview.pictures(connection))
+    settings = growth.settings(found)
+    upgradewords.growth(found, settings)
+    return settings
+
+
+def _priced(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: Mapping[str, str]) -> list[Cost]:
+    found = costs.read(connection, plan.steps, there)
+    if not larger:
+        return found
+    digits, part = partsizes.digits(there.values()), partsizes.part(there.values())
+    then = int(larger.get(partsizes.DIGITS, digits)), int(larger.get(partsizes.PART, part))
+    return costs.resized(found, (digits, then[0]), (part, then[1]))
+
+
+def _send(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: Mapping[str, str]) -> str:
+    """Carries out the plan, with the blocks cut first. The jobs that this starts are stopped: those of the plan compute
+    all of it."""
+    cut = recutting.recut(connection, int(larger[partsizes.PART])) if partsizes.PART in larger else None
+    commit = sending.send(connection, plan, there)
+    if cut is not None:
+        say(f"cut {counted(cut.gone, 'block', 'blocks')} into {cut.made:,}: commit {cut.commit}")
+        jobs = Jobs(connection)
+        for job in jobs.of_set(cut.commit):
+            if not job.ended and job.pipeline in {step.pipeline for step in plan.sent}:
+                jobs.stop(job, "another job computes the same with the new sizes")
+    return commit
 
 
 def _forward(

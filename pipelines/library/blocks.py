@@ -1,4 +1,5 @@
-"""Ingest blocks: tar archives of at most 400 pictures, so that a large library does not have a datum for each picture.
+"""Ingest blocks: tar archives of at most 400 pictures, or of as many as a part has, so that a large library does not
+have a datum for each picture.
 
 A picture's block depends on names alone: blocks are the leaves of a binary tree over the hashes of names, and a leaf
 above the limit is divided in two. So pictures of the same names are in the same blocks whatever happened before, and a
@@ -14,9 +15,10 @@ from typing import IO
 
 from stages.blocknames import BITS, bits_of
 from stages.names import escape_path, unescape
+from stages.parts import PART
 
-LIMIT = 400
-"""Most pictures in a block."""
+LIMIT = PART
+"""Most pictures in a block of a library whose parts have their usual size."""
 
 _PIECE = 1 << 20
 """Bytes read at a time."""
@@ -41,22 +43,25 @@ def _common(bits: str, prefix: str) -> int:
     return next((at for at, bit in enumerate(prefix) if bits[at] != bit), len(prefix))
 
 
-def divide(names: Iterable[str], prefix: str = "") -> dict[str, set[str]]:
-    """The names of one leaf divided into leaves, by prefix: itself, or its parts if it holds too many."""
-    return _divide([(bits_of(name), name) for name in names], prefix)
+def divide(names: Iterable[str], prefix: str = "", limit: int = LIMIT) -> dict[str, set[str]]:
+    """The names of one leaf divided into leaves, by prefix: itself, or its parts if it holds more than `limit`."""
+    return _divide([(bits_of(name), name) for name in names], prefix, limit)
 
 
-def _divide(placed: list[tuple[str, str]], prefix: str) -> dict[str, set[str]]:
-    if len(placed) <= LIMIT or len(prefix) == BITS - 1:
+def _divide(placed: list[tuple[str, str]], prefix: str, limit: int) -> dict[str, set[str]]:
+    if len(placed) <= limit or len(prefix) == BITS - 1:
         return {prefix: {name for _, name in placed}} if placed else {}
     leaves: dict[str, set[str]] = {}
     for longer in (prefix + "0", prefix + "1"):
-        leaves |= _divide([each for each in placed if each[0].startswith(longer)], longer)
+        leaves |= _divide([each for each in placed if each[0].startswith(longer)], longer, limit)
     return leaves
 
 
 def join(
-    shrunk: Mapping[str, Collection[str]], others: Iterable[str], names_of: Callable[[str], Collection[str]]
+    shrunk: Mapping[str, Collection[str]],
+    others: Iterable[str],
+    names_of: Callable[[str], Collection[str]],
+    limit: int = LIMIT,
 ) -> tuple[dict[str, set[str]], set[str]]:
     """Leaves that have lost names, by prefix, joined with their neighbours wherever one block is now enough.
 
@@ -73,7 +78,7 @@ def join(
             if any(each != twin and each.startswith(twin) for each in rest | leaves.keys()):
                 break  # the other half is divided, so it holds more than one block can
             beside = leaves[twin] if twin in leaves else set(names_of(twin)) if twin in rest else set()
-            if len(leaves[prefix]) + len(beside) > LIMIT:
+            if len(leaves[prefix]) + len(beside) > limit:
                 break
             if twin in rest:
                 rest.discard(twin)

@@ -9,8 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
@@ -74,6 +76,7 @@ class Changing:
         self._leaves: dict[_Key, _Leaf] = {}
         self._files: dict[str, frozenset[str]] = {}
         """The file sets of pictures that are files of their own, with the names in each."""
+        self._limit = partsizes.part(Jobs(connection).pipelines().values())
         self._sources = {each.name: each for each in sources}
         self._many = self._holding_many(sources)
 
@@ -138,7 +141,7 @@ class Changing:
         if not packed:
             return _Leaf(single=single)
         spans = library.block(prefix) | packed
-        leaves = blocks.divide(spans, prefix)
+        leaves = blocks.divide(spans, prefix, self._limit)
         made = self._uploads.put_all(leaves, spans, lambda names: self._report(len(names & packed.keys())))
         divided = (block_path(prefix),) if prefix in library.blocks and prefix not in leaves else ()
         return _Leaf(made, divided, tuple(packed), single)
@@ -170,8 +173,8 @@ class Changing:
                 put |= packed
                 spans |= library.block(prefix) | packed
                 names = (library.block(prefix).keys() - shrunk.get(prefix, set())) | packed.keys()
-                after |= blocks.divide(names, prefix) or {prefix: set()}
-        written, joined = blocks.join(after, library.blocks.keys() - touched, library.block)
+                after |= blocks.divide(names, prefix, self._limit) or {prefix: set()}
+        written, joined = blocks.join(after, library.blocks.keys() - touched, library.block, self._limit)
         for prefix in joined - touched:
             spans |= library.block(prefix)
         gone = ((touched | joined) - written.keys()) & library.blocks.keys()

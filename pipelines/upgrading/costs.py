@@ -1,5 +1,6 @@
 """The cost of a plan, estimated from the last jobs: datums, time and storage."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,6 +91,19 @@ def estimated(name: str, anew: bool, spec: Any, past: Past, size: int) -> Cost:
     elif past.total and past.computed:
         seconds = past.seconds / past.computed * past.total / min(workers, past.total)
     return Cost(name, anew, bool(spec.resource_limits.gpu.number), past.total, seconds, size)
+
+
+def resized(costs: Sequence[Cost], digits: tuple[int, int], part: tuple[int, int]) -> list[Cost]:
+    """The costs, with the datums as they will be, of an upgrade that changes the digits of a segment and the pictures
+    of a part from the first number to the second. The time stays: it is that of as many pictures."""
+    segments = 16 ** (digits[1] - digits[0])
+    fewer = part[0] / part[1]
+    times: dict[str, float] = {"preprocess": fewer, "features": fewer, "neighbours": segments**2}
+    times |= dict.fromkeys(("index", "search", "labelled", "evaluate"), segments)
+    return [
+        each if each.datums is None else replace(each, datums=math.ceil(each.datums * times.get(each.pipeline, 1)))
+        for each in costs
+    ]
 
 
 def total(costs: Iterable[Cost]) -> Total:

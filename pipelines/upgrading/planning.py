@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import deployment, imagesizes
+from pipelines.client import deployment, imagesizes, partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import ANNOTATION
 from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
@@ -70,6 +70,7 @@ def plan(
         info = there[spec.name]
         request.update = True
         _keep_size(request, info, wanted[spec.name][0])
+        _keep_parts(request, wanted[spec.name][0])
         request.reprocess = deployment.has_other_code(request, info)
         steps.append(comparing.compared(info, request, request.reprocess, found[spec.name].kept))
     known = {draft.name for draft in installed}
@@ -134,3 +135,13 @@ def _keep_size(request: Any, info: Any, installed: Draft) -> None:
     before = (documents.written(info) or {}).get("transform", {}).get("env", {}).get(IMAGE_SIZE)
     if SPECIFIED in info.details.metadata.annotations or before == now:
         imagesizes.mark(request, specified)
+
+
+def _keep_parts(request: Any, installed: Draft) -> None:
+    """Marks sizes of parts and segments that differ from those of the installed specification, so that deployments keep
+    them: to go back by mistake would compute the backbone for every picture again."""
+    env = installed.get("transform", "env", default={})
+    names = [name for name in partsizes.NAMES if name in request.transform.env]
+    stated = {name: str(env.get(name, "")) for name in names if request.transform.env[name] != env.get(name)}
+    if stated:
+        partsizes.mark(request, stated)

@@ -226,7 +226,8 @@ def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKETS", "0"), ("BUCKETS", "65537")]
+    ("name", "value"),
+    [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKETS", "0"), ("BUCKETS", "65537"), ("PART", "0")],
 )
 def test_bad_parameters_are_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=rf"^{name}='{value}': must be a whole number from"):
