@@ -13,7 +13,7 @@ from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
 from pipelines.library.stl10 import ENTRY, Split
-from stages import index, render, search
+from stages import entrypaths, index, render, search
 from stages.answers import Answers
 from stages.contract import Input
 from stages.tables.indexed import TABLE, read_indexed
@@ -95,7 +95,7 @@ class _Stages:
 
     @property
     def _queries(self) -> Path:
-        return self._place / "features" / "queries" / ENTRY
+        return self._place / "features" / entrypaths.directory(ENTRY)
 
     def _segments(self) -> list[Path]:
         return sorted((self._place / "index").iterdir())
@@ -122,7 +122,8 @@ class _Stages:
     def _search(self) -> None:
         """Searches, and draws the sheet."""
         stage, out = search.start({}), self._place / "search"
-        queries = Input("queries", self._queries, f"queries/{ENTRY}", "")
+        bucket = self._queries.parent
+        queries = Input("queries", bucket, f"queries/{bucket.name}", "")
         for segment in self._segments():
             pictures.process(stage, out, Input("index", segment, segment.name, ""), queries)
         found = Input("search", out / ENTRY, ENTRY, "")

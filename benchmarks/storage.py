@@ -41,7 +41,7 @@ def needed(connection: Connection, sources: int) -> Needed:
         pixels += len(table) * table.image_size**2 * 3
         vectors += len(table) * table.dimension * 4
         thumbnails += int(table.thumbnails.sizes.sum())
-    for content in _files(connection, "features-queries", "/queries/*/images.parquet"):
+    for content in _files(connection, "features-queries", "/queries/*/*/images.parquet"):
         asked = read_images(content)
         pixels += len(asked) * asked.image_size**2 * 3
         vectors += len(asked) * asked.dimension * 4

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages import quiet
+from stages import entrypaths, quiet
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.packheaders import picture_size
@@ -41,7 +41,7 @@ class Features:
     /library/<part>: writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails for
     each segment with pictures of the part;
     /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected,
-    rejected.jsonl to queries/<entry>.
+    rejected.jsonl to queries/<bucket>/<entry>.
     """
 
     def __init__(self, segment_digits: int, environment: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class Features:
         if kind == "library":
             embedding.library(pictures.path, name, datum.out, self._segment_digits)
         else:
-            embedding.query(pictures.path, datum.out / "queries" / name)
+            embedding.query(pictures.path, datum.out / entrypaths.directory(name))
 
     def _embedding_of(self, models: Input, packs: Path) -> Embedding:
         """The commit's model, which fits the packs; loaded again only for another commit, since its files are pipes."""

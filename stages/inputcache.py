@@ -1,4 +1,4 @@
-"""The content of an input, kept for the datums that follow with the same input. Knows no stage and no files."""
+"""The content of inputs, kept for the datums that follow with the same ones. Knows no stage and no files."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -22,3 +22,34 @@ class InputCache(Generic[Read]):
             self._held = None  # frees the memory first
             self._held = key, self._read(each)
         return self._held[1]
+
+
+class InputsCache(Generic[Read]):
+    """Keeps the contents of several inputs of one commit while they fit into `room`, and beyond that the last one.
+
+    The first ones stay: datums take inputs in turns, so the one that was not used for the longest time is the next.
+    """
+
+    def __init__(self, read: Callable[[Input], Read], size: Callable[[Read], int], room: int) -> None:
+        """size: of a content, in the unit of `room`."""
+        self._last = InputCache(read)
+        self._size = size
+        self._room = room
+        self._left = room
+        self._commit = ""
+        self._kept: dict[str, Read] = {}
+
+    def get(self, each: Input) -> Read:
+        """The input's content. Reads it again if the input has no commit to show that it is unchanged."""
+        if not each.commit:
+            return self._last.get(each)
+        if each.commit != self._commit:
+            self._commit, self._left = each.commit, self._room
+            self._kept.clear()
+        if each.repo_path in self._kept:
+            return self._kept[each.repo_path]
+        found = self._last.get(each)
+        if self._size(found) <= self._left:
+            self._left -= self._size(found)
+            self._kept[each.repo_path] = found
+        return found

@@ -1,9 +1,9 @@
 """The render stage: one entry's answers as files for people and programs: neighbors.jsonl, grid.png, index.html and
 further pages.
 
-Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, images.thumbnails, rejected.jsonl);
-input `search`: a directory /<entry> of search with one table for each segment. The join is an outer one, so either may
-be missing.
+Input `queries`: a directory /queries/<bucket>/<entry> of features-queries (images.parquet, images.thumbnails,
+rejected.jsonl); input `search`: a directory /<entry> of search with one table for each segment. The join is an outer
+one, so either may be missing.
 Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 

@@ -1,4 +1,4 @@
-"""The search stage: the nearest pictures of one segment for every query of one entry.
+"""The search stage: the nearest pictures of one segment for every query of the entries of one bucket.
 
 Runs as `python -m stages.search`, under Pachyderm or on plain directories. Knows neither models nor sheets.
 """
@@ -8,27 +8,32 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 
     raise SystemExit(contract.run("stages.search"))
 
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from stages import segments
-from stages.contract import Datum, Input, StageError, spool
-from stages.inputcache import InputCache
+from stages import entries, segments
+from stages.contract import Datum, Input, StageError
+from stages.entries import Entry
+from stages.inputcache import InputCache, InputsCache
 from stages.knn.codes import Codes
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
 from stages.sheetqueries import most_pictured, sheet_queries
-from stages.tables.images import Images, read_images
 from stages.tables.indexed import Indexed
 from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.thumbnailfiles import Thumbnails
-from stages.vectors import read_vectors
+from stages.wording import counted
+
+_TOGETHER = 4096
+"""Most queries of several entries that are searched in one call: a block of an exact search without threads."""
+
+_ROOM = 64 << 20
+"""Bytes of entries that are kept for the next segments, of all buckets: the vectors of 13,000 queries."""
 
 
 @dataclass(frozen=True)
@@ -42,53 +47,78 @@ class Segment:
     searcher: Searcher
 
 
-@dataclass(frozen=True)
-class Queries:
-    """The pictures of one entry and their vectors, in the same order."""
-
-    entry: str
-    images: Images
-    points: VectorSet
-
-
 def start(environment: Mapping[str, str]) -> "Search":
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that searches one datum after the other."""
     return Search(settings(environment), environment)
 
 
 class Search:
-    """Searches one segment for one entry at a time. Keeps the segment for the next entries, and the entry for the next
-    segments.
+    """Searches one segment for the entries of one bucket at a time. Keeps the segment for the next buckets, and the
+    entries for the next segments.
 
-    The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<entry>. Writes
-    /<entry>/<b>.parquet (Neighbours): for each query its K nearest in the segment, itself first, then by
+    The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<bucket>. Writes
+    /<entry>/<b>.parquet (Neighbours) for each entry: for each query its K nearest in the segment, itself first, then by
     distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures.
+
+    Entries are searched together, and still have the answers that each would have alone: an exact search gives each
+    query its own. The candidates of an approximate one may depend on the number of queries, so it takes each by itself.
     """
 
     def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
+        self._together = _TOGETHER if chosen.algorithm == "exact" else 0
         self._segments = InputCache(lambda index: _read_segment(index, chosen, environment))
-        self._queries = InputCache(lambda queries: _read_queries(queries, chosen))
+        self._entries = InputsCache(lambda given: entries.read(given, chosen.metric), _size, _ROOM)
+        self._group: Sequence[Entry] = ()
+        self._points: VectorSet | None = None
 
     def __call__(self, datum: Datum) -> None:
-        queries = self._queries.get(datum.inputs["queries"])
-        if queries is None:
-            print("search: this entry has no pictures to search for")
+        """Raises StageError, which names the entry, if one is damaged or was computed with another model."""
+        asked = map(self._entries.get, entries.of_bucket(datum.inputs["queries"]))
+        pictured = (each for each in asked if each is not None)
+        searched = queries = 0
+        for group in entries.groups(pictured, self._together):
+            segment = self._segments.get(datum.inputs["index"])
+            self._search(segment, group, datum.out)
+            searched, queries = searched + len(group), queries + sum(map(len, group))
+        if not searched:
+            print("search: no entry of this bucket has pictures to search for")
             return
-        segment = self._segments.get(datum.inputs["index"])
-        _check_models(segment, queries)
-        found = self._find(segment, queries)
-        target = datum.out / queries.entry / f"{segment.name}.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_neighbours(_table(segment, queries, found, self._settings), target)
-        print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
+        said = f"{counted(queries, 'query', 'queries')} of {counted(searched, 'entry', 'entries')}"
+        print(f"search: {said} in {len(segment.images)} of {segment.name}")
 
-    def _find(self, segment: Segment, queries: Queries) -> TopK:
+    def _search(self, segment: Segment, group: Sequence[Entry], out: Path) -> None:
+        """Writes the answers to some entries."""
+        for each in group:
+            _check_models(segment, each)
+        found = self._find(segment, group)
+        first = 0
+        for each in group:
+            rows = slice(first, first + len(each))
+            own = TopK(found.distances[rows], found.rows[rows])
+            target = out / each.name / f"{segment.name}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_neighbours(_table(segment, each, own, self._settings), target)
+            first = rows.stop
+
+    def _find(self, segment: Segment, group: Sequence[Entry]) -> TopK:
         """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
         k = self._settings.k
-        itself = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
-        found = segment.searcher.search(queries.points, k, exclude=itself)
+        itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
+        found = segment.searcher.search(self._points_of(group), k, exclude=itself)
         return itself_first(found, itself, min(k, len(segment.images)))
+
+    def _points_of(self, group: Sequence[Entry]) -> VectorSet:
+        """The vectors of some entries, kept for the next segment."""
+        if self._points is None or self._group != group:
+            self._points = None  # frees the memory first
+            joined = group[0].vectors if len(group) == 1 else np.concatenate([each.vectors for each in group])
+            self._group, self._points = group, VectorSet(joined, self._settings.metric)
+        return self._points
+
+
+def _size(entry: Entry | None) -> int:
+    return 0 if entry is None else entry.size
 
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
@@ -109,41 +139,22 @@ def _codes(index: Input, chosen: Settings) -> Codes | None:
     return segments.read_codes(index, facts) if held == (chosen.algorithm, chosen.metric) else None
 
 
-def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
-    """The entry's pictures; None if it has none."""
-    table = queries.path / "images.parquet"
-    if not table.exists():
-        return None
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        into = Path(directory)
-        images = read_images(spool(table, into))
-        if not len(images):
-            return None
-        vectors = read_vectors(spool(queries.path / "vectors.npy", into), images.dimension)
-    if len(vectors) != len(images):
+def _check_models(segment: Segment, entry: Entry) -> None:
+    ours = segment.images
+    if ours.origin != entry.origin:
         raise StageError(
-            f"entry {queries.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
-            "reprocess the features-queries pipeline: lookalike deploy --reprocess features-queries"
-        )
-    return Queries(Path(queries.repo_path).name, images, VectorSet(vectors, chosen.metric, images.ids))
-
-
-def _check_models(segment: Segment, queries: Queries) -> None:
-    ours, theirs = segment.images, queries.images
-    if ours.origin != theirs.origin:
-        raise StageError(
-            f"segment {segment.name} was computed with the model {ours.described}, the entry {queries.entry} with "
-            f"{theirs.described}: their distances would be meaningless. Set the same IMAGE_SIZE and FIT in the specs "
+            f"segment {segment.name} was computed with the model {ours.described}, the entry {entry.name} with "
+            f"{entry.described}: their distances would be meaningless. Set the same IMAGE_SIZE and FIT in the specs "
             "of preprocess and preprocess-queries and run: lookalike deploy. If they are the same, wait for both "
             "features pipelines, or reprocess the older one: lookalike deploy --reprocess features"
         )
 
 
-def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) -> Neighbours:
+def _table(segment: Segment, entry: Entry, found: TopK, chosen: Settings) -> Neighbours:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
-    ids = [queries.images.ids[each] for each in query.tolist()]
-    drawn = set(sheet_queries(queries.entry, queries.images.ids, most_pictured(chosen.k)))
+    ids = [entry.ids[each] for each in query.tolist()]
+    drawn = set(sheet_queries(entry.name, entry.ids, most_pictured(chosen.k)))
     return Neighbours(
         queries=ids,
         ranks=rank.astype(np.int32),
@@ -151,9 +162,9 @@ def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) ->
         distances=found.distances[query, rank],
         sources=[segment.images.sources[row] for row in rows],
         thumbnails=[segment.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
-        model=queries.images.model,
-        fit=queries.images.fit,
+        model=entry.model,
+        fit=entry.fit,
         metric=chosen.metric,
         k=chosen.k,
-        backbone=queries.images.backbone,
+        backbone=entry.backbone,
     )

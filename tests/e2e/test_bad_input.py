@@ -53,6 +53,9 @@ STRANGE = (
     "l" * 255,
 )
 
+LONG = "é" * 100 + " 100%.png"
+"""The name of an entry that escaped is too long for one component."""
+
 
 def png_bomb() -> bytes:
     """A small file that claims to be a picture of 3.6 gigapixels."""
@@ -131,6 +134,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     write(world.scratch, {"query.png": paint(10)})
     write(world.scratch / "strange", {name: paint(seed) for seed, name in enumerate(STRANGE, start=20)})
     (world.scratch / "#ask [me].png").write_bytes(paint(20))
+    (world.scratch / LONG).write_bytes(paint(20))
     said, sheets = {}, {}
 
     def run(step: str, *arguments: str | Path, fails: bool = False) -> None:
@@ -148,8 +152,8 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     run("results", "results", "query.png")
     sheets["small library"] = sheet(world, "query.png")
     run("strange", "add", "strange")
-    run("queries", "query", "hopeless", "strange", "#ask [me].png")
-    sheets |= {entry: sheet(world, entry) for entry in ("hopeless", "strange", "#ask [me].png")}
+    run("queries", "query", "hopeless", "strange", "#ask [me].png", LONG)
+    sheets |= {entry: sheet(world, entry) for entry in ("hopeless", "strange", "#ask [me].png", LONG)}
     run("status", "status")
     run("remove", "remove", *(f"strange/{name}" for name in STRANGE))
     return Story(world, said, sheets)
@@ -244,3 +248,9 @@ def test_strange_names_can_be_removed(story: Story) -> None:
     assert f"removed {len(STRANGE)} files from images" in story.said["remove"]
     kept = {f"/bad%2F{path.name}" for path in (story.world.scratch / "bad").iterdir()}
     assert set(story.world.repo("images").list()) == kept
+
+
+def test_the_sheet_of_an_entry_with_a_long_name_has_all_of_it(story: Story) -> None:
+    words, (answer,) = story.sheets[LONG]
+    assert f"Nearest pictures for “{LONG}”" in words
+    assert (answer["sources"], answer["neighbors"][0]["sources"]) == ([LONG], [f"strange/{STRANGE[0]}"])

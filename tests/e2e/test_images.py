@@ -20,6 +20,7 @@ from images import LARGEST
 
 from pipelines.library import samples
 from pipelines.specifications import reading
+from stages import entrypaths
 from stages.zoo import make_backbone
 from tests.e2e.world import MakeWorld, World
 from tests.servers import StartPachd
@@ -99,14 +100,15 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
         run("features", {"models": model, "pictures": (out["preprocess"], f"library/{part}")}, out["features"])
     asked = {"models": model, "pictures": (out["preprocess-queries"], "queries/queries")}
     run("features-queries", asked, out["features-queries"])
-    entry = (out["features-queries"], "queries/queries")
+    path = entrypaths.directory("queries")
+    entry, bucket = (out["features-queries"], path), (out["features-queries"], path.rpartition("/")[0])
     for segment in children(out["features"] / "library")[:SEGMENTS]:
         parts = {
             "features": (out["features"], f"library/{segment}"),
             "thumbnails": (out["features"], f"thumbnails/{segment}"),
         }
         run("index", parts, out["index"])
-        run("search", {"index": (out["index"], segment), "queries": entry}, out["search"])
+        run("search", {"index": (out["index"], segment), "queries": bucket}, out["search"])
     run("render", {"queries": entry, "search": (out["search"], "queries")}, out["render"])
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 

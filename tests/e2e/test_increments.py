@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from stages import entrypaths
 from stages.framing import Framed
 from stages.pictures import picture_id
 from tests.e2e.world import Job, MakeWorld, Paint
 
 pytestmark = pytest.mark.timeout(600)
+
+BESIDE = "ruby.png"
+"""An entry in the bucket of red.png."""
 
 PER_QUERY = ("preprocess-queries", "features-queries")
 PER_PICTURE = ("preprocess", "features", "index")
@@ -47,6 +51,11 @@ class Story:
     files: dict[str, dict[str, bytes]]
     commits: set[str]
     places: tuple[Path, ...]
+
+
+def segments_of(step: Step) -> int:
+    """The number of segments of the index after a step."""
+    return sum(path.endswith("/index.json") for path in step.trees["index"])
 
 
 def id_of(picture: bytes) -> str:
@@ -89,6 +98,8 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     step("twin", world.add({"copies/red again.png": red}))
     files = {repo: world.content(repo) for repo in steps["twin"].trees}
     step("forgotten", world.forget("green.png"))
+    step("joined", world.query(BESIDE, paint(6)))
+    step("left", world.forget(BESIDE))
     step("removed", world.remove("far.png", "red itself.png", "copies/red again.png"))
     step("second model", world.push(backbones["second"]))
     return Story(steps, files, world.commits(), (world.scratch, world.root))
@@ -119,7 +130,7 @@ def test_list_datum_shows_what_was_skipped(story: Story) -> None:
 
 def test_a_query_touches_neither_the_library_nor_other_entries(story: Story) -> None:
     step, before = story.steps["asked"], story.steps["near"]
-    segments = sum(path.endswith("/index.json") for path in before.trees["index"])
+    segments = segments_of(before)
     assert {name: job.counts for name, job in step.jobs.items()} == {
         "preprocess-queries": (1, 2, 0),
         "features-queries": (1, 2, 0),
@@ -136,6 +147,32 @@ def test_forgetting_a_query_computes_nothing(story: Story) -> None:
     step = story.steps["forgotten"]
     assert step.processed == dict.fromkeys((*PER_QUERY, *BELOW), 0)
     assert step.trees["render"].keys() == story.steps["near"].trees["render"].keys()
+
+
+def test_datums_of_search_are_the_buckets_in_use_and_the_segments(story: Story) -> None:
+    assert entrypaths.bucket(BESIDE) == entrypaths.bucket("red.png")
+    for name, entries in {"near": ("red.png", "blue"), "joined": ("red.png", "blue", BESIDE)}.items():
+        step = story.steps[name]
+        assert {path.split("/")[1] for path in step.trees["search"]} == {"", *entries}
+        buckets = {path.split("/")[2] for path in step.trees["features-queries"] if path.startswith("/queries/")} - {""}
+        assert buckets == set(map(entrypaths.bucket, entries))
+        assert sum(step.datums["search"].values()) == len(buckets) * segments_of(step)
+
+
+def test_an_entry_is_searched_with_its_bucket_which_changes_no_other_answer(story: Story) -> None:
+    step, before, after = (story.steps[name] for name in ("joined", "forgotten", "left"))
+    segments = segments_of(before)
+    assert {name: job.counts for name, job in step.jobs.items()} == {
+        "preprocess-queries": (1, 2, 0),
+        "features-queries": (1, 2, 0),
+        "search": (segments, segments, 0),
+        "render": (1, 2, 0),
+    }
+    for name in BELOW:
+        old = {path: hash for path, hash in before.trees[name].items() if path != "/"}
+        assert old.items() <= step.trees[name].items()
+    assert after.processed == {"preprocess-queries": 0, "features-queries": 0, "search": segments, "render": 0}
+    assert after.trees == before.trees
 
 
 def test_removing_added_pictures_gives_the_same_bytes_as_before(story: Story) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.library import blocks, ingest
+from stages import entrypaths
 from stages.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
@@ -138,12 +139,17 @@ class Person:
         self.queries[entry] = content
         return [self.world.query(entry, content)]
 
+    def entry(self, form: str) -> str:
+        """A new name of a query entry, in one of two buckets, so that most entries share theirs with another one."""
+        names = (form.format(number) for number in self._numbers)
+        return next(name for name in names if entrypaths.bucket(name) in ("00", "01"))
+
     def ask(self) -> list[str]:
-        return self._ask(f"query{next(self._numbers)}.png", self.picture())
+        return self._ask(self.entry("query{}.png"), self.picture())
 
     def ask_many(self) -> list[str]:
         pictures = {f"{number}.png": self.picture() for number in range(self.random.randint(1, 3))}
-        return self._ask(f"queries {next(self._numbers)}", pictures | {"bad.png": b"no picture"})
+        return self._ask(self.entry("queries {}"), pictures | {"bad.png": b"no picture"})
 
     def ask_otherwise(self) -> list[str]:
         """Renames the files of an entry, or replaces it with one of another kind."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import devices, features, packthumbnails, thumbnailfiles
+from stages import devices, entrypaths, features, packthumbnails, thumbnailfiles
 from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
@@ -148,10 +148,11 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
 def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
-    images = read_images(tmp_path / "out/queries/e/images.parquet")
+    out = tmp_path / "out" / entrypaths.directory("e")
+    images = read_images(out / "images.parquet")
     assert (images.fit, images.thumbnail_sizes) == (PAD, [len(shown("wide.png"))])
-    assert (tmp_path / "out/queries/e/images.thumbnails").read_bytes() == shown("wide.png")
-    np.testing.assert_array_equal(np.load(tmp_path / "out/queries/e/vectors.npy"), expected(models["first"], [1]))
+    assert (out / "images.thumbnails").read_bytes() == shown("wide.png")
+    np.testing.assert_array_equal(np.load(out / "vectors.npy"), expected(models["first"], [1]))
 
 
 def test_packs_without_thumbnails_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
     write_rejections(entry / "aaaa.rejected.jsonl", rejected[:1])
     write_rejections(entry / "bbbb.rejected.jsonl", rejected[1:])
     features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
-    out = tmp_path / "out/queries/holiday"
+    out = tmp_path / "out" / entrypaths.directory("holiday")
     assert tree(out).keys() == {"vectors.npy", "images.parquet", "images.thumbnails", "rejected.jsonl"}
     assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
     assert list(read_images(out / "images.parquet").ids) == [id_of(1)]
@@ -196,8 +197,9 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
 def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "entry/aaaa", {})
     features.start({})(datum(models["first"], tmp_path / "entry", "queries/entry", tmp_path / "out"))
-    assert np.load(tmp_path / "out/queries/entry/vectors.npy").shape == (0, 4)
-    assert len(read_images(tmp_path / "out/queries/entry/images.parquet")) == 0
+    out = tmp_path / "out" / entrypaths.directory("entry")
+    assert np.load(out / "vectors.npy").shape == (0, 4)
+    assert len(read_images(out / "images.parquet")) == 0
 
 
 class Pipes:

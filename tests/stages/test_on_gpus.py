@@ -48,7 +48,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("features")
     write_images(home / "library" / "a", "part", "a", vectors, "part")
     thumbnailfiles.write(home / "thumbnails" / "a" / "part.thumbnails", [b""] * len(vectors))
-    write_images(home / "queries" / "some", "vectors", "b", vectors[900:1_200] * np.float32(1.001), "images")
+    write_images(home / "queries" / "3f" / "some", "vectors", "b", vectors[900:1_200] * np.float32(1.001), "images")
     return home
 
 
@@ -60,8 +60,8 @@ def of_index(features: Path) -> list[str]:
 def searched(features: Path, out: Path, environment: Mapping[str, str]) -> dict[str, bytes]:
     """Every file of index and of search, as bytes."""
     python("-m", "stages.index", *of_index(features), f"--out={out / 'index'}", environment=environment)
-    entry = f"--input=queries={features}::queries/some"
-    search = ("-m", "stages.search", f"--input=index={out / 'index'}::a", entry, f"--out={out / 'search'}")
+    bucket = f"--input=queries={features}::queries/3f"
+    search = ("-m", "stages.search", f"--input=index={out / 'index'}::a", bucket, f"--out={out / 'search'}")
     python(*search, environment=environment)
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 

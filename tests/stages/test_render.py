@@ -115,7 +115,7 @@ def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
 
 
 def queries_input(directory: Path) -> Input:
-    return Input("queries", directory, f"queries/{directory.name}", "c0ffee")
+    return Input("queries", directory, f"queries/3f/{directory.name}", "c0ffee")
 
 
 def search_input(directory: Path) -> Input:
@@ -169,7 +169,7 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], 
         left = write_queries(tmp_path / where / "queries" / "trip", queries)
         right = write_search(tmp_path / where / "search" / "trip", queries, library)
         sides = [
-            Input("queries", left, "queries/trip", hashlib.md5(where.encode()).hexdigest()),
+            Input("queries", left, "queries/3f/trip", hashlib.md5(where.encode()).hexdigest()),
             Input("search", right, "trip", hashlib.md5(where.encode()).hexdigest()),
         ]
         entry = rendered(tmp_path / where / "out", *sides)

@@ -1,4 +1,5 @@
-"""The search stage as in production: a segment (its files pipes, as Pachyderm's lazy inputs are) and an entry."""
+"""The search stage as in production: a segment and a bucket of entries, whose files are pipes, as Pachyderm's lazy
+inputs are."""
 
 import os
 import shutil
@@ -7,10 +8,13 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages import search, thumbnailfiles
@@ -20,6 +24,7 @@ from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
 from stages.tables.indexed import write_indexed
 from stages.tables.neighbours import Neighbours, read_neighbours
+from tests.amounts import examples
 from tests.stages.serving import segments
 
 MODEL = "5eed" * 16
@@ -60,19 +65,24 @@ def ids(start: str, count: int) -> list[str]:
     return [f"{start}{row:0{64 - len(start)}x}" for row in range(count)]
 
 
-def datum(segment: Path, entry: Path, out: Path, commit: str = "", asked: str = "") -> Datum:
+def datum(segment: Path, bucket: Path, out: Path, commit: str = "", asked: str = "") -> Datum:
     return Datum(
         {
             "index": Input("index", segment, segment.name, commit),
-            "queries": Input("queries", entry, f"queries/{entry.name}", asked),
+            "queries": Input("queries", bucket, f"queries/{bucket.name}", asked),
         },
         out,
     )
 
 
 def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> Neighbours:
-    search.start({**CPU, **environment})(datum(segment, entry, out))
+    """The answers to an entry, which are written with those to the others of its bucket."""
+    search.start({**CPU, **environment})(datum(segment, entry.parent, out))
     return read_neighbours(out / entry.name / f"{segment.name}.parquet")
+
+
+def written(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
 class Pipes:
@@ -83,16 +93,16 @@ class Pipes:
         self.directory = directory
         self.opened: list[str] = []
         self._threads = []
-        for file in (each for each in files.rglob("*") if each.is_file()):
-            name = file.relative_to(files).as_posix()
-            (directory / name).parent.mkdir(exist_ok=True)
-            os.mkfifo(directory / name)
-            self._threads.append(threading.Thread(target=self._fill, args=(file, name), daemon=True))
+        for file in filter(Path.is_file, files.rglob("*")):
+            pipe = directory / file.relative_to(files)
+            pipe.parent.mkdir(exist_ok=True)
+            os.mkfifo(pipe)
+            self._threads.append(threading.Thread(target=self._fill, args=(file, pipe), daemon=True))
             self._threads[-1].start()
 
-    def _fill(self, file: Path, name: str) -> None:
-        with (self.directory / name).open("wb") as pipe:
-            self.opened.append(name)
+    def _fill(self, file: Path, to: Path) -> None:
+        with to.open("wb") as pipe:
+            self.opened.append(str(to.relative_to(self.directory)))
             pipe.write(file.read_bytes())
 
 
@@ -117,7 +127,7 @@ def entry(tmp_path: Path, library: NDArray[np.float32]) -> Path:
     """Five queries: two in the library, one of them among exact copies; one with a copy's vector; two new."""
     names = sorted([*ids("a", 41)[3:4], *ids("a", 41)[40:41], *ids("b", 3)])
     vectors = np.stack([library[3], library[40], library[30], library[7] + 0.1, library[8] - 0.2])
-    return write_pictures(tmp_path / "queries" / "trip", names, vectors)
+    return write_pictures(tmp_path / "queries" / "3f" / "trip", names, vectors)
 
 
 def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
@@ -145,7 +155,7 @@ def test_a_picture_of_the_library_finds_itself_at_zero_by_its_id(
     segment: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     """Even if its vector comes from another kind of device, so that the search would not return it."""
-    entry = write_pictures(tmp_path / "e", [ids("a", 90)[60]], library[5:6])
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", [ids("a", 90)[60]], library[5:6])
     found = run(segment, entry, tmp_path / "out", {"K": "2"})
     assert [row[:4] for row in found] == [
         (ids("a", 90)[60], 0, ids("a", 90)[60], 0.0),
@@ -156,7 +166,7 @@ def test_a_picture_of_the_library_finds_itself_at_zero_by_its_id(
 def test_a_picture_comes_before_others_with_its_vector(
     segment: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
-    entry = write_pictures(tmp_path / "e", [ids("a", 90)[49]], library[49:50])  # the last of twenty
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", [ids("a", 90)[49]], library[49:50])  # the last of twenty
     found = run(segment, entry, tmp_path / "out")
     assert list(found.ids) == [ids("a", 90)[row] for row in (49, 30, 31)]
     assert list(found.distances) == [0, 0, 0]
@@ -192,9 +202,9 @@ def test_a_segment_smaller_than_k(count: int, entry: Path, tmp_path: Path, libra
 
 
 def test_a_segment_of_the_queries_alone(tmp_path: Path) -> None:
-    for name in ("index/a", "queries/e"):
+    for name in ("index/a", "queries/3f/e"):
         write_pictures(tmp_path / name, ids("a", 2), np.eye(2))
-    found = run(tmp_path / "index" / "a", tmp_path / "queries" / "e", tmp_path / "out")
+    found = run(tmp_path / "index" / "a", tmp_path / "queries" / "3f" / "e", tmp_path / "out")
     assert [(row.id[-1], row.rank, row.distance) for row in found] == [
         ("0", 0, 0.0),
         ("1", 1, np.float32(np.sqrt(2))),
@@ -206,7 +216,7 @@ def test_a_segment_of_the_queries_alone(tmp_path: Path) -> None:
 def test_only_the_shown_queries_have_thumbnails(segment: Path, tmp_path: Path) -> None:
     k = 25
     names = ids("c", 130)
-    entry = write_pictures(tmp_path / "queries" / "many", names, np.random.default_rng(1).normal(size=(130, 10)))
+    entry = write_pictures(tmp_path / "queries" / "3f" / "many", names, np.random.default_rng(1).normal(size=(130, 10)))
     found = run(segment, entry, tmp_path / "out", {"K": str(k)})
     drawn = set(sheet_queries("many", names, most_pictured(k)))
     assert len(drawn) == most_pictured(k) == 120
@@ -214,32 +224,31 @@ def test_only_the_shown_queries_have_thumbnails(segment: Path, tmp_path: Path) -
     assert {row.query for row in found if row.thumbnail is None} == set(names) - drawn
 
 
-def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
+def test_pipes_are_read_once_and_the_segment_kept_for_the_next_bucket(
     segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spools = tmp_path / "tmp"
     spools.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spools))
-    other = write_pictures(tmp_path / "queries" / "other", ids("d", 2), library[:2] + 0.5)
+    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
     process = search.start(CPU)
     pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
-    process(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
-    process(datum(pipes.directory, other, tmp_path / "lazy", "1234"))
+    process(datum(pipes.directory, entry.parent, tmp_path / "lazy", "1234"))
+    process(datum(pipes.directory, other.parent, tmp_path / "lazy", "1234"))
     shown = [f"thumbnails/part{number}.thumbnails" for number in range(segments.PARTS)]
     assert sorted(pipes.opened) == ["images.parquet", *shown, "vectors.npy"]
     assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
-        name = f"{each.name}/a.parquet"
-        assert (tmp_path / "lazy" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    assert written(tmp_path / "lazy") == written(tmp_path / "plain")
 
 
 def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
     segment: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
-    entry = write_pictures(tmp_path / "queries" / "one", ids("a", 4)[3:], library[3:4])
+    entry = write_pictures(tmp_path / "queries" / "41" / "one", ids("a", 4)[3:], library[3:4])
     pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
-    search.start({**CPU, "K": "1"})(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
+    search.start({**CPU, "K": "1"})(datum(pipes.directory, entry.parent, tmp_path / "lazy", "1234"))
     assert sorted(pipes.opened) == ["images.parquet", "thumbnails/part0.thumbnails", "vectors.npy"]
     for part in ("part1", "part2"):
         (segment / "thumbnails" / f"{part}.thumbnails").write_bytes(b"")
@@ -249,35 +258,102 @@ def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
         run(segment, entry, tmp_path / "more", {"K": "40"})
 
 
-def test_an_entry_is_read_once_and_kept_for_the_next_segment(
-    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
+@pytest.mark.parametrize("room", [0, 500, 1 << 20])
+def test_entries_are_read_once_and_kept_for_the_next_segment(
+    room: int,
+    segment: Path,
+    entry: Path,
+    tmp_path: Path,
+    library: NDArray[np.float32],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Those that find room; others are read for each segment, and the answers are the same."""
+    monkeypatch.setattr("stages.search._ROOM", room)
+    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
     second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
     process = search.start(CPU)
-    pipes = Pipes(entry, tmp_path / "pfs" / "queries" / "trip")
+    opened = []
     for each in (segment, second):
-        process(datum(each, pipes.directory, tmp_path / "lazy", "1234", "c0ffee"))
-        run(each, entry, tmp_path / "plain")
-        name = f"trip/{each.name}.parquet"
-        assert (tmp_path / "lazy" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
-    assert sorted(pipes.opened) == ["images.parquet", "vectors.npy"]
+        for bucket in (entry.parent, other.parent):
+            pipes = Pipes(bucket, tmp_path / "pfs" / each.name / bucket.name)
+            process(datum(each, pipes.directory, tmp_path / "lazy", "1234", "c0ffee"))
+            run(each, bucket / ("trip" if bucket == entry.parent else "other"), tmp_path / "plain")
+            opened += pipes.opened
+    assert written(tmp_path / "lazy") == written(tmp_path / "plain")
+    read = {"trip": 1 if room > 1000 else 2, "other": 1 if room else 2}
+    assert sorted(opened) == sorted(
+        f"{name}/{file}" for name in read for file in ["images.parquet", "vectors.npy"] * read[name]
+    )
 
-    other = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
-    process(datum(second, other, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
+    again = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
+    process(datum(second, again.parent, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
     assert set(read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    pictures=st.integers(1, 12),
+    together=st.integers(0, 12),
+    k=st.integers(1, 5),
+    metric=st.sampled_from(["euclidean", "cosine"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_bucket_has_the_answers_that_each_entry_has_alone(
+    sizes: list[int], pictures: int, together: int, k: int, metric: str, seed: int
+) -> None:
+    """Byte by byte, whatever the other entries are: pictures of the library, its copies, and new ones."""
+    random = np.random.default_rng(seed)
+    library = random.integers(-2, 3, (pictures, 3)).astype(np.float32)  # with equal vectors, and zero among them
+    environment = CPU | {"K": str(k), "METRIC": metric}
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stages.search._TOGETHER", together)
+        place = Path(directory)
+        segment = write_pictures(place / "index" / "a", ids("a", pictures), library)
+        for number, size in enumerate(sizes):
+            known = random.choice(pictures, min(size // 2, pictures), replace=False)
+            vectors = np.concatenate([library[known], random.integers(-2, 3, (size - len(known), 3))])
+            names = [*(ids("a", pictures)[row] for row in known), *ids(f"b{number}", size - len(known))]
+            order = np.argsort(names)
+            for bucket in ("3f", f"alone-{number}"):
+                entry = place / "queries" / bucket / f"entry {number}"
+                write_pictures(entry, [names[row] for row in order], vectors[order].reshape(-1, 3))
+        search.start(environment)(datum(segment, place / "queries" / "3f", place / "together"))
+        for number in range(len(sizes)):
+            search.start(environment)(datum(segment, place / "queries" / f"alone-{number}", place / "alone"))
+        assert written(place / "together") == written(place / "alone")
+        assert len(written(place / "alone")) == sum(map(bool, sizes))
+
+
+def test_an_entry_without_pictures_leaves_the_others_of_its_bucket_alone(
+    segment: Path, entry: Path, tmp_path: Path
+) -> None:
+    none = write_pictures(entry.parent / "none", [], np.empty((0, 10)))
+    rejected = entry.parent / "rejected"
+    rejected.mkdir()
+    (rejected / "rejected.jsonl").write_text('{"reason": "not a picture"}\n')
+    assert len(run(segment, entry, tmp_path / "out")) == 15
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"trip"}
+    assert none.exists()
+
+
+def test_files_beside_the_entries_of_a_bucket(segment: Path, entry: Path, tmp_path: Path) -> None:
+    """As in the layout of earlier versions, whose entries were not in buckets."""
+    with pytest.raises(StageError, match=r"/queries/trip holds images.parquet, not directories of entries.*reprocess"):
+        search.start(CPU)(datum(segment, entry, tmp_path / "out"))
 
 
 def test_another_commit_or_path_is_another_segment(
     segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     process = search.start(CPU)
-    process(datum(segment, entry, tmp_path / "out", "1234"))
+    process(datum(segment, entry.parent, tmp_path / "out", "1234"))
     before = (tmp_path / "out" / "trip" / "a.parquet").read_bytes()
     write_pictures(segment, ids("a", 90), library + 1)
-    process(datum(segment, entry, tmp_path / "out", "5678"))
+    process(datum(segment, entry.parent, tmp_path / "out", "5678"))
     assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before
     second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library)
-    process(datum(second, entry, tmp_path / "out", "5678"))
+    process(datum(second, entry.parent, tmp_path / "out", "5678"))
     assert read_neighbours(tmp_path / "out" / "trip" / "b.parquet").ids[0].startswith("b")
 
 
@@ -285,38 +361,54 @@ def test_plain_directories_are_never_reused(
     segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     process = search.start(CPU)
-    process(datum(segment, entry, tmp_path / "out"))
+    process(datum(segment, entry.parent, tmp_path / "out"))
     before = (tmp_path / "out" / "trip" / "a.parquet").read_bytes()
     shutil.rmtree(segment)  # written over, its files would change under a segment that is kept, too
     write_pictures(segment, ids("a", 90), library + 1)
-    process(datum(segment, entry, tmp_path / "out"))
+    process(datum(segment, entry.parent, tmp_path / "out"))
     assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before
 
 
 @pytest.mark.parametrize("table", [True, False])
 def test_an_entry_without_pictures_gives_no_output(table: bool, segment: Path, tmp_path: Path) -> None:
-    entry = write_pictures(tmp_path / "queries" / "none", [], np.empty((0, 10)))
+    entry = write_pictures(tmp_path / "queries" / "3f" / "none", [], np.empty((0, 10)))
     if not table:
         (entry / "images.parquet").unlink()
     (entry / "rejected.jsonl").write_text('{"reason": "not a picture"}\n')
-    search.start(CPU)(datum(segment, entry, tmp_path / "out"))
+    search.start(CPU)(datum(segment, entry.parent, tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}, {"fit": "crop"}])
 def test_two_models_or_sizes_cannot_be_compared(other: dict[str, Any], segment: Path, tmp_path: Path) -> None:
-    entry = write_pictures(tmp_path / "queries" / "e", ids("b", 2), np.zeros((2, 10)), **other)
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 2), np.zeros((2, 10)), **other)
     with pytest.raises(
         StageError, match="would be meaningless. Set the same IMAGE_SIZE and FIT in the specs"
     ) as failure:
         run(segment, entry, tmp_path / "out")
     assert MODEL in str(failure.value)
+    assert "the entry e with" in str(failure.value)
     assert str(next(iter(other.values()))) in str(failure.value)
 
 
 def test_another_dimension_under_one_model(segment: Path, tmp_path: Path) -> None:
-    entry = write_pictures(tmp_path / "queries" / "e", ids("b", 2), np.zeros((2, 9)))
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 2), np.zeros((2, 9)))
     with pytest.raises(StageError, match="10 dimensions.*9 dimensions"):
+        run(segment, entry, tmp_path / "out")
+
+
+@pytest.mark.parametrize("file", ["images.parquet", "vectors.npy"])
+def test_a_damaged_entry_is_named(file: str, segment: Path, entry: Path, tmp_path: Path) -> None:
+    other = write_pictures(entry.parent / "other", ids("d", 2), np.ones((2, 10)))
+    (other / file).write_bytes(b"damaged")
+    with pytest.raises(StageError, match=f"^entry other: {file} is not a"):
+        run(segment, entry, tmp_path / "out")
+
+
+def test_an_entry_with_too_many_vectors_is_named(segment: Path, entry: Path, tmp_path: Path) -> None:
+    other = write_pictures(entry.parent / "other", ids("d", 2), np.ones((2, 10)))
+    np.save(other / "vectors.npy", np.ones((3, 10), np.float32))
+    with pytest.raises(StageError, match=r"^entry other: it has 3 vectors for 2 pictures; .* features-queries$"):
         run(segment, entry, tmp_path / "out")
 
 
@@ -325,8 +417,9 @@ def test_vectors_that_are_not_finite(where: str, tmp_path: Path) -> None:
     bad, good = np.ones((3, 4)), np.ones((3, 4))
     bad[2, 0] = np.inf
     segment = write_pictures(tmp_path / "index" / "a", ids("a", 3), bad if where == "segment" else good)
-    entry = write_pictures(tmp_path / "queries" / "e", ids("b", 3), bad if where == "entry" else good)
-    with pytest.raises(StageError, match=f"picture {'a' if where == 'segment' else 'b'}0*2 has numbers that are NaN"):
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 3), bad if where == "entry" else good)
+    named = "picture a" if where == "segment" else "entry e: the vector of picture b"
+    with pytest.raises(StageError, match=f"{named}0*2 has numbers that are NaN"):
         run(segment, entry, tmp_path / "out")
 
 
@@ -343,18 +436,17 @@ def test_a_failed_segment_is_not_kept(entry: Path, tmp_path: Path, library: NDAr
     broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library[:80])
     process = search.start(CPU)
     with pytest.raises(StageError):
-        process(datum(broken, entry, tmp_path / "out", "1234"))
+        process(datum(broken, entry.parent, tmp_path / "out", "1234"))
     write_pictures(broken, ids("a", 90), library)
-    process(datum(broken, entry, tmp_path / "out", "1234"))
+    process(datum(broken, entry.parent, tmp_path / "out", "1234"))
     assert (tmp_path / "out" / "trip" / "a.parquet").exists()
 
 
 def test_runs_as_a_program(segment: Path, entry: Path, tmp_path: Path) -> None:
     out = tmp_path / "program"
     command = [sys.executable, "-m", "stages.search", "--out", str(out)]
-    command += ["--input", f"index={segment}", "--input", f"queries={entry}"]
+    command += ["--input", f"index={segment}", "--input", f"queries={entry.parent}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **CPU})
-    assert "search: 5 queries of trip in 90 of a" in done.stdout
+    assert "search: 5 queries of 1 entry in 90 of a" in done.stdout
     run(segment, entry, tmp_path / "process")
-    written = [(each / "trip" / "a.parquet").read_bytes() for each in (out, tmp_path / "process")]
-    assert written[0] == written[1]
+    assert written(out) == written(tmp_path / "process")

@@ -1,27 +1,26 @@
 """The small pictures of answers of an earlier time, from the tables of features-queries and search of then."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.explaining.changes.states import State
+from stages import entrypaths
 from stages.contract import StageError
 from stages.tables.thumbnails import read_thumbnails
 from stages.thumbnailfiles import SUFFIX
 
 _TABLE = ".parquet"
-_TABLES = {"features-queries": "/queries/{}/images.*", "search": "/{}/*.parquet"}
-"""Where the pictures of an entry are: in tables, or beside them."""
 
 
 def of_entry(connection: Connection, state: State, entry: str, ids: Collection[str]) -> dict[str, bytes]:
     """The JPEG files of these pictures, the queries of an entry (a PFS name) and their neighbours, by id. Those that no
     sheet shows, and those of tables that cannot be read, are missing."""
     found: dict[str, bytes] = {}
-    for pipeline, pattern in _TABLES.items():
+    for pipeline, pattern in _tables(entry):
         if pipeline in state.commits:
             repo = Repository(connection, pipeline, state.commits[pipeline])
-            files = dict(repo.read_all(pattern.format(entry)))
+            files = dict(repo.read_all(pattern))
             for path in (each for each in files if each.endswith(_TABLE)):
                 try:
                     thumbnails = read_thumbnails(
@@ -31,3 +30,10 @@ def of_entry(connection: Connection, state: State, entry: str, ids: Collection[s
                     continue
                 found |= {id_: thumbnails[id_] for id_ in thumbnails.keys() & ids}
     return found
+
+
+def _tables(entry: str) -> Iterator[tuple[str, str]]:
+    """The repos and the patterns of the tables that hold the pictures of an entry, or have them beside them."""
+    yield "features-queries", f"/{entrypaths.directory(entry)}/images.*"
+    yield "features-queries", f"/queries/{entry}/images.parquet"  # of versions without buckets
+    yield "search", f"/{entry}/*.parquet"

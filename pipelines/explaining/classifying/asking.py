@@ -16,6 +16,7 @@ from pipelines.explaining import stageruns
 from pipelines.explaining.classifying import experiments
 from pipelines.explaining.classifying.experiments import SELECT
 from pipelines.explaining.stageruns import Given, Work
+from stages import entrypaths
 from stages.classify import chosen, runs
 from stages.filecache import FileCache, default_place
 
@@ -38,7 +39,8 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
     if promoted is None:
         raise LookalikeError("no classifier is in production: lookalike classify promote")
     computed = outlasting(connection, Repository(connection, VECTORS).good)
-    files = [] if computed is None else Tree(connection, VECTORS, computed.at).entries(f"/queries/{entry}/*")
+    home = entrypaths.directory(entry)
+    files = [] if computed is None else Tree(connection, VECTORS, computed.at).entries(f"/{home}/*")
     if computed is None or not files:
         raise LookalikeError(f"{VECTORS} has computed nothing for the query {entry}: see `lookalike status`")
     store = store or FileCache(default_place())
@@ -50,7 +52,7 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
                 Tree(connection, SELECT, promoted.commit).place(store, each, classifier / each.path)
         for each in files:
             Tree(connection, VECTORS, computed.at).place(store, each, vectors / Path(each.path).name)
-        work = Work({"classifier": Given(classifier, ""), "vectors": Given(vectors, f"queries/{entry}")}, out)
+        work = Work({"classifier": Given(classifier, ""), "vectors": Given(vectors, home)}, out)
         stageruns.run("labelvectors", [work], {})
         found = json.loads((out / RESULT).read_bytes())
     store.trim()

@@ -17,6 +17,7 @@ from pipelines.explaining.timetravel.recomputing import Library, Show
 from pipelines.library import queries, results
 from pipelines.library.queries import Asked
 from pipelines.library.results import Sheet
+from stages import entrypaths
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.filecache import FileCache, default_place
@@ -154,29 +155,30 @@ class _Question:
 
     def search(self, index: _Segments) -> None:
         """Compares the entries with all segments, as many at a time as are kept on the disk."""
-        vectors = self.scratch / "features-queries" / "queries"
+        buckets = sorted((self.scratch / "features-queries" / "queries").iterdir())
         for names in index.groups:
             place = index.bring(names)
             self._run("search", [
                 Work(
                     {
                         "index": Given(place / name, name, self.past.id),
-                        "queries": Given(vectors / each, f"queries/{each}", self.past.id),
+                        "queries": Given(bucket, f"queries/{bucket.name}", self.past.id),
                     },
                     self.scratch / "search",
                 )
                 for name in names
-                for each in self.entries
+                for bucket in buckets
             ])  # fmt: skip
             shutil.rmtree(place)
             self.store.trim()
 
     def sheets(self, entries: Mapping[str, str], to: Path) -> list[Sheet]:
         """Writes the sheets of the entries, given with their true names, below `to`."""
-        vectors, found = self.scratch / "features-queries" / "queries", self.scratch / "search"
+        vectors, found = self.scratch / "features-queries", self.scratch / "search"
         works = []
         for each in self.entries:
-            sides = {"queries": Given(vectors / each, f"queries/{each}", self.past.id)}
+            entry = entrypaths.directory(each)
+            sides = {"queries": Given(vectors / entry, entry, self.past.id)}
             if (found / each).is_dir():
                 sides["search"] = Given(found / each, each, self.past.id)
             works.append(Work(sides, self.scratch / "render"))

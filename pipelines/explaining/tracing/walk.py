@@ -17,6 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.descent import LARGEST_TABLE, Descent, Side, began
 from pipelines.explaining.tracing.tiles import Tile, tile
 from pipelines.explaining.tracing.traces import PictureTrace, Step, Trace
+from stages import entrypaths
 from stages.contract import StageError
 from stages.tables.neighbours import Neighbours, read_neighbours
 
@@ -88,7 +89,7 @@ class _Walk:
             distance=tile.distance,
             commit=tile.commit,
             began=began(self._lineage.commit("render", tile.commit)),
-            query=descent.pictured(asked, f"/queries/{entry}/images.parquet"),
+            query=descent.pictured(asked, self._asked()),
             neighbour=descent.pictured(library, f"/library/{segment}/{{}}.parquet"),
             index=descent.steps.of("index", f"/{segment}/index.json"),
             search=search,
@@ -96,6 +97,14 @@ class _Walk:
             model=descent.model(),
         )
         return replace(trace, checks=descent.checked(trace.steps))
+
+    def _asked(self) -> str:
+        """The path of the table of the query's vector."""
+        entry, commit = self._tile.entry_path, self._tile.commit
+        path, before = (f"/{each}/images.parquet" for each in (entrypaths.directory(entry), f"queries/{entry}"))
+        here = self._lineage.file("features-queries", path, commit)
+        # Earlier versions had no buckets, and their answers are still to be traced.
+        return path if here or not self._lineage.file("features-queries", before, commit) else before
 
     def _search(self) -> tuple[Step, str]:
         """The step that found the neighbour, and the segment of the index in which it did."""

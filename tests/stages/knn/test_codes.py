@@ -151,16 +151,16 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
 
 
 def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
-    """An entry of queries that are near the library's pictures."""
+    """A bucket with an entry of queries that are near the library's pictures."""
     ids = [f"b{row:063x}" for row in range(len(vectors))]
-    entry = root / "queries" / "e"
+    entry = root / "queries" / "3f" / "e"
     entry.mkdir(parents=True)
     images = Images(
         ids, [()] * len(ids), [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
     )
     write_images(images, entry / "images.parquet")
     np.save(entry / "vectors.npy", vectors)
-    return entry
+    return entry.parent
 
 
 def test_the_stages_write_codes_on_request_and_search_by_them(
@@ -170,8 +170,8 @@ def test_the_stages_write_codes_on_request_and_search_by_them(
     coded = segment(tmp_path, vectors, chosen)
     assert (coded / "codes.bin").exists()
     assert not (segment(tmp_path / "exact", vectors, {}) / "codes.bin").exists()
-    entry = asked(tmp_path, vectors[:50] + np.float32(0.01))
-    inputs = {"index": Input("index", coded, "a", ""), "queries": Input("queries", entry, "queries/e", "")}
+    bucket = asked(tmp_path, vectors[:50] + np.float32(0.01))
+    inputs = {"index": Input("index", coded, "a", ""), "queries": Input("queries", bucket, "queries/3f", "")}
     capsys.readouterr()
     search.start(CPU | chosen)(Datum(inputs, tmp_path / "out"))
     assert "codes ivfflat: approximate, as asked; recall@5 " in capsys.readouterr().out

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipelines.library import samples
-from stages import contract, features, index, preprocess, render, search
+from stages import contract, entrypaths, features, index, preprocess, render, search
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input
 from stages.knn.settings import METRICS, Settings
@@ -55,11 +55,12 @@ class Pipelines:
     def answers(self, metric: str, backend: str) -> Answers:
         """Those of search and render, read from neighbors.jsonl."""
         out = self.place / f"{metric}-{backend}"
-        entry = self.place / "features" / "queries" / ENTRY
+        entry = self.place / "features" / entrypaths.directory(ENTRY)
+        bucket = Input("queries", entry.parent, f"queries/{entry.parent.name}", "")
         stage = search.start(CPU | {"METRIC": metric, "BACKEND": backend, "K": str(K)})
         for segment in self.segments:
-            run(stage, out, Input("index", segment, segment.name, ""), Input("queries", entry, f"queries/{ENTRY}", ""))
-        sides = Input("queries", entry, f"queries/{ENTRY}", ""), Input("search", out / ENTRY, ENTRY, "")
+            run(stage, out, Input("index", segment, segment.name, ""), bucket)
+        sides = Input("queries", entry, entrypaths.directory(ENTRY), ""), Input("search", out / ENTRY, ENTRY, "")
         run(render.start({"K": str(K)}), out / "render", *sides)
         lines = map(json.loads, (out / "render" / ENTRY / "neighbors.jsonl").read_text().splitlines())
         return {

@@ -112,11 +112,12 @@ def test_answers_are_those_of_the_search_stage_over_all_segments(backend: str, m
     """Each segment searched by the stage, and merged by distance, then by id, the picture itself first."""
     directories = write_index(tmp_path / "index", vectors())
     library = Library.open(directories)
-    entry = write_entry(tmp_path / "queries" / "e", library, QUERIES, KNOWN)
+    entry = write_entry(tmp_path / "queries" / "3f" / "e", library, QUERIES, KNOWN)
     process = search.start(CPU | {"K": "9", "METRIC": metric, "BACKEND": backend})
     merged: dict[str, list[tuple[float, bool, str]]] = {}
     for each in directories:
-        inputs = {"index": Input("index", each, each.name, ""), "queries": Input("queries", entry, "queries/e", "")}
+        bucket = Input("queries", entry.parent, "queries/3f", "")
+        inputs = {"index": Input("index", each, each.name, ""), "queries": bucket}
         process(Datum(inputs, tmp_path / "out"))
         for near in read_neighbours(tmp_path / "out" / "e" / f"{each.name}.parquet"):
             merged.setdefault(near.query, []).append((near.distance, near.id != near.query, near.id))
