@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +30,23 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class MadeIndex:
-    """Vectors of `pictures` pictures in 16 segments. They are rectified mixtures of few factors around the centres of
-    some kinds, of length 1; two in a hundred are a near copy of another picture, in any segment."""
+    """Vectors of `pictures` pictures in 16 segments, or 16^digits. They are rectified mixtures of few factors around
+    the centres of some kinds, of length 1; two in a hundred are a near copy of another picture, in any segment."""
 
     pictures: int
     seed: int = 0
     model: str = "5eed" * 16
+    digits: int = 1
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The names of all segments."""
+        return tuple(map("".join, product(SEGMENTS, repeat=self.digits)))
 
     def count(self, segment: str) -> int:
         """The number of a segment's pictures."""
-        place = SEGMENTS.index(segment)
-        return self.pictures * (place + 1) // len(SEGMENTS) - self.pictures * place // len(SEGMENTS)
+        place, number = int(segment, 16), len(self.segments)
+        return self.pictures * (place + 1) // number - self.pictures * place // number
 
     def vectors(self, segment: str, more: int = 0) -> Vectors:
         """A segment's vectors, float32 (count + more, DIMENSION)."""
@@ -47,7 +54,7 @@ class MadeIndex:
         mixing = shared.standard_normal((_FACTORS, DIMENSION), np.float32) / np.float32(_FACTORS**0.5)
         centres = shared.standard_normal((_KINDS, _FACTORS), np.float32)
         originals = shared.standard_normal((_KINDS, _FACTORS), np.float32)
-        own = np.random.default_rng([self.seed, SEGMENTS.index(segment)])
+        own = np.random.default_rng([self.seed, int(segment, 16)])
         count = self.count(segment)
         factors = centres[own.integers(_KINDS, size=count)]
         factors += np.float32(0.6) * own.standard_normal((count, _FACTORS), np.float32)
@@ -109,4 +116,5 @@ class MadeIndex:
 
     def _ids(self, segment: str, count: int) -> Iterator[str]:
         for number in range(count):
-            yield segment + hashlib.sha256(f"{self.seed}/{segment}/{number}".encode()).hexdigest()[1:]
+            digest = hashlib.sha256(f"{self.seed}/{segment}/{number}".encode()).hexdigest()
+            yield segment + digest[self.digits :]

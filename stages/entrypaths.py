@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stages import parts
 
-BUCKETS = 64
+BUCKETS = 256
 """The number of buckets. A cross has a datum for each of them and each segment, however many entries there are; and an
 entry that changes is searched again together with the others of its bucket."""
 

@@ -21,7 +21,7 @@ from tests.e2e.world import Job, MakeWorld, Paint
 
 pytestmark = pytest.mark.timeout(600)
 
-BESIDE = "ruby.png"
+BESIDE = "red-554.png"
 """An entry in the bucket of red.png."""
 
 PER_QUERY = ("preprocess-queries", "features-queries")

@@ -1,17 +1,21 @@
 """Traces where much of the path is missing, and the choice of a tile; tests/e2e/test_traces.py has whole paths."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing import pages
 from pipelines.explaining.tracing.traces import as_data
 from pipelines.explaining.tracing.walk import trace
 from pipelines.explaining.tracing.words import shortened
+from pipelines.specifications.reading import Spec
+from stages import entrypaths
 from tests.pipelines.conftest import WaitForJobs
 
 pytestmark = pytest.mark.late_alone
@@ -43,6 +47,28 @@ def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs
     assert "<b>" not in page
     assert "no preview" in page
     assert json.dumps(as_data(found))
+
+
+@pytest.mark.parametrize("directory", ["queries", "queries/09"])
+def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
+    directory: str, sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
+    script = f"mkdir -p /pfs/out/{directory}/mine.png && echo vector > /pfs/out/{directory}/mine.png/images.parquet"
+    deploy(sheets, [scripted("features-queries", "queries", script, tmp_path)])
+    put(sheets, wait_for_jobs, "mine.png", answer("a" * 64, "mine.png"))
+    (origin,) = trace(sheets, "mine.png").query.origins
+    assert origin.features.path == f"/{directory}/mine.png/images.parquet"
+    assert entrypaths.directory("mine.png") == "queries/09/mine.png"
+
+
+def scripted(name: str, repo: str, script: str, directory: Path) -> Spec:
+    """A pipeline of a shell script for each top-level entry of a repo."""
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": [script]},
+    }
+    return Spec(name, directory / f"{name}.json", document)
 
 
 def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
