@@ -140,9 +140,8 @@ def merge(
 
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
-    then lack the queries' names and pictures. `thumbnails`: those of the queries, JPEG files; by default
-    there are none. Raises StageError if the tables come from different models, fits or
-    metrics, or were made for fewer than `k` neighbours.
+    then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. Raises StageError
+    if the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     if queries is not None:

@@ -403,11 +403,11 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
     assert sum(parts) == total
     billions = {"1 million": 1e6, "100 million": 1e8, "1 billion": 1e9}
     units = {"MB": 1e6, "GB": 1e9}
-    for count, digits, segments, each, vectors, whole in rows("docs/cluster.md", "| N | `SEGMENT_DIGITS` |"):
+    for count, digits, segments, each, vectors, whole, shown in rows("docs/cluster.md", "| N | `SEGMENT_DIGITS` |"):
         number = billions[count] / 16 ** int(digits)
         assert int(segments.replace(",", "")) == 16 ** int(digits)
         assert int(each.replace(",", "")) == round(number)
-        for said, of_one in ((vectors, 4 * 1280), (whole, parts[-1])):
+        for said, of_one in ((vectors, 4 * 1280), (whole, parts[-1]), (shown, 7900)):
             amount, unit = said.split()
             assert float(amount) * units[unit] == pytest.approx(number * of_one, rel=0.03)
 
@@ -423,6 +423,23 @@ def test_the_numbers_that_are_documented_are_those_that_are_proposed() -> None:
     text_of = text("docs/cluster.md")
     assert f"at most {proportions.MOST_IN_SEGMENT:,} pictures" in text_of
     assert f"more than {proportions.MOST_FILES:g}\nfiles a picture" in text_of
+
+
+def test_the_numbers_of_files_add_up() -> None:
+    """A part of 400 pictures has some in S (1 - (1 - 1/S)^400) segments, and features three files for each."""
+    words = {"million": 1e6, "billion": 1e9}
+
+    def number(said: str) -> float:
+        amount, *unit = said.replace(",", "").split()
+        return float(amount) * (words[unit[0]] if unit else 1)
+
+    for row in rows("docs/cluster.md", "| N | S | parts of 400 |"):
+        pictures, segments, parts, written, read, shown = map(number, row)
+        assert parts == pictures / 400
+        of_segment = parts * (1 - (1 - 1 / segments) ** 400)
+        assert written == pytest.approx(3 * segments * of_segment, rel=0.02)
+        assert read == pytest.approx(2 * of_segment, rel=0.02)
+        assert shown == pytest.approx(of_segment, rel=0.02)
 
 
 def test_every_claim_about_security_names_its_tests() -> None:

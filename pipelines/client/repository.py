@@ -205,8 +205,9 @@ class Repository:
         call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
         with reading(Stream(message.value for message in call)) as archive:
             for member in archive:
-                member.name = ("/" + member.name.lstrip("/")).removeprefix(path).lstrip("/")
-                if member.name:
+                name = "/" + member.name.lstrip("/")
+                member.name = name.removeprefix(path).lstrip("/")
+                if member.name and name.startswith(path):  # not the directory itself
                     archive.extract(member, to, filter="data")
 
     def hashes(self, path: str) -> dict[str, bytes]:

@@ -30,7 +30,8 @@ _INLINE = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and that hold no code."""
 
 _ASKING = 8
-"""Threads that ask Pachyderm, for thumbnails and originals: if it does not answer, only they wait."""
+"""Threads that ask Pachyderm for originals and traces, and as many for thumbnails, which must not wait for large files:
+if it does not answer, only they wait."""
 
 _UNCHANGING = "private, max-age=31536000, immutable"
 
@@ -43,10 +44,12 @@ class Browsing:
         self._snapshot = snapshot
         self._tracer = tracer
         self._asking = ThreadPoolExecutor(_ASKING, "pachyderm")
+        self._showing = ThreadPoolExecutor(_ASKING, "thumbnails")
 
     def close(self) -> None:
         """Ends the threads, as soon as their calls of Pachyderm end."""
-        self._asking.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._asking, self._showing):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: FastAPI) -> None:
         app.get("/images/{id}", tags=["library"], response_class=Response)(self.image)
@@ -59,7 +62,7 @@ class Browsing:
         snapshot = self._snapshot()
         row = _row(snapshot, id)
         try:
-            content = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.library.thumbnail, row)
+            content = await asyncio.get_running_loop().run_in_executor(self._showing, snapshot.library.thumbnail, row)
         except (Absent, StageError) as error:
             raise Refusal(404, "gone", f"the thumbnail cannot be read: {error}") from error
         except PachydermError as error:

@@ -14,10 +14,13 @@ from urllib.parse import quote
 import pytest
 from PIL import Image
 
+from stages.contract import StageError
 from stages.filecache import FileCache
+from stages.serving.library import Library
 from stages.serving.originals import Originals
-from stages.serving.pachyderm import Address, Pachyderm
+from stages.serving.pachyderm import Absent, Address, Pachyderm, PachydermError
 from stages.serving.snapshots import Snapshot, State
+from stages.thumbnailfiles import Place
 from tests.servers import Localpachd, Unique
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made
@@ -40,6 +43,33 @@ def test_thumbnails(service: Service) -> None:
     for wrong in (NOT_THERE, id[:-1], id + "%00", id + "%0a", "..%2f..%2fetc", "%ff", id.upper(), "x" * 5000):
         for route in ("images", "originals", "trace"):
             assert service.ask(f"/{route}/{wrong}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (Absent("commit not found"), "gone"),
+        (StageError("part0.thumbnails is not the file of thumbnails"), "gone"),
+        (PachydermError("Pachyderm does not answer"), "no-pachyderm"),
+    ],
+)
+def test_a_thumbnail_that_cannot_be_read_is_said_and_the_others_are_shown(
+    ready: Snapshot, failure: Exception, code: str
+) -> None:
+    def read(segment: str, place: Place) -> bytes:
+        if (segment, place) == lost:
+            raise failure
+        return b"jpeg"
+
+    segments = ready.library.segments
+    lost = segments[1].name, segments[1].thumbnails[0]
+    shown = Library(segments, read)
+    with services.running(State("ready", snapshot=replace(ready, library=shown))) as service:
+        answer = service.ask(f"/images/{segments[1].id(0)}")
+        assert (answer.status, answer.code) == ({"gone": 404, "no-pachyderm": 503}[code], code)
+        assert str(failure) in answer.data["error"]["message"]
+        assert service.ask(f"/images/{segments[1].id(1)}").body == b"jpeg"
+        assert service.ask(f"/images/{segments[0].id(0)}").body == b"jpeg"
 
 
 def test_folders_page_by_page(service: Service) -> None:
@@ -132,7 +162,7 @@ def test_a_pachyderm_that_does_not_answer_keeps_nothing_but_originals_waiting(re
                 asked = [threads.submit(service.ask, f"/originals/{id}") for _ in range(60)]
                 connection, _ = silent.accept()
                 assert service.ask("/library?folder=trip").status == service.ask("/docs").status == 200
-                assert service.search({"k": 1}, [made(1)]).status == 200
+                assert service.search({"k": 1}, [made(1)]).status == service.ask(f"/images/{id}").status == 200
                 assert not any(each.done() for each in asked)
                 connection.close()
                 server.close()
