@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
 from PIL import Image
 
 from stages.framing import PAD, Framing
@@ -22,10 +21,12 @@ _GAP = 1.0  # the cheap first step goes as far as it can: half of the time, and 
 
 def thumbnail(picture: Image.Image) -> bytes:
     """The JPEG file of a picture in RGB. Its bytes depend on the pixels, and on Pillow's libjpeg, alone."""
-    size = Framing(SIDE, PAD).scaled(picture.size)
     if max(picture.size) > SIDE:
-        picture = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
-    bare = Image.fromarray(np.asarray(picture))  # without the comments and profiles of its file
+        size = Framing(SIDE, PAD).scaled(picture.size)
+        bare = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
+    else:
+        bare = picture.copy()
+    bare.info = {}  # without the comments and profiles of its file
     file = io.BytesIO()
     bare.save(file, "JPEG", quality=_QUALITY, subsampling="4:2:0", optimize=False, progressive=False)
     return file.getvalue()

@@ -74,14 +74,23 @@ def test_it_shows_the_compared_part_of_the_file_and_not_of_the_square(
     assert np.abs(np.asarray(shown).astype(int) - np.asarray(kept)).mean() < 4
 
 
-def test_it_is_upright() -> None:
+@pytest.mark.parametrize(("size", "turned"), [((400, 200), (120, 240)), ((200, 100), (100, 200))])
+def test_it_is_upright_and_without_the_comments_of_its_file(size: tuple[int, int], turned: tuple[int, int]) -> None:
     file, exif = io.BytesIO(), Image.Exif()
     exif[274] = 6  # turned by 90 degrees
-    noise((400, 200)).save(file, "JPEG", exif=exif, comment=b"a comment of the file")
+    facts = {"comment": b"a comment of the file", "icc_profile": b"a profile", "dpi": (300, 300)}
+    noise(size).save(file, "JPEG", exif=exif, **facts)
     shown = opened(normalise(file.getvalue(), Kind.JPEG, Framing(96, PAD), shown=True).thumbnail)
-    assert shown.size == (120, 240)
-    assert "comment" not in shown.info
+    assert shown.size == turned
+    assert facts.keys().isdisjoint(shown.info)
     assert not shown.getexif()
+
+
+def test_the_picture_keeps_its_facts() -> None:
+    picture = noise((100, 100))
+    picture.info["comment"] = b"mine"
+    assert thumbnail(picture) == thumbnail(Image.fromarray(np.asarray(picture)))
+    assert picture.info == {"comment": b"mine"}
 
 
 def test_it_depends_on_the_pixels_alone() -> None:
