@@ -14,6 +14,9 @@ from pipelines.client.repository import Repository
 from stages.tables.images import read_images
 from stages.tables.indexed import TABLE, read_indexed
 
+TRASH = "trash"
+"""The purpose of chunks that are garbage: a server deletes them a day later."""
+
 _BRANCH = "master"
 
 
@@ -65,6 +68,8 @@ def on_disk(root: Path) -> dict[str, int]:
 
 def _kind(path: Path) -> str:
     if path.parts[0] == "chunks":
+        if path.parts[1] == TRASH:
+            return TRASH
         return "small chunks" if path.name.startswith("small.sqlite") else "chunks"
     return "database" if path.name.startswith("pachd.sqlite") else path.parts[0]
 

@@ -34,7 +34,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The bytes on disk at some time, by purpose and without garbage, and the bytes that are needed."""
+    """The bytes on disk at some time, by purpose, and the bytes that are needed."""
 
     when: str
     on_disk: dict[str, int]
@@ -42,8 +42,8 @@ class Kept:
 
     @property
     def total(self) -> int:
-        """All bytes on disk."""
-        return sum(self.on_disk.values())
+        """All bytes on disk but those of garbage, which lies in the trash for a day."""
+        return sum(size for kind, size in self.on_disk.items() if kind != storage.TRASH)
 
 
 @dataclass(slots=True)

@@ -102,7 +102,11 @@ def measured(pictures: int, seconds: float) -> Whole:
     """A run in which everything takes so many seconds; search takes them squared."""
     works = (Work("features", seconds, seconds, 1, 0), Work("search", seconds**2, seconds, 1, 0))
     step = Step("fill", seconds, 1.0, works, pictures, Usage(10.0, 0.4, 100.0), 2)
-    kept = Kept("full", {"chunks": 23 * pictures}, Needed(10 * pictures, 5 * pictures, 4 * pictures, pictures))
+    kept = Kept(
+        "full",
+        {"chunks": 23 * pictures, "trash": 5 * pictures},
+        Needed(10 * pictures, 5 * pictures, 4 * pictures, pictures),
+    )
     return Whole(Size(pictures, 96), step, [Pass(100, 1.0, 0.5), Pass(100, 3.0, 1.5)], kept=[kept])
 
 
