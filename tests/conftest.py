@@ -1,10 +1,11 @@
 """Fixtures that tests of every package share: a server (a localpachd process, or the one PACHD_ADDRESS names), ports,
 the command. Also chooses which tests run, with how many examples, and in which order."""
 
+import gc
 import itertools
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,18 @@ def pytest_configure(config: pytest.Config) -> None:
     servers.always[:] = [servers.LATE] if config.getoption(servers.LATE) else []
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects without garbage collection, which scans the growing modules and items again and again, for nothing; and
+    exempts them from it for the rest of the session, as they live to its end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--soak"):
         for item in items:
@@ -43,6 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="takes long: make soak runs it"))
     if hasattr(config, "workerinput"):
         scheduling.longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return scheduling.processes_here()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,8 +1,11 @@
-"""The scheduling of tests on the workers of pytest-xdist: a file at a time, the longest first.
+"""The scheduling of tests on the workers of pytest-xdist: the number of workers, and a file at a time for each, the
+longest first.
 
-TensorFlow's files are one group: two at once would be slower than one after the other, as each pass uses all cores.
+TensorFlow's files are one group: two at once would be slower than one after the other, as each pass uses all cores. So
+are those of the service, which share a browser.
 """
 
+import os
 from typing import Any
 
 import pytest
@@ -24,6 +27,13 @@ TENSORFLOW = (
     "tests/stages/classify/test_heads.py",
     "tests/stages/classify/test_validation.py",
     "tests/stages/test_train.py",
+    "tests/pipelines/library/test_models.py",
+    "tests/pipelines/explaining/test_stageruns.py",
+    "tests/benchmarks/test_classify.py",
+    "tests/benchmarks/test_experiment.py",
+    "tests/benchmarks/test_gpu.py",
+)
+SERVICE = (
     "tests/stages/serving/page/test_access.py",
     "tests/stages/serving/page/test_answers.py",
     "tests/stages/serving/page/test_asking.py",
@@ -37,15 +47,11 @@ TENSORFLOW = (
     "tests/stages/serving/test_equality.py",
     "tests/stages/serving/test_mutations.py",
     "tests/stages/serving/test_urls.py",
-    "tests/pipelines/library/test_models.py",
-    "tests/pipelines/explaining/test_stageruns.py",
-    "tests/benchmarks/test_classify.py",
-    "tests/benchmarks/test_experiment.py",
-    "tests/benchmarks/test_gpu.py",
 )
 LONGEST = (
-    "tests/e2e/test_sequences.py",
     TENSORFLOW[1],
+    SERVICE[0],
+    "tests/e2e/test_sequences.py",
     "tests/e2e/test_classify.py",
     "tests/e2e/test_asking.py",
     "tests/e2e/test_duplicates.py",
@@ -97,6 +103,22 @@ LONGEST = (
 )
 """Files that take ten seconds or more; the others take a few at most."""
 
+PER_CORE = 2
+"""Test processes for each core: while one waits for a server that is late, or for a disk, another goes on."""
+MEMORY = 2 << 30
+"""Bytes for a test process, its servers and their workers, two of which may hold TensorFlow."""
+
+
+def processes(cores: int, memory: int) -> int:
+    """The number of test processes on a machine with so many cores and bytes of memory: one for each core, and more as
+    far as the memory allows."""
+    return max(cores, min(PER_CORE * cores, memory // MEMORY))
+
+
+def processes_here() -> int:
+    """The same on this machine."""
+    return processes(len(os.sched_getaffinity(0)), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """Gives each worker a file or a group at a time, in the order in which they were collected."""
@@ -109,10 +131,13 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without 
         return scope(nodeid)
 
 
+GROUPS = dict.fromkeys(TENSORFLOW, "TensorFlow") | dict.fromkeys(SERVICE, "service")
+
+
 def scope(nodeid: str) -> str:
     """The name of the file or group that a test is run with."""
     file = nodeid.partition("::")[0]
-    return "TensorFlow" if file in TENSORFLOW else file
+    return GROUPS.get(file, file)
 
 
 def longest_first(items: list[pytest.Item]) -> None:

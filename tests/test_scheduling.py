@@ -6,23 +6,31 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import LONGEST, TENSORFLOW, longest_first, scope
+from tests.scheduling import LONGEST, SERVICE, TENSORFLOW, longest_first, processes, scope
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *LONGEST}))
+@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *SERVICE, *LONGEST}))
 def test_every_named_file_exists(file: str) -> None:
     assert (ROOT / file).is_file()
 
 
 def test_the_longest_come_first_and_the_others_stay_in_order() -> None:
-    names = ["tests/a.py::two", "tests/a.py::one", f"{LONGEST[2]}::x", f"{TENSORFLOW[3]}::x", f"{LONGEST[0]}::x[a::b]"]
+    names = ["tests/a.py::two", "tests/a.py::one", f"{LONGEST[3]}::x", f"{TENSORFLOW[3]}::x", f"{LONGEST[2]}::x[a::b]"]
     items: Any = [SimpleNamespace(nodeid=name) for name in names]
     longest_first(items)
-    assert [item.nodeid for item in items] == [names[4], names[3], names[2], names[0], names[1]]
+    assert [item.nodeid for item in items] == [names[3], names[4], names[2], names[0], names[1]]
 
 
-def test_files_of_tensorflow_are_one_group_and_others_stay_whole() -> None:
+def test_files_of_tensorflow_and_of_the_service_are_groups_and_others_stay_whole() -> None:
     assert scope(f"{TENSORFLOW[0]}::one") == scope(f"{TENSORFLOW[1]}::two[a::b]") == "TensorFlow"
+    assert scope(f"{SERVICE[0]}::one") == scope(f"{SERVICE[1]}::two[a::b]") == "service"
     assert scope("tests/a.py::one") == scope("tests/a.py::Two::two") == "tests/a.py"
+
+
+def test_processes_follow_the_cores_and_the_memory() -> None:
+    assert processes(2, 16 << 30) == 4
+    assert processes(2, 7 << 30) == 3
+    assert processes(2, 1 << 30) == 2
+    assert processes(16, 32 << 30) == 16
