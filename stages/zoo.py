@@ -3,6 +3,14 @@
 `python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras and backbone.json. Knows no Pachyderm.
 """
 
+if __name__ == "__main__":  # TensorFlow's import takes half of the time if it is loaded so
+    from stages import quiet
+    from stages.contract import load
+
+    with quiet.tensorflow():
+        program = load("stages.zoo")
+    raise SystemExit(program.main())
+
 import argparse
 import hashlib
 import sys
@@ -143,7 +151,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cannot write to {given.out}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
