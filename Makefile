@@ -34,7 +34,7 @@ FUZZER := atheris==3.0.0
 CORPUS := .fuzz
 # The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
 CACHING := env -u PYTHONDONTWRITEBYTECODE
-# The number of test processes: N=4, or by default the number of cores.
+# The number of test processes: N=4, or by default what tests/scheduling.py says.
 PYTEST := $(CACHING) $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
 # The library of the original experiment.
 EXPERIMENT ?= experiment
@@ -49,10 +49,12 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
+.PHONY: help environments setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+environments: $(TOOLS_READY) $(STUBS_READY) $(SDK_READY) ## Create all that lint and test need; make -j3 makes them side by side.
 
 setup: $(READY) ## Create .venv with the packages pinned in requirements.lock.
 
@@ -78,24 +80,24 @@ classify-demo: $(READY) ## Train, compare and use classifiers on the sample pict
 	@$(BIN)/lookalike classify demo $(if $(PORT),--port "$(PORT)")
 
 test: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
-	@$(call beside-sdk,$(PYTEST))
+	@$(call beside,$(MAKE) --no-print-directory sdk,$(PYTEST))
 
 soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples; HOURS=2 kills servers instead.
 ifdef HOURS
 	@$(CACHING) $(BIN)/python -m tests.endurance --hours $(HOURS)
 else
-	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
+	@$(call beside,$(MAKE) --no-print-directory sdk,$(PYTEST) --soak --timeout 1800)
 	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
 endif
 
 sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
 	@$(CACHING) $(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
 
-# Runs a test command and, in parallel, the tests of pachyderm-sdk, whose output follows. Fails if either fails.
-define beside-sdk
-said=$$(mktemp); $(MAKE) --no-print-directory sdk > "$$said" 2>&1 & sdk=$$!; \
-	trap 'kill $$sdk 2> /dev/null; rm -f "$$said"' EXIT; trap 'exit 130' INT TERM; \
-	$(1); failed=$$?; wait $$sdk || failed=1; cat "$$said"; exit $$failed
+# Runs a second command and, in parallel, a first one, whose output follows. Fails if either fails.
+define beside
+said=$$(mktemp); $(1) > "$$said" 2>&1 & other=$$!; \
+	trap 'kill $$other 2> /dev/null; rm -f "$$said"' EXIT; trap 'exit 130' INT TERM; \
+	$(2); failed=$$?; wait $$other || failed=1; cat "$$said"; exit $$failed
 endef
 
 $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
@@ -159,8 +161,7 @@ fuzz: $(TOOLS_READY) ## Fuzz the readers of files and requests with atheris, 10 
 lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
+	@$(call beside,$(BIN)/lint-imports --no-cache,$(BIN)/mypy)
 	@$(BIN)/hadolint docker/Dockerfile
 
 # Not a part of lint: the package indices of machines without the internet have no list of vulnerabilities. There
