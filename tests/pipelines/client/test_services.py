@@ -19,6 +19,8 @@ from pipelines.client import services
 from pipelines.client.connection import Connection
 from pipelines.client.services import Service, deployed, register, running, status
 
+pytestmark = pytest.mark.late_alone
+
 TOKEN = "a-token-of-the-test"
 
 

@@ -20,6 +20,8 @@ from pipelines.library.pictures import Source
 from stages import blocknames
 from stages.names import unescape
 
+pytestmark = pytest.mark.late_alone
+
 ODD = [
     "with spaces.jpg",
     "both 'kinds' of \"quotes\".jpg",

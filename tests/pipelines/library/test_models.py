@@ -19,6 +19,8 @@ from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, fo
 from tests import fakegpus
 from tests.servers import Unique
 
+pytestmark = pytest.mark.late_alone
+
 SPEC = BackboneSpec("small", 32, "avg", 4, 32, "float32", Weights("a test", "0" * 64), "1" * 64)
 
 

@@ -13,6 +13,8 @@ from pipelines.library import queries
 from pipelines.library.samples import open_photograph, query_crops
 from stages.names import NAMES_FILE, unescape
 
+pytestmark = pytest.mark.late_alone
+
 WaitForJobs = Callable[..., list[Job]]
 LONG = "x" + "😀" * 60 + ".jpg"
 

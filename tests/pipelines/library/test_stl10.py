@@ -26,6 +26,8 @@ from stages.stl10 import RECORD
 from stages.stl10records import pictures
 from tests.command import Command
 
+pytestmark = pytest.mark.late_alone
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

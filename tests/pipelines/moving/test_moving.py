@@ -30,6 +30,8 @@ from tests.amounts import examples
 from tests.pipelines.moving.libraries import put, shouting
 from tests.servers import Pachd, Unique
 
+pytestmark = pytest.mark.late_alone
+
 WaitForJobs = Callable[..., list[Job]]
 
 
