@@ -27,9 +27,10 @@ from pipelines.client import deployment
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import reading
-from stages import entrypaths, parts
+from stages import entrypaths, parts, thumbnailfiles
 from stages.sources import Source
 from stages.tables.images import Images, write_images
+from stages.thumbnailfiles import SUFFIX
 from stages.wording import counted
 
 PACKAGES = ("numpy", "pyarrow", "grpcio")
@@ -113,9 +114,9 @@ class Measuring:
     def searched(self, commits: Sequence[str]) -> Searched:
         """Waits for the search of some commits."""
         pid = self._server.process.pid
-        server, everyone = processor_seconds(pid), processor_seconds_of_all(pid)
+        server, everyone = processor_seconds(pid)[0], processor_seconds_of_all(pid)
         settled = settle(self.connection, commits)
-        server, everyone = processor_seconds(pid) - server, processor_seconds_of_all(pid) - everyone
+        server, everyone = processor_seconds(pid)[0] - server, processor_seconds_of_all(pid) - everyone
         return Searched(settled.works[0], server, everyone - server)
 
     def datums(self) -> int:
@@ -127,7 +128,7 @@ class Measuring:
 
     def _put(self, repo: str, directories: Iterator[Path]) -> str:
         root = self._place / repo
-        files = [path for each in directories for path in sorted(each.iterdir())]
+        files = [path for each in directories for path in sorted(each.rglob("*")) if path.is_file()]
         return Repository(self.connection, repo).write([Put(f"/{path.relative_to(root)}", path) for path in files])
 
     def _entry(self, number: int) -> Path:
@@ -141,7 +142,7 @@ class Measuring:
         images = Images(
             ids=[id_],
             sources=[(Source(name, id_, 640, 480, 90_000),)],
-            thumbnails=[noise.bytes(_THUMBNAIL)],
+            thumbnail_sizes=[_THUMBNAIL],
             hashes=[number],
             model=self._index.model,
             image_size=224,
@@ -151,6 +152,7 @@ class Measuring:
             devices=("cpu",),
         )
         write_images(images, place / "images.parquet")
+        thumbnailfiles.write(place / f"images{SUFFIX}", [noise.bytes(_THUMBNAIL)])
         return place
 
     def _name(self, number: int) -> str:
@@ -167,10 +169,10 @@ def measure_expansion(name: str, index: MadeIndex, entries: int, buckets: int) -
         measuring = Measuring(server, index, Path(scratch), buckets)
         measuring.put_names(entries)
         server.forget_peak()
-        before, used = server.memory, processor_seconds(server.process.pid)
+        before, used = server.memory, processor_seconds(server.process.pid)[0]
         begun = time.perf_counter()
         datums = measuring.datums()
-        wall, used = time.perf_counter() - begun, processor_seconds(server.process.pid) - used
+        wall, used = time.perf_counter() - begun, processor_seconds(server.process.pid)[0] - used
         peak = server.peak
     what = f"{name}: {counted(datums, 'datum', 'datums')} listed"
     lines = (

@@ -105,6 +105,11 @@ def processor_seconds(process: int) -> tuple[float, float]:
     return user + system, users + systems
 
 
+def processor_seconds_of_all(root: int) -> float:
+    """The processor seconds of a process and all its descendants, with those that have ended."""
+    return sum(sum(processor_seconds(each)) for each in members(root, parents()))
+
+
 def proportional_mib(process: int) -> float:
     """The proportional set size of a process in MiB; 0 if it has ended."""
     try:
@@ -121,25 +126,6 @@ def status_mib(process: int | str, name: str) -> float:
     found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / str(process) / "status").read_text())
     assert found is not None, "the kernel always reports it"
     return int(found[1]) / 1024
-
-
-def processor_seconds(process: int) -> float:
-    """The time that a process has spent on processors, without its children."""
-    return sum(_ticks(process)[:2]) / os.sysconf("SC_CLK_TCK")
-
-
-def processor_seconds_of_all(root: int) -> float:
-    """The time that a process and all its descendants have spent on processors, with those that have ended."""
-    return sum(sum(_ticks(each)) for each in members(root, parents())) / os.sysconf("SC_CLK_TCK")
-
-
-def _ticks(process: int) -> tuple[int, ...]:
-    """The time of a process in user and in kernel mode, and that of its children that have ended."""
-    try:
-        fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ()
-    return tuple(map(int, fields[11:15]))
 
 
 def parents() -> dict[int, int]:
