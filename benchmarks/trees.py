@@ -3,12 +3,12 @@
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-_EVERY = 0.5
+_EVERY = 1.0
 """Seconds between two samples. To read the shared memory, the kernel walks through all of it."""
 
 _PROC = Path("/proc")
@@ -70,7 +70,7 @@ class Tree:
 
     def forget(self) -> None:
         """Begins the measurement anew, at the memory held now."""
-        spent, held = self._spent(), self._sum(proportional_mib)
+        spent, held = self._spent(), sum(map(proportional_mib, self._members()))
         with self._lock:
             self._before, self._peak = spent, held
 
@@ -79,18 +79,19 @@ class Tree:
             self._look()
 
     def _look(self) -> None:
-        if self._sum(_resident) <= self._peak:
+        processes = self._members()
+        if sum(map(_resident, processes)) <= self._peak:
             return
-        held = self._sum(proportional_mib)
+        held = sum(map(proportional_mib, processes))
         with self._lock:
             self._peak = max(self._peak, held)
 
-    def _sum(self, memory: Callable[[int], float]) -> float:
-        return sum(map(memory, members(self._root, parents())))
+    def _members(self) -> set[int]:
+        return members(self._root, parents())
 
     def _spent(self) -> tuple[float, float]:
         """The processor seconds of all processes, and of the one alone."""
-        every = {each: processor_seconds(each) for each in members(self._root, parents())}
+        every = {each: processor_seconds(each) for each in self._members()}
         return sum(own + ended for own, ended in every.values()), every.get(self._alone, (0.0, 0.0))[0]
 
 
