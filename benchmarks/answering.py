@@ -1,6 +1,7 @@
 """Owns the original experiment on a small scale, from pictures to the sheet: the stages one after the other as the
 pipelines run them, every searcher on the resulting vectors, and the agreement of all answers with the sheet."""
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -56,6 +57,20 @@ def measure(
         Line("its sheet of 5 × 4 pictures", str(sheet) if sheet is not None else "drawn; --sheet FILE keeps it"),
     ]
     return Result((*rows, *compared.rows), (*lines, *compared.lines))
+
+
+def write_vectors(directory: Path, count: int, backbone: Backbone = OWN, data_dir: Path | None = None) -> None:
+    """Writes the vectors of `count` pictures to library.npy and queries.npy in a directory, a tenth of them queries."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        stages = _Stages(Path(scratch), pictures.split(Path(scratch), count, data_dir))
+        for name, work in stages.works(backbone).items():
+            if name != "search":
+                print(f"  {name} ...", file=sys.stderr, flush=True)
+                work()
+        written = stages.write_vectors()
+        for name in searching.FILES:
+            shutil.move(written / name, directory / name)
 
 
 class _Stages:

@@ -1,6 +1,7 @@
 """Contenders, each in a process of its own with its own kernels and its own peak memory: both ends of the pipe between
 them. Knows nothing of their work."""
 
+import math
 import os
 import select
 import subprocess
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from benchmarks.report import interleaved, timed
-from benchmarks.trees import processor_seconds, status_mib
+from benchmarks.trees import status_mib
 
 _ROOT = Path(__file__).resolve().parent.parent
 _REPORT_EVERY = 30.0
@@ -26,12 +27,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Taken:
     """The cost of a contender: the seconds until it was open (process started, libraries and input loaded), those of
-    its first run and of its best run after that; and its peak memory in MiB."""
+    its first run and of its best run after that; its peak memory in MiB; and the least processor seconds of a run, of
+    all its threads, which other work on the machine changes less."""
 
     opening: float
     first: float
     seconds: float
     peak_mib: float
+    processor: float
 
 
 class Contender:
@@ -44,7 +47,9 @@ class Contender:
         self.name = name
         self.opening = 0.0
         self.processor = 0.0
-        """The processor seconds of the last run."""
+        """The processor seconds of the last run, of all its threads."""
+        self.least_processor = math.inf
+        """Those of the run that took the least."""
         self._command = [sys.executable, "-m", module, name, str(directory)]
         self._environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
         self._complaints = directory / f"{name}.err"
@@ -72,13 +77,12 @@ class Contender:
         self._process.communicate()
 
     def seconds(self) -> float:
-        """Runs the work once; returns its seconds."""
+        """Runs the work once; returns its seconds, and keeps the processor seconds."""
         assert self._process.stdin is not None
-        before, _ = processor_seconds(self._process.pid)
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        seconds = float(self._said())
-        self.processor = processor_seconds(self._process.pid)[0] - before
+        seconds, self.processor = map(float, self._said().split())
+        self.least_processor = min(self.least_processor, self.processor)
         return seconds
 
     def finish(self) -> float:
@@ -124,23 +128,23 @@ def race(
             print(f"  {name}: {firsts[-1]:.1f} s the first time", file=sys.stderr, flush=True)
         best = interleaved(rounds, *(each.seconds for each in running))
         return {
-            each.name: Taken(each.opening, first, seconds, each.finish())
+            each.name: Taken(each.opening, first, seconds, each.finish(), each.least_processor)
             for each, first, seconds in zip(running, firsts, best, strict=True)
         }
 
 
 def serve(opened: Callable[[], Callable[[], T]], keep: Callable[[T], None] = lambda _: None) -> None:
-    """The other end of the pipe. Opens the work; runs it for each line on standard input and answers with the seconds;
-    at the end of the input keeps the last result and answers with the peak memory in MiB."""
+    """The other end of the pipe. Opens the work; runs it for each line on standard input and answers with the seconds
+    and the processor seconds; at the end of the input keeps the last result and answers with the peak memory in MiB."""
     answers = sys.stdout
     with redirect_stdout(sys.stderr):  # the output of libraries must not be taken for an answer
         work = opened()
         print("ready", file=answers, flush=True)
         found: list[T] = []
         for _ in sys.stdin:
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             found[:] = [work()]
-            print(time.perf_counter() - begun, file=answers, flush=True)
+            print(time.perf_counter() - begun, time.process_time() - used, file=answers, flush=True)
         for each in found:
             keep(each)
         print(status_mib("self", "VmHWM"), file=answers, flush=True)

@@ -25,7 +25,7 @@ _FEWEST, _MOST = 1_000, 100_000
 SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "preprocess": lambda given: preprocessing.measure(given.rounds),
     "features": lambda given: features.measure(given.forwards, given.rounds, _backbone(given), given.data_dir),
-    "knn": lambda given: searching.measure(given.pictures, given.rounds, not given.without_sklearn),
+    "knn": lambda given: searching.measure(given.pictures, given.rounds, not given.without_sklearn, _vectors(given)),
     "sheet": lambda given: answering.measure(
         given.sheet_pictures,
         given.rounds,
@@ -60,6 +60,14 @@ def _backbone(given: argparse.Namespace) -> Backbone | None:
     return Backbone(asked, given.weights) if asked else None
 
 
+def _vectors(given: argparse.Namespace) -> Path | None:
+    """The directory of the vectors to search, written if they are not there yet; None for generated ones."""
+    place: Path | None = given.vectors
+    if place is not None and not all((place / name).is_file() for name in searching.FILES):
+        answering.write_vectors(place, given.pictures, _backbone(given) or answering.OWN, given.data_dir)
+    return place
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.experiment",
@@ -69,13 +77,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=positive, default=3, metavar="N", help="rounds of each measurement")
     vectors = f"knn: generated vectors, a tenth of them queries; {_FEWEST:,} to {_MOST:,}, the original's size"
     add("--pictures", type=_size, default=30_000, metavar="N", help=vectors)
+    real = "knn: vectors in place of generated ones (library.npy, queries.npy); those of pictures, if there are none"
+    add("--vectors", type=Path, metavar="DIR", help=real)
     add("--forwards", type=positive, default=700, metavar="N", help="features: pictures")
     small = f"sheet: pictures, a tenth of them queries; {_FEWEST:,} to {_MOST:,}"
     add("--sheet-pictures", type=_size, default=2_000, metavar="N", help=small)
     add("--sheet", type=Path, metavar="FILE", help="keep the sheet of five queries and their nearest (PNG)")
-    add("--data-dir", type=_data_dir, metavar="DIR", help="STL-10's files, for the pictures of features and sheet")
+    add("--data-dir", type=_data_dir, metavar="DIR", help="STL-10's files, for pictures in place of generated ones")
     named = "as for `lookalike model push`, or a directory made by stages.zoo"
-    otherwise = f"by default ResNet50 with random weights, and for the sheet {answering.OWN.source}"
+    otherwise = f"by default ResNet50 with random weights, and for sheet and --vectors {answering.OWN.source}"
     add("--backbone", metavar="NAME|FILE|DIR", help=f"{named}; {otherwise}")
     add("--weights", type=Path, metavar="FILE", help="weights of that backbone, or of ResNet50")
     add("--without-sklearn", action="store_true", help="leave out scikit-learn, the slowest by far")

@@ -104,6 +104,15 @@ class Bounding(Protocol):
         ...
 
 
+@runtime_checkable
+class Asking(Backend, Bounding, Protocol):
+    """A backend that proposes rows for queries that were prepared for any library of its scheme."""
+
+    def proposed(self, asked: Asked, count: int) -> tuple[Distances, Rows]:
+        """What `candidates` gives for the queries that were asked."""
+        ...
+
+
 class Copy(Bounding, Protocol):
     """A smaller copy of a library, with quicker and looser bounds."""
 

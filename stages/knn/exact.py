@@ -7,7 +7,7 @@ quicker and less precise backend goes first: the quick look. So answers do not d
 Knows no files and no pictures.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from stages.knn.certified import Certified
 from stages.knn.deviation import Deviation
 from stages.knn.exhaustive import compare_with_all
 from stages.knn.guarded import Guarded
+from stages.knn.quick import Quick
 from stages.knn.threads import cores, in_threads
 from stages.knn.topk import NONE, TopK, empty
 from stages.knn.vectorset import VectorSet
@@ -40,7 +41,8 @@ class Batching:
     whether it pays for these vectors. largest: the most queries in one block without threads, as in FAISS, so that it
     multiplies no smaller pieces than on its own. fewest: the fewest queries for a thread. of_thread: the most queries
     in one block of a thread, which multiplies as fast and gives each thread several turns. threads: None for one per
-    core.
+    core. overlapped: the fewest queries of which a GPU gets half at a time, so that it proposes candidates for some
+    while their true distances are computed for others.
     """
 
     many: int = 2000
@@ -49,6 +51,7 @@ class Batching:
     fewest: int = 64
     of_thread: int = 1280
     threads: int | None = None
+    overlapped: int = 2048
 
 
 BATCHING = Batching()
@@ -79,15 +82,15 @@ class Exact:
         self,
         library: VectorSet,
         backend: Backend,
-        quick: Callable[[Probe], Backend | None] | None = None,
+        quick: Quick | None = None,
         batching: Batching = BATCHING,
     ) -> None:
-        """library: at least one vector. backend: built from `library.prepared`. quick: builds the quick backend from
-        it, or returns None if that does not work or would not pay for such queries."""
+        """library: at least one vector. backend: built from `library.prepared`. quick: of the same."""
         self._library = library
         self._certified = Certified(library, backend)
         self._backend = backend
-        self._make_quick = quick
+        self._look = quick
+        self._looked = False  # for it
         self._batching = batching
         self._quick: Certified | None = None
         self.tally = Tally()
@@ -114,16 +117,21 @@ class Exact:
 
     def _answer(self, queries: VectorSet, columns: int, exclude: Rows, found: TopK) -> None:
         many = len(queries) >= self._batching.many
-        if many and self._make_quick is not None:
-            made, self._make_quick = self._make_quick(self._probe(queries, columns, exclude)), None
-            self._quick = None if made is None else Certified(self._library, made)
-        blocks = self._blocks(len(queries))
-        work = partial(self._block, queries, columns, exclude)
-        parts = in_threads(work, blocks, self._batching.threads)
-        for block, (part, tally) in zip(blocks, parts, strict=True):
+        if many and self._look is not None and not self._looked:
+            made = self._look.open(queries, partial(self._probe, queries, columns, exclude))
+            self._looked, self._quick = True, None if made is None else Certified(self._library, made)
+        threads = self._threads(len(queries))
+        size = self._block_size(len(queries), threads)
+        blocks = [
+            (some, exclude[number * size : (number + 1) * size]) for number, some in enumerate(queries.divided(size))
+        ]
+        parts = in_threads(partial(self._block, columns), blocks, threads)
+        for number, (part, tally) in enumerate(parts):
+            block = slice(number * size, (number + 1) * size)
             found.distances[block], found.rows[block] = part.distances, part.rows
             self.tally.add(tally)
-        if many and 2 * sum(tally.quick for _part, tally in parts) < len(queries):
+        settled = sum(tally.quick for _part, tally in parts)
+        if many and self._look is not None and self._quick is not None and not self._look.suits(settled / len(queries)):
             self._quick = None  # it does not suit these vectors
 
     def _probe(self, queries: VectorSet, k: int, exclude: Rows) -> Probe:
@@ -136,16 +144,23 @@ class Exact:
         squares = queries.squares(found.distances)
         return Probe(some.prepared, squares[:, min(k, count) - 1], squares[:, -1])
 
-    def _blocks(self, count: int) -> list[slice]:
-        """Equal blocks of so many queries: the same number for each thread if the backend leaves threads to us."""
+    def _threads(self, count: int) -> int:
+        """The threads for so many queries: one for each core if the backend leaves these to us, and two if it has the
+        GPU compute."""
         sizes = self._batching
-        threads = max(1, min(sizes.threads or cores(), count // sizes.fewest)) if self._backend.concurrent else 1
-        parts = threads * -(-count // (threads * (sizes.largest if threads == 1 else sizes.of_thread)))
-        size = -(-count // parts)
-        return [slice(start, start + size) for start in range(0, count, size)]
+        if self._backend.concurrent:
+            return max(1, min(sizes.threads or cores(), count // sizes.fewest))
+        return 2 if isinstance(self._backend, Guarded) and count >= sizes.overlapped else 1
 
-    def _block(self, all_queries: VectorSet, k: int, all_excluded: Rows, block: slice) -> tuple[TopK, Tally]:
-        queries, exclude = all_queries.part(block), all_excluded[block]
+    def _block_size(self, count: int, threads: int) -> int:
+        """The size of equal blocks of so many queries, the same number of them for each thread."""
+        sizes = self._batching
+        most = sizes.of_thread if self._backend.concurrent and threads > 1 else sizes.largest
+        return -(-count // (threads * -(-count // (threads * most))))
+
+    def _block(self, k: int, block: tuple[VectorSet, Rows]) -> tuple[TopK, Tally]:
+        """The answer to the queries of a block, each with the row that it leaves out."""
+        queries, exclude = block
         found = empty(len(queries), k)
         tally = Tally(queries=len(queries))
         open_: Rows = np.arange(len(queries))

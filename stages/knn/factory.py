@@ -15,11 +15,12 @@ from types import ModuleType
 from stages.contract import StageError
 from stages.knn import notices
 from stages.knn.approximate import Approximate
-from stages.knn.backend import Backend, Bounding, Copy, Probe, Vectors
+from stages.knn.backend import Backend, Bounding, Copy, Vectors
 from stages.knn.deviation import Deviation, examine
 from stages.knn.exact import BATCHING, Batching, Exact
 from stages.knn.guarded import FAILURES, Guarded, line
 from stages.knn.processor import flags
+from stages.knn.quick import Look, Shared
 from stages.knn.settings import Settings
 from stages.knn.thrifty import Account, Thrifty
 from stages.knn.topk import Searcher
@@ -28,10 +29,6 @@ from stages.knn.vectorset import VectorSet
 FEWEST = 1000
 """Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
 vectors to train on."""
-
-_SETTLED = 0.9
-"""The share of queries that the quick look must settle to pay: the others are searched twice, and if they are many, the
-settled ones leave many rows in doubt, too."""
 
 _QUICK = {"avx512_vnni", "avx_vnni"}
 """Processors with one of these instruction sets multiply four pairs of 8-bit integers in the time of one pair of
@@ -59,13 +56,14 @@ class Machine:
 
     flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package. has:
     whether a package is installed, which is not imported for that. account: what this process has computed on the
-    processor although there is a GPU.
+    processor although there is a GPU. shared: by the quick looks of this process.
     """
 
     flags: Callable[[], Set[str]]
     load: Callable[[str], ModuleType]
     has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
     account: Account = field(default_factory=Account)
+    shared: Shared = field(default_factory=Shared)
 
 
 def load(module: str) -> ModuleType:
@@ -194,22 +192,14 @@ def _on_gpu(machine: Machine, library: Vectors, algorithm: str) -> Backend:
 
 def _quick(
     library: Vectors, name: str, backend: Backend, report: Callable[[str], None], machine: Machine
-) -> Callable[[Probe], Backend | None] | None:
+) -> Look | None:
     """Makes the quick backend that goes before NumPy's float32; None if BACKEND names a backend or it would not pay."""
     if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
         return None
     if not _QUICK & machine.flags() or importlib.util.find_spec("onnxruntime") is None:
         return None
 
-    def made(probe: Probe) -> Backend | None:
-        try:
-            settled: float = machine.load("quantised").settled(library, probe)
-            return _made(machine, "quantised", "Quantised", library) if settled >= _SETTLED else None
-        except (ImportError, OSError, RuntimeError, MemoryError) as failure:
-            report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
-            return None
-
-    return made
+    return Look(library, partial(machine.load, "quantised"), machine.shared, report)
 
 
 def _cpu(machine: Machine, library: Vectors, name: str, algorithm: str) -> Backend:

@@ -2,6 +2,7 @@
 queries at a time, any other failure ends its use. Knows no metric, and no library of GPUs.
 """
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from stages.contract import StageError
 from stages.knn import notices
 from stages.knn.backend import Backend, Distances, Rounding, Rows, Vectors
+from stages.knn.threads import others_turn
 
 FAILURES = (ImportError, OSError, RuntimeError, MemoryError)
 """What backends of GPUs raise: CUDA's errors are RuntimeErrors."""
@@ -19,7 +21,9 @@ _FEWEST = 64
 
 class Guarded:
     """A backend that was examined on the GPU. `processor` makes the one in its place, None if that is not wanted: then
-    failures raise StageError. `report` takes a line for the log."""
+    failures raise StageError. `report` takes a line for the log.
+
+    May be called from several threads: the GPU answers one at a time, and meanwhile the others compute."""
 
     def __init__(self, device: Backend, processor: Callable[[], Backend] | None, report: Callable[[str], None]) -> None:
         self.name = device.name
@@ -30,6 +34,7 @@ class Guarded:
         self._processor: Backend | None = None
         self._report = report
         self._most: int | None = None
+        self._one_call = threading.RLock()
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates. Raises StageError if the GPU fails and nothing may take its place."""
@@ -45,7 +50,10 @@ class Guarded:
         return distances, rows
 
     def give_up(self, why: str) -> None:
-        """Goes on with the processor, and says so. Raises StageError if that is not wanted."""
+        """Goes on with the processor, and says so; does nothing if it does already. Raises StageError if that is not
+        wanted."""
+        if self._processor is not None:
+            return
         if self._make_processor is None:
             raise StageError(
                 f"BACKEND={self.name.partition(' ')[0]} does not work here ({why}); use BACKEND=auto or faiss"
@@ -59,15 +67,17 @@ class Guarded:
         """The candidates; None if the number of queries at once has been halved, or the processor has taken over."""
         if self._processor is not None:
             return self._processor.candidates(queries, count)
-        assert self._device is not None
-        try:
-            return self._device.candidates(queries, count)
-        except FAILURES as failure:
-            if short(failure) and len(queries) > _FEWEST:
-                self._halve(len(queries), failure)
-            else:
-                self.give_up(line(failure))
-            return None
+        with others_turn(), self._one_call:
+            if self._device is None:
+                return None
+            try:
+                return self._device.candidates(queries, count)
+            except FAILURES as failure:
+                if short(failure) and len(queries) > _FEWEST:
+                    self._halve(len(queries), failure)
+                else:
+                    self.give_up(line(failure))
+                return None
 
     def _halve(self, number: int, failure: BaseException) -> None:
         if self._most is None:

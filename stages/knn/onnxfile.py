@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Chunks = tuple[bytes | memoryview, ...]
+"""Bytes in pieces, which are joined once: the tensors are large."""
+
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3}  # TensorProto.DataType
 _IR_VERSION = 8
 _OPSETS = {"": 13, "com.microsoft": 1}
@@ -39,47 +42,53 @@ def model(
     nodes: Sequence[Node], inputs: Sequence[Variable], output: Variable, tensors: Mapping[str, NDArray[Any]]
 ) -> bytes:
     """The bytes of a model file. nodes: in the order of execution. tensors: fixed values, by name."""
-    graph = [
+    graph = (
         *(_part(1, _node(each)) for each in nodes),
-        _part(2, b"graph"),
+        _text(2, "graph"),
         *(_part(5, _tensor(name, values)) for name, values in tensors.items()),
         *(_part(11, _variable(each)) for each in inputs),
         _part(12, _variable(output)),
-    ]
-    opsets = (_part(8, _part(1, domain.encode()) + _number(2, version)) for domain, version in _OPSETS.items())
-    return b"".join((_number(1, _IR_VERSION), *opsets, _part(7, b"".join(graph))))
+    )
+    opsets = (_part(8, _joined(_text(1, domain), _number(2, version))) for domain, version in _OPSETS.items())
+    return b"".join(_joined(_number(1, _IR_VERSION), *opsets, _part(7, _joined(*graph))))
 
 
-def _node(node: Node) -> bytes:
-    names = (*(_part(1, name.encode()) for name in node.inputs), _part(2, node.output.encode()))
-    return b"".join(names) + _part(4, node.operation.encode()) + _part(7, node.domain.encode())
+def _node(node: Node) -> Chunks:
+    names = (*(_text(1, name) for name in node.inputs), _text(2, node.output))
+    return _joined(*names, _text(4, node.operation), _text(7, node.domain))
 
 
-def _tensor(name: str, values: NDArray[Any]) -> bytes:
-    dtype = values.dtype.newbyteorder("<")
-    return b"".join(
-        (
-            *(_number(1, length) for length in values.shape),
-            _number(2, _TYPES[values.dtype.name]),
-            _part(8, name.encode()),
-            _part(9, np.ascontiguousarray(values, dtype).tobytes()),
-        )
+def _tensor(name: str, values: NDArray[Any]) -> Chunks:
+    content = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    return _joined(
+        *(_number(1, length) for length in values.shape),
+        _number(2, _TYPES[values.dtype.name]),
+        _text(8, name),
+        _part(9, (content.data.cast("B"),)),
     )
 
 
-def _variable(variable: Variable) -> bytes:
-    lengths = (b"" if length is None else _number(1, length) for length in variable.shape)
-    shape = b"".join(_part(1, length) for length in lengths)
-    tensor = _number(1, _TYPES[variable.dtype]) + _part(2, shape)
-    return _part(1, variable.name.encode()) + _part(2, _part(1, tensor))
+def _variable(variable: Variable) -> Chunks:
+    lengths = (() if length is None else _number(1, length) for length in variable.shape)
+    shape = _joined(*(_part(1, length) for length in lengths))
+    tensor = _joined(_number(1, _TYPES[variable.dtype]), _part(2, shape))
+    return _joined(_text(1, variable.name), _part(2, _part(1, tensor)))
 
 
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+def _number(field: int, value: int) -> Chunks:
+    return (_varint(field << 3) + _varint(value),)
 
 
-def _part(field: int, value: bytes) -> bytes:
-    return b"".join((_varint(field << 3 | 2), _varint(len(value)), value))
+def _text(field: int, value: str) -> Chunks:
+    return _part(field, (value.encode(),))
+
+
+def _part(field: int, value: Chunks) -> Chunks:
+    return (_varint(field << 3 | 2) + _varint(sum(map(len, value))), *value)
+
+
+def _joined(*parts: Chunks) -> Chunks:
+    return tuple(chunk for part in parts for chunk in part)
 
 
 def _varint(value: int) -> bytes:

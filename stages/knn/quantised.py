@@ -6,34 +6,27 @@ scale, 8-bit integers and a remainder. A product q·x then differs from s s'·(v
 same pass. A few of a thousand rows lie within the bound; their distances are computed again, see `Certified`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnxruntime
 
-from stages.knn.backend import SINGLE, Asked, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
+from stages.knn.backend import Asked, Distances, Floats, Probe, Rounding, Rows, Vectors
+from stages.knn.integers import Integers, Wholes, integers, joined, within
 from stages.knn.onnxfile import Node, Variable, model
 from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.knn.threads import in_threads, others_turn
 from stages.knn.topk import NONE
 
-Wholes = np.ndarray[Any, np.dtype[np.int8]]
-
 _LIBRARY_STEPS = 127
 _QUERY_STEPS = 63
 """The largest integers. Two products of such a pair fit into the 16 bits in which older instructions add them."""
 
-_FARTHEST, _FINEST = 1e9, 1e-9
-"""The range of norms and scales in which nothing overflows or vanishes in float32. Others get no quick look."""
-
-_ROUNDINGS = 16 * SINGLE
-"""More than the sum of a bound's roundings, relative to |q|² + |x|²: 4 units of float32 from shifting both vectors, 6
-from |x|²/2, which is rounded most often, and 3 from the product of integers, which is no larger."""
-
-_NOTHING = 1e-16
-"""More than a norm loses through squares that vanish in float32, or through the errors of subnormal numbers."""
+_OFF_CENTRE = 1 / 16
+"""Of the vectors' mean squared distance from their centre: so far off another centre may be, whose bounds are then 3 %
+looser. For samples of the same vectors it is a hundredth."""
 
 
 @dataclass(frozen=True)
@@ -59,27 +52,6 @@ class Tiling:
 TILING = Tiling()
 
 
-@dataclass(frozen=True)
-class _Quantised:
-    """n vectors as scale · whole + rest.
-
-    whole: int8 (n, d). The others are (n,): scale float32; square float64, a lower bound of the squared norm; norm,
-    rest and kept float64, upper bounds of the norms of the vector, of rest and of scale · whole. All allow for the
-    roundings of a bound that is computed from them.
-    """
-
-    whole: Wholes
-    scale: Distances
-    square: Floats
-    norm: Floats
-    rest: Floats
-    kept: Floats
-
-    def part(self, chosen: Mask) -> "_Quantised":
-        """Some of them."""
-        return _Quantised(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
-
-
 class Quantised:
     """A copy of a library in 8-bit integers, a quarter of its size."""
 
@@ -92,7 +64,7 @@ class Quantised:
         count, dimension = library.shape
         self._count = count
         self._tiling = tiling
-        self.centre = _centre(library, tiling.sample) if centre is None else centre
+        self.centre = centre_of(library, None, tiling.sample) if centre is None else centre
         self._products: list[_Product] = []
         self.usable = False  # until all vectors turn out to be within range
         self.rounding = Rounding(relative=0.0, absolute=0.0)  # the proposed distances are lower bounds themselves
@@ -109,15 +81,20 @@ class Quantised:
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates. Gives lower bounds instead of approximations, and no rows for vectors out of
         range."""
-        distances = np.full((len(queries), count), np.inf, np.float32)
-        rows = np.full((len(queries), count), NONE, np.int64)
-        for start in range(0, len(queries) if self._products else 0, self._tiling.queries):
-            with others_turn():
-                asked = _quantised(queries[start : start + self._tiling.queries], self.centre, _QUERY_STEPS)
-            usable = _within(asked)
-            if usable.any():
-                step = start + np.flatnonzero(usable)
-                distances[step], rows[step] = self._bounded(asked.part(usable), count)
+        return self.proposed(self.ask(queries), count)
+
+    def proposed(self, asked: Asked, count: int) -> tuple[Distances, Rows]:
+        """See Asking.proposed."""
+        usable, inputs = asked.inputs
+        distances = np.full((len(usable), count), np.inf, np.float32)
+        rows = np.full((len(usable), count), NONE, np.int64)
+        known = np.flatnonzero(usable)
+        for start in range(0, len(known) if self._products else 0, self._tiling.queries):
+            step = slice(start, start + self._tiling.queries)
+            some = known[step]
+            halves, rows[some] = self._least({name: each[step] for name, each in inputs.items()}, count)
+            squares = asked.factor[some, None] * halves.astype(np.float64) + asked.offset[some, None]
+            distances[some] = np.nextafter(squares.astype(np.float32), np.float32(-np.inf))
         return distances, rows
 
     @property
@@ -127,8 +104,12 @@ class Quantised:
 
     def ask(self, queries: Vectors) -> Asked:
         """See Bounding.ask."""
-        asked = _quantised(queries, self.centre, _QUERY_STEPS)
-        usable = _within(asked)
+        step, parts = self._tiling.queries, []
+        for start in range(0, max(1, len(queries)), step):
+            with others_turn():
+                parts.append(integers(queries[start : start + step], self.centre, _QUERY_STEPS))
+        asked = parts[0] if len(parts) == 1 else joined(parts)
+        usable = within(asked)
         factor = np.where(usable, 2.0 * asked.scale.astype(np.float64), 1.0)
         return Asked(factor, np.where(usable, asked.square, 0.0), (usable, _inputs(asked.part(usable))))
 
@@ -149,9 +130,8 @@ class Quantised:
         numbers[usable] = known
         return numbers
 
-    def _bounded(self, asked: _Quantised, count: int) -> tuple[Distances, Rows]:
-        """The `count` smallest lower bounds of each query, and their rows."""
-        inputs = _inputs(asked)
+    def _least(self, inputs: Mapping[str, Any], count: int) -> tuple[Distances, Rows]:
+        """The `count` smallest numbers of `_session` for each query, and their rows."""
         found, begin = [], 0
         for product in self._products:
             with others_turn():
@@ -162,9 +142,7 @@ class Quantised:
             found.append((halves, np.where(beyond, NONE, columns + begin)))
             begin += product.count
         every, proposed = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
-        halves, rows = smallest(every, proposed, count)
-        squares = 2.0 * asked.scale[:, None] * halves.astype(np.float64) + asked.square[:, None]
-        return np.nextafter(squares.astype(np.float32), np.float32(-np.inf)), rows
+        return smallest(every, proposed, count)
 
 
 @dataclass(frozen=True)
@@ -175,107 +153,83 @@ class _Product:
     session: Any
 
 
-def settled(library: Vectors, probe: Probe) -> float:
+def settled(library: Vectors, probe: Probe, centre: Vectors) -> float:
     """The share, 0 to 1, of a probe's queries that the quick look would settle: those whose last candidate is further
     away than the bounds reach. Estimated from a sample of the library's vectors, float32 (n, d)."""
     some = library[:: -(-len(library) // len(probe.queries))]
-    centre = _centre(library, TILING.sample)
-    asked, held = _quantised(probe.queries, centre, _QUERY_STEPS), _quantised(some, centre, _LIBRARY_STEPS)
-    if not _within(held).all():
+    asked, held = integers(probe.queries, centre, _QUERY_STEPS), integers(some, centre, _LIBRARY_STEPS)
+    if not within(held).all():
         return 0.0
     reach = 2 * (asked.norm * held.rest.mean() + asked.rest * held.kept.mean())
-    return float(((probe.far - reach > probe.near) & _within(asked)).mean())
+    return float(((probe.far - reach > probe.near) & within(asked)).mean())
 
 
-def _centre(library: Vectors, sample: int) -> Vectors:
+def centre_of(library: Vectors, kept: Vectors | None = None, sample: int = TILING.sample) -> Vectors:
+    """Roughly the mean of a library, float32 (d,); `kept`, another library's, where that is nearly as central. The
+    segments of an index are samples of the same pictures, so they share a centre, and queries are quantised once."""
     some = library[:: -(-len(library) // sample)]
-    centre: Vectors = some.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return centre
+    with np.errstate(over="ignore", invalid="ignore"):
+        own: Vectors = some.mean(axis=0, dtype=np.float64).astype(np.float32)
+        if kept is None or kept.shape != own.shape:
+            return own
+        apart = float(((own - kept) ** 2).sum())
+        return kept if apart <= _OFF_CENTRE * float(((some - own) ** 2).sum(axis=1).mean()) else own
 
 
 def _product(library: Vectors, centre: Vectors, tiling: Tiling) -> _Product | None:
     """The product of a part of the library, float32 (n, d); None if some of its vectors are out of range."""
     count, dimension = library.shape
     blocks = [slice(start, min(start + tiling.block, count)) for start in range(0, count, tiling.block)]
-    turned = np.zeros((dimension, room(count, tiling.multiple)), np.int8)
+    whole = np.zeros((room(count, tiling.multiple), dimension), np.int8)
 
-    def quantised(block: slice) -> _Quantised:
+    def quantised(block: slice) -> Integers:
         with others_turn():  # blocks this large make NumPy release the interpreter's lock nearly all the time
-            part = _quantised(library[block], centre, _LIBRARY_STEPS)
-            turned[:, block] = part.whole.T
+            part = integers(library[block], centre, _LIBRARY_STEPS)
+            whole[block] = part.whole
         return part
 
     parts = in_threads(quantised, blocks, tiling.threads)
-    if not all(_within(each).all() for each in parts):
+    if not all(within(each).all() for each in parts):
         return None
-    return _Product(count, _session(turned, parts))
+    return _Product(count, _session(whole, parts))
 
 
-def _quantised(vectors: Vectors, centre: Vectors, steps: int) -> _Quantised:
-    """The vectors minus the centre, float32 (d,), as integers from -steps to steps; any values for those that are not
-    `_within`."""
-    roundings = gamma(vectors.shape[1] + 8, SINGLE)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        moved = vectors - centre
-        squares = np.einsum("ij,ij->i", moved, moved).astype(np.float64)
-        furthest = np.maximum(moved.max(axis=1), -moved.min(axis=1))
-        scale = np.maximum(furthest / np.float32(steps), np.float32(_FINEST))
-        numbers = moved * (1 / scale)[:, None]
-        np.rint(numbers, out=numbers)
-        whole = numbers.astype(np.int8)
-        numbers *= scale[:, None]
-        kept = _norm(np.einsum("ij,ij->i", numbers, numbers), roundings)
-        numbers -= moved
-        rest = _norm(np.einsum("ij,ij->i", numbers, numbers), roundings) + _ROUNDINGS * kept
-        least_square = squares * (1 - roundings) * (1 - _ROUNDINGS)
-    return _Quantised(whole, scale, least_square, _norm(squares, roundings), rest, kept)
-
-
-def _norm(squares: "Distances | Floats", roundings: float) -> Floats:
-    norms: Floats = np.sqrt(squares.astype(np.float64) * (1 + roundings)) * (1 + 2 * _ROUNDINGS) + _NOTHING
-    return norms
-
-
-def _within(vectors: _Quantised) -> Mask:
-    """Which of them are short enough for the bounds and finite."""
-    within: Mask = (vectors.norm <= _FARTHEST) & np.isfinite(vectors.scale)
-    return within
-
-
-def _inputs(asked: _Quantised) -> dict[str, Any]:
+def _inputs(asked: Integers) -> dict[str, Any]:
     """The inputs of the model of `_session`."""
     factors = np.stack([np.ones(len(asked.norm)), asked.norm, asked.rest], axis=1) / asked.scale[:, None]
     return {"whole": asked.whole.view(np.uint8) + np.uint8(_QUERY_STEPS), "factors": factors.astype(np.float32)}
 
 
-def _session(turned: Wholes, parts: Sequence[_Quantised]) -> Any:
+def _session(whole: Wholes, parts: Sequence[Integers]) -> Any:
     """Computes (|x|²/2 - |q| |e'| - |e| |s'v'|) / s - s' (v·v') for each pair: half of a lower bound of |q - x|²,
     without |q|², divided by the query's scale s.
 
-    turned: the library's integers, int8 (d, w), where `room` gives the width w; columns beyond the library get bounds
-    larger than all others. The model takes `whole`, uint8 (m, d), the queries' integers plus _QUERY_STEPS, and
-    `factors`, float32 (m, 3): 1/s, |q|/s and |e|/s.
+    whole: the library's integers, int8 (w, d), where `room` gives the width w; columns beyond the library get bounds
+    larger than all others. They are transposed once, when the model is read. The model takes `whole`, uint8 (m, d), the
+    queries' integers plus _QUERY_STEPS, and `factors`, float32 (m, 3): 1/s, |q|/s and |e|/s.
     """
-    beyond = turned.shape[1] - sum(len(each.scale) for each in parts)
+    width, dimension = whole.shape
+    beyond = width - sum(len(each.scale) for each in parts)
 
     def joined(name: str, filling: float = 0) -> Floats:
         return np.pad(np.concatenate([getattr(each, name) for each in parts]), (0, beyond), constant_values=filling)
 
     far = float(np.finfo(np.float32).max)
     tensors = {
-        "library": turned,
+        "rows": whole,
         "scale": -joined("scale"),
         "zero": np.array(_QUERY_STEPS, np.uint8),
         "one": np.array(1, np.float32),
         "bounds": np.stack([joined("square", far) / 2, -joined("rest"), -joined("kept")]).astype(np.float32),
     }
     nodes = (
+        Node("Transpose", ("rows",), "library"),
         Node("MatMulIntegerToFloat", ("whole", "library", "one", "scale", "zero"), "products", "com.microsoft"),
         Node("MatMul", ("factors", "bounds"), "others"),
         Node("Add", ("others", "products"), "halves"),
     )
-    inputs = (Variable("whole", "uint8", (None, len(turned))), Variable("factors", "float32", (None, 3)))
-    output = Variable("halves", "float32", (None, turned.shape[1]))
+    inputs = (Variable("whole", "uint8", (None, dimension)), Variable("factors", "float32", (None, 3)))
+    output = Variable("halves", "float32", (None, width))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are ours
     options.log_severity_level = 3  # errors only: it warns about the machine

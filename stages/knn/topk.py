@@ -50,19 +50,36 @@ def merge(found: TopK, queries: Rows, distances: Distances, rows: Rows) -> TopK:
     Queries are row numbers of the answer, in any order. The answer must not hold any of the pairs already.
     """
     count, k = found.rows.shape
-    held = found.rows.ravel() != NONE
-    query = np.concatenate([np.repeat(np.arange(count), k)[held], queries])
-    distance = np.concatenate([found.distances.ravel()[held], distances])
-    row = np.concatenate([found.rows.ravel()[held], rows])
-    order = np.lexsort((row, distance, query))
+    holding, column = np.nonzero(found.rows != NONE)
+    query = np.concatenate([holding, queries])
+    distance = np.concatenate([found.distances[holding, column], distances])
+    row = np.concatenate([found.rows[holding, column], rows])
+    order = _order(query, distance, row)
     query = query[order]
     # Sorted by query: a pair's rank is its position minus that of its query's first pair.
-    place = np.arange(len(query)) - np.searchsorted(query, query)
+    held = np.bincount(query, minlength=count)
+    place = np.arange(len(query)) - (np.cumsum(held) - held)[query]
     best = place < k
     merged = empty(count, k)
     merged.distances[query[best], place[best]] = distance[order][best]
     merged.rows[query[best], place[best]] = row[order][best]
     return merged
+
+
+def _order(query: Rows, distance: Distances, row: Rows) -> Rows:
+    """The order of pairs by query, then by distance, then by row."""
+    # One key of 64 bits sorts ten times as fast as three keys. As integers, positive numbers of float32 keep their
+    # order, and negative ones, whose sign comes first, have the opposite one. -0 + 0 is 0.
+    bits = (distance + np.float32(0)).view(np.uint32)
+    ordered = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
+    key = query.astype(np.uint64) << np.uint64(32) | ordered
+    order: Rows = np.argsort(key)
+    ranked = key[order]
+    equal = ranked[1:] == ranked[:-1]
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))  # runs, each of one key
+    among = order[tied]
+    order[tied] = among[np.lexsort((row[among], key[among]))]
+    return order
 
 
 def itself_first(found: TopK, itself: Rows, columns: int) -> TopK:

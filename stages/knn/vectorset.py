@@ -4,8 +4,10 @@ The distance is defined only here and is the same on every machine: differences,
 in float64 and without BLAS, rounded to float32 last. Knows no search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows
 
 UNIT_ROUNDING = 1e-6
 """More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""
+
+Made = TypeVar("Made")
 
 _LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
 
@@ -40,7 +44,8 @@ class VectorSet:
     Euclidean distance: `vectors` themselves or, for "cosine", their float32 unit vectors (a copy). norm_bounds: float64
     (n,), upper bounds of the norms of `prepared`.
 
-    Raises StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture by `ids` (default:
+    checked: of vectors that were checked before, of which nothing is read until it is needed. Otherwise raises
+    StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture by `ids` (default:
     row numbers), and for anything but a float32 matrix.
     """
 
@@ -50,6 +55,7 @@ class VectorSet:
         metric: str = "euclidean",
         ids: Sequence[str] | None = None,
         blocks: Blocks = BLOCKS,
+        checked: bool = False,
     ) -> None:
         if vectors.ndim != 2 or vectors.dtype != np.float32 or vectors.shape[1] == 0:
             raise StageError(
@@ -60,8 +66,26 @@ class VectorSet:
         self.metric = metric
         self._ids = ids
         self._blocks = blocks
-        self.norm_bounds, self._lengths = self._norms()
-        self.prepared: Vectors = self.vectors if metric == "euclidean" else self._units()
+        self._divided: tuple[int, list[VectorSet]] = 0, []
+        self._kept: tuple[object, object] | None = None
+        if not checked:
+            self.norm_bounds, self._lengths = self._norms()
+            self.prepared = self.vectors if metric == "euclidean" else self._units()
+
+    @cached_property
+    def norm_bounds(self) -> Floats:
+        """float64 (n,): see the class."""
+        return self._norms()[0]
+
+    @cached_property
+    def prepared(self) -> Vectors:
+        """float32 (n, d): see the class."""
+        return self.vectors if self.metric == "euclidean" else self._units()
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """The exact norms, float64 (n,), for "cosine"."""
+        return self._norms()[1]
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -82,12 +106,28 @@ class VectorSet:
         some = VectorSet.__new__(VectorSet)
         some.metric = self.metric
         some.vectors = self.vectors[rows]
-        some.prepared = some.vectors if self.prepared is self.vectors else self.prepared[rows]
-        some.norm_bounds = self.norm_bounds[rows]
-        some._lengths = self._lengths[rows]
+        known = {name: getattr(self, name) for name in ("norm_bounds", "prepared", "_lengths") if name in self.__dict__}
+        for name, each in known.items():
+            setattr(some, name, some.vectors if each is self.vectors else each[rows])
         some._ids = None
         some._blocks = self._blocks
+        some._divided, some._kept = (0, []), None
         return some
+
+    def divided(self, size: int) -> "list[VectorSet]":
+        """The vectors in blocks of so many, the last one perhaps smaller. The same objects for the same size as the
+        last time, with all that they keep."""
+        if self._divided[0] != size:
+            self._divided = size, [self.part(slice(start, start + size)) for start in range(0, len(self), size)]
+        return self._divided[1]
+
+    def kept(self, of: object, make: "Callable[[Vectors], Made]") -> "Made":
+        """What is made of `prepared`, and kept until it is asked for another object: segments that are searched for
+        the same queries share it."""
+        held = self._kept
+        if held is None or held[0] is not of:
+            held = self._kept = of, make(self.prepared)
+        return held[1]  # type: ignore[return-value]
 
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
         """Exact distances of pairs: vector `rows[i]` of these to `other_rows[i]` of the others; float32 (pairs,).
@@ -106,7 +146,7 @@ class VectorSet:
                 difference = self.directions(mine) - others.directions(theirs)
             squares = _sums_of_squares(difference)
             if self.metric == "cosine":
-                squares += (self._lengths[mine] == 0) != (others._lengths[theirs] == 0)
+                squares += (self._lengths_of(mine) == 0) != (others._lengths_of(theirs) == 0)
             found[start : start + step] = self.finish(squares)
         return found
 
@@ -135,7 +175,7 @@ class VectorSet:
         """float64 (rows, d): the vectors themselves or, for "cosine", divided by their norms (zero stays zero)."""
         double = self.vectors[rows].astype(np.float64)
         if self.metric == "cosine":
-            lengths = self._lengths[rows]
+            lengths = self._lengths_of(rows)
             double /= np.where(lengths > 0, lengths, 1)[:, None]
         return double
 
@@ -163,6 +203,13 @@ class VectorSet:
             beyond = np.nextafter(distances, np.float32(np.inf)).astype(np.float64)
         squares = beyond**2 if self.metric == "euclidean" else 2 * beyond
         return squares * (1 + 1e-12) / (1 - 4 * gamma(self.dimension + 8, DOUBLE))
+
+    def _lengths_of(self, rows: "slice | Rows") -> Floats:
+        """The exact norms of some vectors, without reading the others."""
+        if "_lengths" in self.__dict__:
+            return self._lengths[rows]
+        lengths: Floats = np.sqrt(_sums_of_squares(self.vectors[rows].astype(np.float64)))
+        return lengths
 
     def _norms(self) -> tuple[Floats, Floats]:
         """Upper bounds of the norms of `prepared`, and the exact norms (for cosine only)."""

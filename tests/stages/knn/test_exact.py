@@ -38,10 +38,23 @@ def search(
     return Exact(points, backend(points.prepared)).search(VectorSet(queries, metric), k, exclude)
 
 
+class Always:
+    """A quick look that is always tried. make: the backend, for the probe."""
+
+    def __init__(self, make: Callable[[Probe], Backend | None]) -> None:
+        self._make = make
+
+    def open(self, queries: VectorSet, probe: Callable[[], Probe]) -> Backend | None:
+        return self._make(probe())
+
+    def suits(self, share: float) -> bool:
+        return share >= 0.5
+
+
 def quickly(library: Vectors, metric: str = "euclidean", many: int = 1) -> Exact:
     """A search with the quick look."""
     points = VectorSet(library, metric)
-    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared), Batching(many=many))
+    return Exact(points, Product(points.prepared), Always(lambda _: Quantised(points.prepared)), Batching(many=many))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -115,7 +128,7 @@ def test_a_quick_look_is_for_many_queries_only() -> None:
         np.testing.assert_allclose(probe.far, distances[:, -1] ** 2)
         raise AssertionError("made for few queries")
 
-    searcher = Exact(points, Product(library), unwanted, Batching(many=300))
+    searcher = Exact(points, Product(library), Always(unwanted), Batching(many=300))
     assert searcher.search(points.part(slice(0, 299)), 1).rows[:, 0].tolist() == list(range(299))
     with pytest.raises(AssertionError, match="made for few queries"):
         searcher.search(points, 1)
@@ -129,7 +142,7 @@ def test_a_search_works_without_a_quick_look() -> None:
     def none(probe: Probe) -> None:
         asked.append(probe)
 
-    searcher = Exact(points, Product(library), none, Batching(many=1))
+    searcher = Exact(points, Product(library), Always(none), Batching(many=1))
     for _ in range(2):
         assert np.array_equal(searcher.search(points, 3).rows, brute(library, library, 3)[1])
     assert len(asked) == 1
@@ -235,7 +248,7 @@ def test_many_queries_cross_the_blocks() -> None:
         for found in (
             Exact(held, plain, batching=batching).search(asked, 9),
             Exact(held, Faiss(held.prepared), batching=batching).search(asked, 9),
-            Exact(held, plain, partial(quantise, held), batching).search(asked, 9),
+            Exact(held, plain, Always(partial(quantise, held)), batching).search(asked, 9),
             compare_with_all(asked, held, 9, np.full(150, NONE), at_once=7, block_bytes=64 * 50),
         ):
             assert np.array_equal(found.rows, rows)

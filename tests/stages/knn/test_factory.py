@@ -32,12 +32,12 @@ def machine(instructions: set[str], made: list[str]) -> Machine:
         if module != "quantised":
             return real
 
-        def quantised(library: Vectors) -> Backend:
+        def quantised(library: Vectors, tiling: Any, centre: Vectors) -> Backend:
             made.append(real.Quantised.name)
-            backend: Backend = real.Quantised(library)
+            backend: Backend = real.Quantised(library, tiling, centre)
             return backend
 
-        return SimpleNamespace(settled=real.settled, Quantised=quantised)
+        return SimpleNamespace(settled=real.settled, Quantised=quantised, centre_of=real.centre_of, TILING=real.TILING)
 
     return Machine(lambda: instructions, load)
 

@@ -3,6 +3,7 @@ processor."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from stages.contract import StageError
 from stages.knn import factory, notices
-from stages.knn.backend import Vectors
+from stages.knn.backend import Distances, Vectors
 from stages.knn.certified import Certified
 from stages.knn.deviation import Deviation, examine, excess, hard_rows
 from stages.knn.exact import Exact
@@ -226,3 +227,50 @@ def test_a_gpu_that_was_asked_for_and_fails_is_an_error() -> None:
     searcher = opened(library, imitations.plain, [], "cuml", failing(kinds, asked))
     with pytest.raises(StageError, match=r"BACKEND=cuml does not work here .*unspecified launch failure.*BACKEND=auto"):
         searcher.search(library, 5)
+
+
+MANY = np.random.default_rng(2).normal(size=(4500, 32)).astype(np.float32)
+
+
+class Device:
+    """A GPU that answers one call at a time, fails at a given one, and remembers who called it."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.calls = 0
+        self.asked: list[int] = []
+        self.threads: set[int] = set()
+        self._busy = threading.Lock()
+        self._fails_at = fails_at
+
+    def __call__(self, queries: Vectors, library: Vectors) -> Distances:
+        assert self._busy.acquire(blocking=False), "two calls at once"
+        try:
+            if len(library) == len(MANY) and len(queries) > 64:  # after the examination
+                self.calls += 1
+                self.asked.append(len(queries))
+                self.threads.add(threading.get_ident())
+                if self.calls == self._fails_at:
+                    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+            return queries @ library.T
+        finally:
+            self._busy.release()
+
+
+def test_a_gpu_proposes_candidates_for_some_queries_while_others_are_compared() -> None:
+    device, library, said = Device(), VectorSet(MANY), list[str]()
+    found = opened(library, device, said).search(library, 3)
+    assert np.array_equal(found.rows[::9], brute(MANY[::9], MANY, 3)[1])
+    assert device.asked[:2] == [2250, 2250]
+    assert len(device.threads) == 2
+    assert threading.get_ident() not in device.threads
+    assert said == []
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_gpu_that_fails_in_one_of_two_threads_is_replaced_once(call: int) -> None:
+    device, library, said = Device(call), VectorSet(MANY), list[str]()
+    found = opened(library, device, said).search(library, 3)
+    assert np.array_equal(found.rows[::9], brute(MANY[::9], MANY, 3)[1])
+    assert device.calls == call
+    assert len(said) == 1
+    assert "GPU: it cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in said[0]

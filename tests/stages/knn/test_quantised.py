@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages.knn.backend import Probe, Vectors
-from stages.knn.quantised import Quantised, Tiling, settled
+from stages.knn.quantised import Quantised, Tiling, centre_of, settled
 
 
 def truth(queries: Vectors, library: Vectors) -> NDArray[np.float64]:
@@ -85,14 +85,14 @@ def test_the_share_of_settled_queries_is_estimated_beforehand() -> None:
     random = np.random.default_rng(6)
     vectors = np.maximum(random.normal(size=(1064, 24)) @ random.normal(size=(24, 512)), 0).astype(np.float32)
     queries, library = vectors[:64], vectors[64:]
-    assert settled(library, probe(queries, library)) > 0.95
+    assert settled(library, probe(queries, library), centre_of(library)) > 0.95
     limits = Quantised(library).candidates(queries, 31)[0].max(axis=1)
     assert (limits > probe(queries, library).near).mean() > 0.95
 
     alike = (1 + 1e-2 * vectors[:1, :] + 1e-6 * vectors).astype(np.float32)  # near-duplicates of one picture
     alike[::50] = vectors[::50]
     queries, library = alike[1:50], alike[50:]
-    assert settled(library, probe(queries, library)) < 0.05
+    assert settled(library, probe(queries, library), centre_of(library)) < 0.05
     limits = Quantised(library).candidates(queries, 31)[0].max(axis=1)
     assert (limits > probe(queries, library).near).mean() < 0.05
 
@@ -100,8 +100,9 @@ def test_the_share_of_settled_queries_is_estimated_beforehand() -> None:
 def test_vectors_out_of_range_are_never_settled() -> None:
     library = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     asked = probe(library[:10], library)
-    assert settled(library, asked) >= 0
-    assert settled(library * np.float32(1e12), asked) == 0
+    assert settled(library, asked, centre_of(library)) >= 0
+    far = library * np.float32(1e12)
+    assert settled(far, asked, centre_of(far)) == 0
 
 
 def test_vectors_out_of_range_get_no_bounds() -> None:
@@ -137,3 +138,32 @@ def test_the_largest_whole_numbers_add_up(dimension: int) -> None:
     squares = np.take_along_axis(truth(library, library), rows, axis=1)
     assert (bounds <= squares).all()
     np.testing.assert_allclose(bounds, squares, atol=1e-3 * dimension)
+
+
+def test_samples_of_the_same_vectors_share_a_centre() -> None:
+    random = np.random.default_rng(4)
+    vectors = np.maximum(random.normal(size=(2000, 24)) @ random.normal(size=(24, 300)), 0).astype(np.float32)
+    first = centre_of(vectors[:1000])
+    assert np.allclose(first, vectors[:1000].mean(axis=0), atol=0.6 * vectors.std())
+    assert centre_of(vectors[1000:], first) is first
+    elsewhere = vectors[1000:] + np.float32(2 * vectors.std())
+    for others in (elsewhere, vectors[1000:, :200].copy(), np.full_like(vectors, np.nan), np.full_like(vectors, 3e38)):
+        assert centre_of(others, first) is not first
+    assert centre_of(np.ones((5, 3), np.float32), np.ones(3, np.float32)).tolist() == [1, 1, 1]
+
+
+@given(seed=st.integers(0, 2**32 - 1), level=st.integers(-6, 6))
+@settings(deadline=None)
+def test_every_bound_holds_around_another_centre_and_for_queries_that_were_asked_before(seed: int, level: int) -> None:
+    random = np.random.default_rng(seed)
+    vectors = (random.normal(size=(90, 30)) * 10.0**level + 10.0 ** random.integers(-6, 6)).astype(np.float32)
+    centre = (random.normal(size=30) * 10.0 ** random.integers(-6, 6)).astype(np.float32)
+    queries = vectors[40:]
+    asked = Quantised(vectors[:20], Tiling(queries=7), centre).ask(queries)
+    library = Quantised(vectors[20:60], Tiling(queries=9, columns=25), centre)
+    for bounds, rows in (library.proposed(asked, 6), library.candidates(queries, 6)):
+        squares = truth(queries, vectors[20:60])
+        assert (rows >= 0).all()
+        assert (bounds <= np.take_along_axis(squares, rows, axis=1)).all()
+        for bound, row, square in zip(bounds, rows, squares, strict=True):
+            assert (np.delete(square, row) >= bound.max()).all()

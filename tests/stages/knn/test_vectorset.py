@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages.contract import StageError
+from stages.knn.backend import Vectors
 from stages.knn.vectorset import VectorSet
 
 
@@ -76,3 +77,34 @@ def test_norm_bounds_bound_the_norm(seed: int, dimension: int, scale: float) -> 
     norm_bounds = VectorSet(vectors).norm_bounds
     assert (norm_bounds >= norms).all()
     assert (norm_bounds <= norms * 1.001 + 1e-17).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_vectors_that_were_checked_before_are_the_same_and_read_when_needed(metric: str, family: Vectors) -> None:
+    first, later = VectorSet(family, metric), VectorSet(family, metric, checked=True)
+    rows = np.arange(len(family) - 1)
+    part = later.part(slice(0, 40))
+    assert np.array_equal(later.distances(rows, later, rows + 1), first.distances(rows, first, rows + 1))
+    assert np.array_equal(part.distances(rows[:40], later, rows[:40]), first.distances(rows[:40], first, rows[:40]))
+    assert np.array_equal(later.prepared, first.prepared)
+    assert np.array_equal(later.norm_bounds, first.norm_bounds)
+    assert np.array_equal(part.prepared, first.prepared[:40])
+    bad = family.copy()
+    bad[3, 1] = np.nan
+    unread = VectorSet(bad, metric, checked=True)
+    assert np.isfinite(unread.distances(np.array([0]), unread, np.array([1]))).all()
+    with pytest.raises(StageError, match="NaN or infinite"):
+        _ = unread.norm_bounds
+
+
+def test_blocks_and_what_they_keep_are_those_of_the_last_time() -> None:
+    points = VectorSet(np.arange(14, dtype=np.float32).reshape(7, 2))
+    blocks = points.divided(3)
+    assert [each.vectors[:, 0].tolist() for each in blocks] == [[0, 2, 4], [6, 8, 10], [12]]
+    assert points.divided(3) is blocks
+    assert [len(each) for each in points.divided(7)] == [7]
+    made: list[int] = []
+    one, other = object(), object()
+    for of in (one, one, other, one):
+        assert points.kept(of, lambda vectors: made.append(len(vectors)) or vectors) is points.prepared  # type: ignore[func-returns-value]
+    assert made == [7, 7, 7]
