@@ -124,8 +124,9 @@ def _size(entry: Entry | None) -> int:
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
     images = segments.read_table(index)
     vectors = segments.read_points(index, len(images), images.dimension)
-    library = VectorSet(vectors, chosen.metric, images.ids)
-    searcher = open_searcher(library, chosen, environment, codes=_codes(index, chosen))
+    codes = _codes(index, chosen)
+    library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
+    searcher = open_searcher(library, chosen, environment, codes=codes)
     rows = {id: row for row, id in enumerate(images.ids)}
     return Segment(segments.name_of(index), images, segments.thumbnails(index, images), rows, searcher)
 

@@ -1,4 +1,4 @@
-"""Approximate search, used only on request, and the measurement of its recall.
+"""Approximate search, used only on request, and its recall, measured here or by the index.
 
 Its distances are the true ones; only the choice of neighbours is approximate. Knows no files and no pictures.
 """
@@ -31,14 +31,24 @@ def ranked(library: VectorSet, backend: Backend, queries: VectorSet, k: int, exc
 
 class Approximate:
     """Searches among the candidates of an approximate backend, and reports the share of exact neighbours that it
-    found."""
+    finds."""
 
-    def __init__(self, library: VectorSet, backend: Backend, exact: Searcher, report: Callable[[str], None]) -> None:
-        """exact: searches the same library for a sample of each search's queries. report: takes one line of text."""
+    def __init__(
+        self,
+        library: VectorSet,
+        backend: Backend,
+        exact: Searcher | None,
+        report: Callable[[str], None],
+        recall: str = "",
+    ) -> None:
+        """exact: searches the same library for a sample of each search's queries; None if the recall is known, and then
+        a search reads no vectors but those of its candidates. report: takes one line of text. recall: the known one,
+        in words."""
         self._library = library
         self._backend = backend
         self._exact = exact
         self._report = report
+        self._recall = recall
 
     def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
         """Approximately the k nearest rows: see `Searcher`. Columns are NONE where the backend proposed too few."""
@@ -62,12 +72,15 @@ class Approximate:
             np.concatenate([part.distances for part in parts])[:, :columns],
             np.concatenate([part.rows for part in parts])[:, :columns],
         )
-        self._measure(found, queries, k, exclude)
+        if self._exact is None:
+            self._report(f"{self._backend.name}: approximate, as asked; {self._recall}")
+        else:
+            self._measure(self._exact, found, queries, k, exclude)
         return found
 
-    def _measure(self, found: TopK, queries: VectorSet, k: int, exclude: Rows) -> None:
+    def _measure(self, exact: Searcher, found: TopK, queries: VectorSet, k: int, exclude: Rows) -> None:
         sample = np.unique(np.linspace(0, len(queries) - 1, SAMPLE).astype(np.int64))
-        true = self._exact.search(queries.part(sample), k, exclude[sample])
+        true = exact.search(queries.part(sample), k, exclude[sample])
         wanted = true.rows != NONE
         hit = (true.rows[:, :, None] == found.rows[sample][:, None, :]).any(axis=2) & wanted
         if wanted.any():

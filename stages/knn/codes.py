@@ -5,8 +5,10 @@ search visits a part, and what is proposed is ranked by the true distances, so o
 "ivfflat" each number of a vector has 8 bits, a quarter of its size: the vectors themselves are in a file beside, and
 would be stored twice. With "ivfpq" a vector has up to 64 bytes.
 
-The file is a function of the vectors alone: training takes the first rows, whose ids are hashes and so a fair sample,
-starts from a fixed seed, and runs in one thread, since the sums of several depend on their number.
+The file is a function of the vectors alone: training takes a fixed number of rows, those of the smallest ids, which
+are hashes and so a fair sample; it starts from a fixed seed, and runs in one thread, since the sums of several depend
+on their number. So one more picture changes the codebook only if its id is among the smallest: one of six in a segment
+of 60,000.
 """
 
 import importlib
@@ -30,8 +32,12 @@ FILE = "codes.bin"
 FEWEST = 4096
 """Pictures of a segment that has codes; fewer are searched exactly, which takes a millisecond."""
 
-_SAMPLE_OF_LIST = 64
-"""Rows to train on for each list."""
+LISTS, _PROBES = 96, 12
+"""The lists of the file, and those of them that a search visits: an eighth of the vectors, however many there are."""
+
+SAMPLE = 10_240
+"""The rows that training takes, or all if there are fewer. FAISS asks for 39 for each list, and for each of the 256
+entries of a product quantiser's codebook."""
 
 _MEASURED, _NEAREST = 200, 10
 """Rows for which the recall is measured, and neighbours of each."""
@@ -68,10 +74,17 @@ class Codes:
 
     concurrent = False
 
-    def __init__(self, index: Any, algorithm: str) -> None:
+    def __init__(self, index: Any, algorithm: str, recall: float | None = None) -> None:
+        """recall: see Coded; None while it is not known."""
         self.name = f"codes {algorithm}"
+        self._recall = recall
         self.rounding = Rounding(math.inf, 0)
         self._index = index
+
+    @property
+    def stated(self) -> str:
+        """The recall in words, as `write` measured it."""
+        return f"recall@{_NEAREST} {self._recall:.4f}, measured by index on {_MEASURED} pictures of the segment"
 
     @property
     def dimension(self) -> int:
@@ -93,15 +106,14 @@ def write(library: VectorSet, algorithm: str, exact: Searcher, path: Path) -> Co
     if len(library) < FEWEST:
         return None
     faiss = importlib.import_module("stages.knn.faiss").faiss
-    lists = round(math.sqrt(len(library)))
-    probes, sample = max(1, lists // 8), min(len(library), _SAMPLE_OF_LIST * lists)
+    sample = min(len(library), SAMPLE)
     with ThreadpoolController().limit(limits=1):
-        index = _trained(faiss, np.ascontiguousarray(library.prepared[:sample]), algorithm, lists)
+        index = _trained(faiss, np.ascontiguousarray(library.prepared[:sample]), algorithm)
         index.add(library.prepared)
-    index.nprobe = probes
+    index.nprobe = _PROBES
     faiss.write_index(index, str(path))
     recall = _recall(library, Codes(index, algorithm), exact)
-    return Coded(algorithm, library.metric, lists, probes, sample, recall)
+    return Coded(algorithm, library.metric, LISTS, _PROBES, sample, recall)
 
 
 def opened(path: Path, facts: Coded, count: int, dimension: int) -> Codes:
@@ -109,7 +121,7 @@ def opened(path: Path, facts: Coded, count: int, dimension: int) -> Codes:
     that dimension."""
     faiss = importlib.import_module("stages.knn.faiss").faiss
     try:
-        codes = Codes(faiss.read_index(str(path), faiss.IO_FLAG_MMAP), facts.algorithm)
+        codes = Codes(faiss.read_index(str(path), faiss.IO_FLAG_MMAP), facts.algorithm, facts.recall)
     except RuntimeError as error:
         raise StageError(f"{path.name} is not a file of codes: {_AGAIN}") from error
     if (len(codes), codes.dimension) != (count, dimension):
@@ -123,14 +135,14 @@ def opened(path: Path, facts: Coded, count: int, dimension: int) -> Codes:
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
 
 
-def _trained(faiss: Any, sample: Vectors, algorithm: str, lists: int) -> Any:
+def _trained(faiss: Any, sample: Vectors, algorithm: str) -> Any:
     dimension = sample.shape[1]
     quantiser = faiss.IndexFlatL2(dimension)
     if algorithm == "ivfflat":
-        index = faiss.IndexIVFScalarQuantizer(quantiser, dimension, lists, faiss.ScalarQuantizer.QT_8bit)
+        index = faiss.IndexIVFScalarQuantizer(quantiser, dimension, LISTS, faiss.ScalarQuantizer.QT_8bit)
     else:
         bits = next((bits for bits in (8, 6, 5) if len(sample) >= 39 * 2**bits), 4)
-        index = faiss.IndexIVFPQ(quantiser, dimension, lists, parts_of_vector(dimension), bits)
+        index = faiss.IndexIVFPQ(quantiser, dimension, LISTS, parts_of_vector(dimension), bits)
     index.train(sample)
     return index
 

@@ -16,6 +16,7 @@ from stages.contract import StageError
 from stages.knn import notices
 from stages.knn.approximate import Approximate
 from stages.knn.backend import Backend, Bounding, Copy, Vectors
+from stages.knn.codes import Codes
 from stages.knn.deviation import Deviation, examine
 from stages.knn.exact import BATCHING, Batching, Exact
 from stages.knn.guarded import FAILURES, Guarded, line
@@ -81,15 +82,19 @@ def open_searcher(
     report: Callable[[str], None] = print,
     machine: Machine = MACHINE,
     batching: Batching = BATCHING,
-    codes: Backend | None = None,
+    codes: Codes | None = None,
 ) -> Searcher:
     """A searcher of the library (at least one vector) by the settings; its metric is the library's.
 
-    codes: of the library, which save an approximate search its training, except on a GPU that is asked for.
+    codes: of the library, which save an approximate search its training and the measurement of its recall, except on a
+    GPU that is asked for; of the vectors it then reads those of the candidates.
     With the backend "auto", exact searches use a GPU once that pays: see stages.knn.thrifty.
     report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
     Raises StageError if the requested backend is not available.
     """
+
+    if codes is not None and settings.algorithm != "exact" and settings.backend != "cuml":
+        return Approximate(library, codes, None, report, codes.stated)
 
     def searcher(open_: Callable[[], Backend]) -> Exact:
         backend = open_()
@@ -107,9 +112,8 @@ def open_searcher(
     if len(library) < FEWEST:
         report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
         return exact
-    if codes is None or settings.backend == "cuml":
-        codes = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
-    return Approximate(library, codes, exact, report)
+    trained = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
+    return Approximate(library, trained, exact, report)
 
 
 def open_backend(
