@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.unscanned import UNSCANNED
+
 _DIRECTORY = Path(__file__).parent / "fakegpu"
 _ROOT = Path(__file__).parent.parent
 _HIDING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -17,16 +19,12 @@ def variables(log: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(_DIRECTORY), "FAKE_GPU_LOG": str(log)}
 
 
-# As in stages.contract.load: scanning what TensorFlow's import makes takes longer than much of it, at the end again.
-_UNSCANNED = "import gc; gc.disable(); import atexit; atexit.register(gc.freeze)\n"
-
-
 def python(program: str, log: Path, environment: Mapping[str, str] | None = None) -> list[str]:
     """The lines that a program in Python prints in a process that sees the fake GPU."""
     kept = {name: value for name, value in os.environ.items() if name not in _HIDING}
     env = {**kept, **variables(log), "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
     done = subprocess.run(
-        [sys.executable, "-c", _UNSCANNED + program], env=env, cwd=_ROOT, capture_output=True, text=True
+        [sys.executable, "-c", UNSCANNED + program], env=env, cwd=_ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

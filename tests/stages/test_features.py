@@ -24,6 +24,7 @@ from stages.packs import Picture, Rejection, read_rejections, write_pack, write_
 from stages.sources import Source
 from stages.tables.images import read_images
 from tests.stages.models import SmallModel
+from tests.unscanned import UNSCANNED
 
 SIZE = 32
 
@@ -321,7 +322,7 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
 
 def test_packages_that_no_backbone_needs_are_not_loaded_and_can_be_later() -> None:
     code = (
-        "import sys\n"
+        f"{UNSCANNED}import sys\n"
         "import stages.embedding\n"
         "print([name for name in ('sklearn', 'scipy.stats') if name in sys.modules])\n"
         "import sklearn.neighbors\n"

@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 
+from tests.unscanned import UNSCANNED
+
 
 def said(code: str, **environment: str) -> tuple[int, str]:
     """The exit status of a program and its output on stderr."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-    start = "import os, sys\nfrom stages import quiet\nwith quiet.tensorflow():\n    "
+    start = f"{UNSCANNED}import os, sys\nfrom stages import quiet\nwith quiet.tensorflow():\n    "
     program = f"{start}{code}\nprint('after', file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], env=clean | environment, capture_output=True, text=True)
     return done.returncode, done.stderr

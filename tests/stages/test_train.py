@@ -21,6 +21,7 @@ from stages.contract import Datum, Input, StageError
 from stages.tables.labelled import read_labelled
 from stages.tables.predictions import read_predictions
 from tests.stages.classify.labelledsets import LABELS, MODEL, clouds, write
+from tests.unscanned import UNSCANNED
 
 PROJECT = Path(__file__).parents[2]
 QUICK = {"epochs": 10, "learning_rate": 0.05, "batch_size": 32, "folds": 3}
@@ -122,7 +123,7 @@ def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads
         out = root / f"with-{threads}"
         given = [word for each in inputs for word in ("--input", each)]
         subprocess.run(
-            [sys.executable, "-c", program, threads, *given, "--out", out],
+            [sys.executable, "-c", UNSCANNED + program, threads, *given, "--out", out],
             check=True,
             cwd=PROJECT,
             env={**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": threads},

@@ -16,6 +16,7 @@ import pytest
 from stages.classify import archive
 from stages.contract import StageError
 from tests.stages.classify.networks import DIMENSION, network
+from tests.unscanned import UNSCANNED
 
 PROJECT = Path(__file__).parents[3]
 
@@ -37,7 +38,7 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     )
     archive.save(network(), tmp_path / "a.keras")
     subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "b.keras"],
+        [sys.executable, "-c", UNSCANNED + program, tmp_path / "b.keras"],
         check=True,
         cwd=PROJECT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(PROJECT)},
