@@ -53,7 +53,8 @@ def _ways(model: Any, size: int) -> Iterator[tuple[str, Callable[[NDArray[np.uin
         return
     spec = importlib.import_module("stages.backbonespec")
     described = spec.BackboneSpec("resnet50", size, "max", 2048, BATCH, "float32", spec.Weights("random", ""))
-    yield "as lookalike runs it", importlib.import_module("stages.embedders").Embedder(model, described)
+    forward = importlib.import_module("stages.backbones").forward(model)
+    yield "as lookalike runs it", importlib.import_module("stages.embedders").Embedder(forward, described)
 
 
 def _in_batches(model: Any, noise: NDArray[np.uint8], batch: int) -> list[Any]:

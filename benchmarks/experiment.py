@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import answering, features, preprocessing, program, searching
+from benchmarks import answering, coldstart, features, preprocessing, program, searching
 from benchmarks.backbones import Backbone
 from benchmarks.plots import bars
 from benchmarks.program import positive
@@ -24,6 +24,7 @@ _FEWEST, _MOST = 1_000, 100_000
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "preprocess": lambda given: preprocessing.measure(given.rounds),
+    "cold": lambda given: coldstart.measure(given.rounds),
     "features": lambda given: features.measure(given.forwards, given.rounds, _backbone(given), given.data_dir),
     "knn": lambda given: searching.measure(given.pictures, given.rounds, not given.without_sklearn, _vectors(given)),
     "sheet": lambda given: answering.measure(

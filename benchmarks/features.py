@@ -84,8 +84,8 @@ def _row(name: str, taken: Taken, count: int) -> Row:
 
 def _loading(ours: Taken) -> Line:
     first = max(0.0, ours.first - ours.seconds)
-    libraries = f"Python, TensorFlow and Keras {ours.opening:.1f}"
-    said = f"{ours.opening + first:.1f} s: {libraries}, the model and its first pass {first:.1f}"
+    parts = f"Python {ours.opening:.1f}, the libraries, the model and its first pass {first:.1f}"
+    said = f"{ours.opening + first:.1f} s: {parts}"
     return Line("loading of features, before its first picture", said)
 
 

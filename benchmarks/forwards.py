@@ -51,7 +51,8 @@ def _bare(name: str, directory: Path) -> Work:
 
 
 def _embedder(model: Any, spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
-    embedder = importlib.import_module("stages.embedders").Embedder(model, spec)
+    forward = importlib.import_module("stages.backbones").forward(model)
+    embedder = importlib.import_module("stages.embedders").Embedder(forward, spec)
     return lambda: embedder(pictures)
 
 

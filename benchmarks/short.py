@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import committed, datums, durability, files, lines, preprocessing, program, report, searching
+from benchmarks import coldstart, committed, datums, durability, files, lines, preprocessing, program, report, searching
 from benchmarks.program import positive
 from benchmarks.report import Result, Row
 
@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[], Result]] = {
     "steps": lambda: durability.measure_steps(160, 1),
     "read": lambda: durability.measure_read(64, 1),
     "preprocess": lambda: preprocessing.measure(1),
+    "cold": lambda: coldstart.measure(1),
     "knn": lambda: searching.measure(5_000, 1, sklearn=False),
 }
 

@@ -9,9 +9,10 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
+from numpy.typing import NDArray
 
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec
 from stages.contract import StageError
@@ -22,9 +23,27 @@ _WEIGHTS_MEMBER = "model.weights.h5"
 _STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
 
 
+class Contents(NamedTuple):
+    """What a .keras file holds of a model: the configuration, and the weights by their paths in it."""
+
+    config: Any
+    weights: dict[str, NDArray[Any]]
+
+
 def check(path: Path, spec: BackboneSpec) -> None:
     """Raises StageError if the file is damaged or holds another model than the spec describes."""
-    found = identity(path, spec)
+    _compare(identity(path, spec), spec)
+
+
+def read(path: Path, spec: BackboneSpec) -> Contents:
+    """Reads the file, and raises StageError as `check` does."""
+    contents = Contents(None, {})
+    found, config = _identified(path, spec, contents.weights)
+    _compare(found, spec)
+    return contents._replace(config=config)
+
+
+def _compare(found: str, spec: BackboneSpec) -> None:
     if found != spec.sha256:
         raise StageError(
             f"{MODEL_FILE} and {SPEC_FILE} in the repo models do not belong together: the file is {found}, the "
@@ -37,15 +56,20 @@ def identity(path: Path, spec: BackboneSpec) -> str:
 
     The file's bytes are not hashed, since they change with every save. Raises StageError if it is not a .keras file.
     """
+    return _identified(path, spec, None)[0]
+
+
+def _identified(path: Path, spec: BackboneSpec, kept: dict[str, NDArray[Any]] | None) -> tuple[str, Any]:
+    """The identity and the configuration. kept: takes the weights."""
     how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
     try:
         with zipfile.ZipFile(path) as archive:
             config = canonical(json.loads(archive.read("config.json")))
-            weights = _weights(archive.read(_WEIGHTS_MEMBER))
+            weights = _weights(archive.read(_WEIGHTS_MEMBER), kept)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
     whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(whole.encode()).hexdigest()
+    return hashlib.sha256(whole.encode()).hexdigest(), config
 
 
 def foreign(path: Path) -> list[str]:
@@ -103,14 +127,16 @@ def normalise(source: Path, target: Path) -> None:
             archive.writestr(entry, members[name])
 
 
-def _weights(hdf5: bytes) -> dict[str, list[Any]]:
-    """Type, shape and sha256 of every array in an HDF5 file, by its path there."""
+def _weights(hdf5: bytes, kept: dict[str, NDArray[Any]] | None) -> dict[str, list[Any]]:
+    """Type, shape and sha256 of every array in an HDF5 file, by its path there. kept: takes the arrays."""
     found: dict[str, list[Any]] = {}
 
     def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset):
             values = item[()]
             found[name] = [str(values.dtype), list(values.shape), hashlib.sha256(values.tobytes()).hexdigest()]
+            if kept is not None:
+                kept[name] = values
 
     with h5py.File(io.BytesIO(hdf5)) as file:
         file.visititems(visit)

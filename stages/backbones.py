@@ -5,15 +5,18 @@ Equal models give equal bytes, so pushing one again changes nothing. Knows no ar
 
 import hashlib
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from stages import devices
 from stages.backbonefile import check, foreign, identity, normalise
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
+from stages.embedders import Embedder, Forward
 
 BATCH = 32  # pictures of one forward pass; see embedders
 
@@ -75,6 +78,22 @@ def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
             f"{seen.image_size} and {seen.dimension}. Push it again: lookalike model push"
         )
     return model
+
+
+def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedder:
+    """The embedder of a checked file, computed by Keras on the devices that there are. Prints a line about these.
+
+    Raises StageError if the settings of GPU memory are wrong, or as `load_backbone`.
+    """
+    print(devices.prepare(environment))
+    return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(), devices.kind())
+
+
+def forward(model: keras.Model) -> Forward:
+    """The forward pass of a model."""
+    # XLA on the CPU is many times slower for these models, and its fusions would change the result.
+    model.compile(jit_compile=False)
+    return lambda pictures: np.asarray(model.predict_on_batch(pictures))
 
 
 def load_keras(path: Path) -> keras.Model:

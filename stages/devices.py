@@ -7,54 +7,16 @@ TensorFlow fixes its devices when the first tensor is made, so `prepare` comes b
 import ctypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import keras
 import tensorflow as tf
 
 from stages.contract import StageError
-
-GROWTH = "GPU_MEMORY_GROWTH"
-FRACTION = "GPU_MEMORY_FRACTION"
+from stages.embedders import CPU
+from stages.gpumemory import FRACTION, GROWTH, NO_GPU, GpuMemory, gpu_memory
 
 _done = False
 """Whether this process has prepared its devices."""
-
-
-@dataclass(frozen=True)
-class GpuMemory:
-    """How much memory of each GPU TensorFlow takes: as it needs (growth), a fixed fraction, or (neither) all of it."""
-
-    growth: bool
-    fraction: float | None  # of the device's whole memory, over 0 and up to 1
-
-    def limit(self, total: int) -> int:
-        """The fraction of `total` bytes in whole MiB, TensorFlow's unit; at least 1."""
-        return max(1, int(total * (self.fraction or 1.0)) >> 20)
-
-
-def gpu_memory(environment: Mapping[str, str]) -> GpuMemory:
-    """Reads GPU_MEMORY_GROWTH (true, the default, or false) and GPU_MEMORY_FRACTION (0.4, say).
-
-    Raises StageError, naming the variable, for a bad value or for growth and a fraction at once.
-    """
-    growth, fraction = environment.get(GROWTH, "").strip().lower(), environment.get(FRACTION, "").strip()
-    if growth not in ("", "true", "false"):
-        raise StageError(f"{GROWTH}={growth!r}: must be true or false; change it in the spec's env")
-    if not fraction:
-        return GpuMemory(growth != "false", None)
-    if growth == "true":
-        raise StageError(
-            f"{GROWTH}=true and {FRACTION}={fraction} exclude each other: memory either grows as needed or is one "
-            "fixed part of the device; remove one of them from the spec's env"
-        )
-    try:
-        value = float(fraction)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise StageError(f"{FRACTION}={fraction!r}: must be a number over 0 and up to 1; change it in the spec's env")
-    return GpuMemory(False, value)
 
 
 def prepare(environment: Mapping[str, str]) -> str:
@@ -107,13 +69,13 @@ def kind() -> str:
         return str(keras.backend.backend())
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
-        return "cpu"
+        return CPU
     return str(tf.config.experimental.get_device_details(gpus[0]).get("device_name") or "GPU")
 
 
 def _described(gpus: int, memory: GpuMemory) -> str:
     if not gpus:
-        return "no GPU: computing on the CPU"
+        return NO_GPU
     taken = "as it grows" if memory.growth else f"{memory.fraction:g} of it" if memory.fraction else "all of it"
     return f"{gpus} GPU{'s' if gpus > 1 else ''}, memory taken: {taken}"
 

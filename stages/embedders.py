@@ -1,16 +1,22 @@
-"""Computes vectors of pictures with a loaded backbone, in batches of one fixed shape. Knows no files."""
+"""Computes vectors of pictures with a loaded backbone, in batches of one fixed shape. Knows no files, and neither Keras
+nor TensorFlow."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from stages.backbonespec import BackboneSpec
 from stages.contract import StageError
+
+CPU = "cpu"
+"""The kind of device of a processor, beside the names of GPUs."""
+
+Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
+"""A forward pass: a full batch of pictures, uint8 RGB (batch, S, S, 3), to its vectors, (batch, dimension)."""
 
 
 class Embedder:
@@ -20,13 +26,13 @@ class Embedder:
     sums, by the shape of a batch, so every batch has the same shape and the last one is filled up.
     """
 
-    def __init__(self, model: keras.Model, spec: BackboneSpec, at_once: int = 1) -> None:
-        """at_once: the number of concurrent forward passes, see stages.devices.passes_at_once."""
-        # XLA on the CPU is many times slower for these models, and its fusions would change the result.
-        model.compile(jit_compile=False)
-        self._model = model
+    def __init__(self, forward: Forward, spec: BackboneSpec, at_once: int = 1, device: str = CPU) -> None:
+        """at_once: the number of concurrent forward passes, see stages.devices.passes_at_once. device: the kind that
+        computes them, see stages.devices.kind."""
+        self._forward = forward
         self._at_once = at_once
         self.spec = spec
+        self.device = device
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Raises StageError if the pictures have another size or the model gives values that are not finite."""
@@ -48,13 +54,13 @@ class Embedder:
         under_way: deque[Future[NDArray[np.float32]]] = deque()
         with ThreadPoolExecutor(self._at_once, "forward") as threads:
             for batch in batches:
-                under_way.append(threads.submit(self._forward, batch))
+                under_way.append(threads.submit(self._pass, batch))
                 if len(under_way) > self._at_once:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
 
-    def _forward(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def _pass(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         size = self.spec.image_size
         if pictures.dtype != np.uint8 or pictures.shape[1:] != (size, size, 3):
             raise StageError(
@@ -63,7 +69,7 @@ class Embedder:
             )
         filled = np.zeros((self.spec.batch, size, size, 3), np.uint8)
         filled[: len(pictures)] = pictures
-        given: NDArray[Any] = np.asarray(self._model.predict_on_batch(filled))[: len(pictures)]
+        given: NDArray[Any] = self._forward(filled)[: len(pictures)]
         vectors = given.astype(np.float32, copy=False)
         if not np.isfinite(vectors).all():
             raise StageError(

@@ -1,10 +1,9 @@
 """The part of the features stage that computes: a model in memory, a datum's pictures in, its vectors and tables out.
 
-Imports TensorFlow, so `stages.features` imports it only for datums without a flaw in their set-up. Owns the files that
-the stage writes. Knows nothing about how a model computes.
+Imports NumPy and Arrow, so `stages.features` imports it only for datums without a flaw in their set-up. Owns the files
+that the stage writes. Knows nothing about how a model computes.
 """
 
-import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-# Keras imports scikit-learn, and with it SciPy's statistics, for wrappers that no backbone uses: a fifth of the time
-# that every job waits for TensorFlow.
-_HIDDEN = "sklearn" not in sys.modules
-if _HIDDEN:
-    sys.modules["sklearn"] = None  # type: ignore[assignment]  # makes its import fail
-
-from stages import devices, packthumbnails, thumbnailfiles
-from stages.backbones import load_checked
-from stages.backbonespec import BackboneSpec
+from stages import packthumbnails, thumbnailfiles
 from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.framing import Framed
@@ -29,9 +20,6 @@ from stages.packs import read_pack, read_rejections, write_rejections
 from stages.progress import Progress
 from stages.sources import Source, chosen, unite
 from stages.tables.images import Images, write_images
-
-if _HIDDEN:
-    del sys.modules["sklearn"]
 
 
 @dataclass(frozen=True)
@@ -89,15 +77,6 @@ class Embedding:
             write_rejections(out / "rejected.jsonl", rejected)
 
 
-def load(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedding:
-    """Loads the model from its file, which `stages.backbonefile.check` has checked, and reads the GPU settings.
-
-    Raises StageError if the settings are wrong or Keras cannot load the file.
-    """
-    print(devices.prepare(environment))
-    return Embedding(Embedder(load_checked(file, spec), spec, devices.passes_at_once()))
-
-
 def _united(directory: Path) -> _Pictures:
     """The distinct pictures of all packs; one in several packs has all its sources (see stages.sources.chosen)."""
     found: dict[str, _Picture] = {}
@@ -144,7 +123,7 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         fit=pictures.fit,
         dimension=spec.dimension,
         backbone=spec.described,
-        devices=(devices.kind(),),
+        devices=(embedder.device,),
     )
     return vectors, images
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages import entrypaths, quiet
+from stages import entrypaths
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.packheaders import picture_size
@@ -88,10 +88,8 @@ class Features:
             file = spool(paths[MODEL_FILE], Path(scratch))
             if file != paths[MODEL_FILE]:
                 file = file.rename(Path(scratch) / MODEL_FILE)
-            load("stages.backbonefile").check(file, spec)
-            with quiet.tensorflow():
-                module = load("stages.embedding")
-            loaded: Embedding = module.load(file, spec, self._environment)
+            embedder = load("stages.forwards").embedder(file, spec, self._environment)
+        loaded: Embedding = load("stages.embedding").Embedding(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded
 

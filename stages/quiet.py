@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_TOLD = ("0", "1")  # messages and warnings
 _DRIVER = Path("/proc/driver/nvidia")
 
 _UNUSED = ("pandas", "sklearn")
@@ -33,9 +34,10 @@ if not text.endswith({_DONE!r}):
 
 @contextmanager
 def tensorflow() -> Iterator[None]:
-    """Holds back what is written to stderr while TensorFlow is imported, and sets the level of its log, unless the
-    environment does: to errors, and where there is no GPU to none. What is held back is shown if the import fails, or
-    if it ends the process. Packages that Keras can do without look missing to it, unless they are imported already."""
+    """Holds back what is written to stderr while TensorFlow is imported, unless the environment's level of its log asks
+    for messages or warnings. Without a level, sets that to errors, and where there is no GPU to none. What is held back
+    is shown if the import fails, or if it ends the process. Packages that Keras can do without look missing to it,
+    unless they are imported already."""
     missing = _Missing()
     sys.meta_path.insert(0, missing)
     try:
@@ -61,10 +63,10 @@ class _Missing(MetaPathFinder):
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    if _LEVEL in os.environ:
+    level = os.environ.setdefault(_LEVEL, "2" if _DRIVER.exists() else "3")
+    if level in _TOLD:
         yield
         return
-    os.environ[_LEVEL] = "2" if _DRIVER.exists() else "3"
     sys.stderr.flush()
     before = os.dup(2)
     # Another process holds it back, since a library that cannot run on this processor aborts this one.

@@ -22,7 +22,7 @@ import numpy as np
 
 from stages import devices
 from stages.applications import application
-from stages.backbones import describe, load_backbone, load_keras, save_backbone, sha256_of_numbers
+from stages.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
 from stages.catalogue import Entry, find, unknown
 from stages.contract import StageError
@@ -81,7 +81,7 @@ def make_backbone(
     spec = save_backbone(model, spec, directory)
     noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
     # Tries the written file, since Keras cannot read back everything that it writes.
-    Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(noise)
+    Embedder(forward(load_backbone(directory / MODEL_FILE, spec)), spec)(noise)
     return spec
 
 
@@ -90,8 +90,9 @@ def compare(entry: Entry, weights: Path | None, directory: Path, pictures: Path)
     (n, S, S, 3)."""
     spec = parse_spec((directory / SPEC_FILE).read_bytes())
     samples = np.load(pictures)
-    exact = Embedder(*_named(entry, spec.image_size, weights))
-    return drift(exact(samples), Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(samples))
+    model, described = _named(entry, spec.image_size, weights)
+    exact = Embedder(forward(model), described)
+    return drift(exact(samples), Embedder(forward(load_backbone(directory / MODEL_FILE, spec)), spec)(samples))
 
 
 def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
@@ -109,7 +110,7 @@ def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, Backbon
     origin = path.name if proof is None else proof.origin
     spec = describe(model, path.stem, "own", Weights(origin, sha256_of_numbers(model)))
     if proof is not None:
-        difference = apart(proof.vectors, Embedder(model, spec)(pictures(spec.image_size)))
+        difference = apart(proof.vectors, Embedder(forward(model), spec)(pictures(spec.image_size)))
         if not difference <= TOLERANCE:
             raise StageError(
                 f"the vectors of {path.name} differ by {difference:.1%} from those of the original, {origin}: "

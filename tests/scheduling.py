@@ -18,6 +18,7 @@ TENSORFLOW = (
     "tests/stages/test_efficientnet.py",
     "tests/stages/test_embedders.py",
     "tests/stages/test_features.py",
+    "tests/stages/test_graphs.py",
     "tests/stages/test_labelvectors.py",
     "tests/stages/test_precision.py",
     "tests/stages/test_promotion.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages import backbonefile, backbones, devices
+from stages import devices
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.classify import classifier, pixels
 from stages.classify.classifier import Classifier
@@ -20,6 +20,7 @@ from stages.classify.trial import Side
 from stages.classify.unseen import Unseen
 from stages.contract import StageError
 from stages.embedders import Embedder
+from stages.forwards import embedder
 from stages.framing import Framing
 from stages.progress import Progress
 
@@ -39,8 +40,8 @@ def side(directory: Path, models: Path | None, unseen: Unseen, environment: Mapp
     if by_vectors:
         probabilities = opened(unseen.vectors)
     else:
-        embedder = None if opened.takes == "pictures" else _embedder(models, opened.backbone)
-        probabilities = _from_thumbnails(opened, embedder, unseen)
+        backbone = None if opened.takes == "pictures" else _embedder(models, opened.backbone, environment)
+        probabilities = _from_thumbnails(opened, backbone, unseen)
     return Side(
         run=opened.chosen.run,
         labels=opened.labels,
@@ -65,7 +66,7 @@ def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: Unse
     return np.concatenate(found)
 
 
-def _embedder(models: Path | None, wanted: Backbone) -> Embedder:
+def _embedder(models: Path | None, wanted: Backbone, environment: Mapping[str, str]) -> Embedder:
     if models is None or not all((models / name).is_file() for name in (MODEL_FILE, SPEC_FILE)):
         raise StageError(
             f"the backbone {wanted.described} ({wanted.sha256[:16]}) is not there: the repo models should hold it at "
@@ -77,5 +78,4 @@ def _embedder(models: Path | None, wanted: Backbone) -> Embedder:
             f"the repo models holds {spec.described} ({spec.sha256[:16]}), not the backbone of the classifier, "
             f"{wanted.described} ({wanted.sha256[:16]})"
         )
-    backbonefile.check(models / MODEL_FILE, spec)
-    return Embedder(backbones.load_checked(models / MODEL_FILE, spec), spec, devices.passes_at_once())
+    return embedder(models / MODEL_FILE, spec, environment)

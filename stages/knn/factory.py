@@ -9,7 +9,6 @@ import importlib.util
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 
 from stages.contract import StageError
@@ -26,6 +25,7 @@ from stages.knn.settings import Settings
 from stages.knn.thrifty import Account, Thrifty
 from stages.knn.topk import Searcher
 from stages.knn.vectorset import VectorSet
+from stages.visiblegpus import gpu_visible
 
 FEWEST = 1000
 """Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
@@ -34,21 +34,6 @@ vectors to train on."""
 _QUICK = {"avx512_vnni", "avx_vnni"}
 """Processors with one of these instruction sets multiply four pairs of 8-bit integers in the time of one pair of
 float32."""
-
-_NO_DEVICES = {"", "-1", "none", "void", "nodevfiles"}
-
-
-def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> bool:
-    """Whether this process may use an NVIDIA GPU. Does not start CUDA.
-
-    CUDA ignores everything in CUDA_VISIBLE_DEVICES from the first invalid entry on, so an empty or negative first entry
-    hides all devices.
-    """
-    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
-        value = environment.get(name)
-        if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICES:
-            return False
-    return any(devices.glob("nvidia[0-9]*")) or (devices / "dxg").exists()  # dxg: the GPU under WSL
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class Backbones:
     def embedder(self, server: Pachyderm, spec: BackboneSpec, commit: str, directory: Path) -> tuple[Embedder, str]:
         """The embedder of a backbone of a commit of models, and the kind of its device. directory: for its file."""
         with self._loading:
-            module = tensorflow()
             found = self._loaded.get(spec)
             if found is None:
                 try:
@@ -49,24 +48,23 @@ class Backbones:
                 except Absent as error:
                     raise StageError(f"commit {commit} of models does not hold {MODEL_FILE}: {PUSH}") from error
                 file = brought(server, self._cache, REPO, commit, entry, directory / MODEL_FILE)
-                load("stages.backbonefile").check(file, spec)
-                found = module.load(file, spec, self._environment).embedder
-                found.warm_up()
-                self._loaded[spec] = found
-            return found, module.devices.kind()
+                made: Embedder = load("stages.forwards").embedder(file, spec, self._environment)
+                made.warm_up()
+                self._loaded[spec] = found = made
+            return found, found.device
 
     def prepared(self) -> str:
         """The kind of device that computes, once TensorFlow is set up without any backbone."""
         with self._loading:
-            module = tensorflow()
-            module.devices.prepare(self._environment)
-            return str(module.devices.kind())
+            devices = tensorflow()
+            devices.prepare(self._environment)
+            return str(devices.kind())
 
 
 def tensorflow() -> ModuleType:
-    """The module that computes, with TensorFlow imported without chatter."""
+    """The module of TensorFlow's devices, with TensorFlow imported without chatter."""
     with quiet.tensorflow():
-        module = load("stages.embedding")
+        module = load("stages.devices")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of every model after the fifth
     return module
 

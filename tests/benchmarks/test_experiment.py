@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks import answering, experiment, features, searching
+from benchmarks import answering, coldstart, experiment, features, searching
 from benchmarks.agreement import agreement
 from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender, race
@@ -38,6 +38,16 @@ def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: p
     assert all(row["rate"] > 0 for row in rows)
     assert "pictures/s/core" in capsys.readouterr().out
     assert (tmp_path / "r.svg").read_text().count("<rect") == 7
+
+
+@pytest.mark.soak
+def test_the_cold_start_is_measured_beside_the_import_of_tensorflow() -> None:
+    result = coldstart.measure(1)
+    ours, bound = result.rows
+    assert (ours.section, ours.name, bound.name) == ("cold", "ours", "bound")
+    assert ours.seconds and bound.seconds
+    assert 0.2 < ours.seconds < bound.seconds + coldstart.MORE
+    assert result.lines[0].met == "yes"
 
 
 @pytest.fixture(scope="module")

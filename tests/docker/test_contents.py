@@ -95,7 +95,7 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
 
 def test_the_modules_that_features_imports_late_are_included() -> None:
     names = {each.stem for each in contents(["stages.features"]).modules}
-    assert {"features", "embedding", "backbonefile", "backbones", "devices"} <= names
+    assert {"features", "embedding", "forwards", "backbonefile", "backbones", "devices", "network"} <= names
 
 
 def test_the_service_has_all_that_it_imports_late() -> None:
@@ -103,7 +103,7 @@ def test_the_service_has_all_that_it_imports_late() -> None:
     assert {"classify_serve", "program", "promotions", "classifier", "archive"} <= {each.stem for each in found.modules}
     found = contents(["stages.serve"])
     names = {each.stem for each in found.modules}
-    assert {"serve", "program", "app", "embedding", "backbonefile", "backbones", "exact"} <= names
+    assert {"serve", "program", "app", "forwards", "backbonefile", "backbones", "exact"} <= names
     assert PROJECT / "stages" / "serving" / "page" / "index.html" in data(found.modules)
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from stages.backbonespec import MODEL_FILE
 from stages.contract import StageError
-from stages.devices import GpuMemory, gpu_memory, prepare, total_memory
+from stages.devices import prepare, total_memory
+from stages.gpumemory import GpuMemory, gpu_memory
 from tests import fakegpus
 
 HAS_GPU = bool(tf.config.list_physical_devices("GPU"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages import devices
-from stages.backbones import describe, load_backbone
+from stages.backbones import describe, forward, load_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import StageError
 from stages.embedders import Embedder
@@ -24,7 +24,7 @@ NUMBER_OF_TILES = 37
 def embedder(lite0: Path) -> Embedder:
     devices.prepare({})
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
-    return Embedder(load_backbone(lite0 / MODEL_FILE, spec), spec)
+    return Embedder(forward(load_backbone(lite0 / MODEL_FILE, spec)), spec)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_concurrent_passes_change_no_vector_and_no_order(
             taken.append(begin)
             yield tiles[begin : begin + 4]
 
-    several = Embedder(embedder._model, embedder.spec, at_once)
+    several = Embedder(embedder._forward, embedder.spec, at_once)
     for some in several.stream(batches()):
         np.testing.assert_array_equal(some, vectors[given : given + 4])
         given += len(some)
@@ -95,4 +95,4 @@ def test_vectors_that_are_not_finite_are_refused(small_model: SmallModel, tiles:
     )
     spec = describe(model, "broken", "own", Weights("here", ""))
     with pytest.raises(StageError, match="broken gives values that are not finite"):
-        Embedder(model, spec)(tiles)
+        Embedder(forward(model), spec)(tiles)

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from stages import devices, entrypaths, features, packthumbnails, thumbnailfiles
-from stages.backbones import describe, load_backbone, save_backbone
+from stages.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
 from stages.embedders import Embedder
@@ -76,7 +76,7 @@ def models(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) ->
 def expected(models: Path, numbers: list[int]) -> NDArray[np.float32]:
     """The vectors of the pictures in the order of their ids."""
     spec = parse_spec((models / SPEC_FILE).read_bytes())
-    embedder = Embedder(load_backbone(models / MODEL_FILE, spec), spec)
+    embedder = Embedder(forward(load_backbone(models / MODEL_FILE, spec)), spec)
     return embedder(np.stack([pixels(number) for number in sorted(numbers, key=id_of)]))
 
 
@@ -318,17 +318,6 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
         features.start({})(Datum({"models": Input("models", models["first"], "", "")}, tmp_path / "out"))
     with pytest.raises(StageError, match="SEGMENT_DIGITS='many'"):
         features.start({"SEGMENT_DIGITS": "many"})
-
-
-def test_packages_that_no_backbone_needs_are_not_loaded_and_can_be_later() -> None:
-    code = (
-        f"{UNSCANNED}import sys\n"
-        "import stages.embedding\n"
-        "print([name for name in ('sklearn', 'scipy.stats') if name in sys.modules])\n"
-        "import sklearn.neighbors\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from stages import thumbnailfiles
-from stages.knn.factory import gpu_visible
 from stages.sources import Source
 from stages.tables import images as tables
+from stages.visiblegpus import gpu_visible
 
 NO_GPU = not gpu_visible(os.environ)
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]
@@ -104,7 +104,7 @@ import sys
 import numpy as np, tensorflow as tf
 from pathlib import Path
 from stages import devices
-from stages.backbones import load_backbone
+from stages.backbones import forward, load_backbone
 from stages.backbonespec import parse_spec
 from stages.embedders import Embedder
 print(devices.prepare({}))
@@ -112,8 +112,8 @@ home = Path(sys.argv[1])
 spec = parse_spec((home / "backbone.json").read_bytes())
 model = load_backbone(home / "backbone.keras", spec)
 tiles = np.load(sys.argv[2])
-one, two = (Embedder(model, spec, at_once)(tiles) for at_once in (1, 2))
-assert np.array_equal(one, two) and np.array_equal(one[5:9], Embedder(model, spec)(tiles[5:9]))
+one, two = (Embedder(forward(model), spec, at_once)(tiles) for at_once in (1, 2))
+assert np.array_equal(one, two) and np.array_equal(one[5:9], Embedder(forward(model), spec)(tiles[5:9]))
 np.save(sys.argv[3], one)
 gpus = tf.config.list_physical_devices("GPU")
 print(devices.passes_at_once(), all(map(tf.config.experimental.get_memory_growth, gpus)))

@@ -52,7 +52,7 @@ def test_a_stage_that_runs_here_uses_no_gpu(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     backbone, packs = tmp_path / "backbone", tmp_path / "packs"
-    models.make("efficientnet-lite0", ["--image-size", "32"], backbone)
+    models.make("efficientnet-lite0", ["--image-size", "32", "--precision", "mixed_bfloat16"], backbone)  # for Keras
     run("preprocess", [Work({"images": Given(_photograph(tmp_path / "a.png"), "a.png")}, packs)], VARIABLES)
     (part,) = {path.parent for path in (packs / "library").rglob("*.npy")}
     given = {"models": Given(backbone, ""), "pictures": Given(part, f"library/{part.name}")}

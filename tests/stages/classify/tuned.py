@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
-from stages.backbones import describe, save_backbone
+from stages.backbones import describe, forward, save_backbone
 from stages.backbonespec import BackboneSpec, Weights
 from stages.classify import dataset
 from stages.classify.dataset import Dataset
@@ -55,7 +55,7 @@ def labelled(
     """A table of pictures, uint8 (n, SIDE, SIDE, 3), as the stage labelled writes it, and their vectors."""
     files = [_jpeg(each) for each in pictures]
     decoded = np.stack([np.asarray(Image.open(io.BytesIO(each))) for each in files])
-    vectors = Embedder(model, spec)(decoded)
+    vectors = Embedder(forward(model), spec)(decoded)
     ids = [hashlib.sha256(each).hexdigest() for each in files]
     order = [row for _, row in sorted({id: row for row, id in enumerate(ids)}.items())]  # one of equal pictures
     table = Labelled(

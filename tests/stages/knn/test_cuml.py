@@ -7,9 +7,10 @@ import pytest
 
 from stages.knn.backend import Vectors
 from stages.knn.exact import Exact
-from stages.knn.factory import gpu_visible, open_searcher
+from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings
 from stages.knn.vectorset import VectorSet
+from stages.visiblegpus import gpu_visible
 from tests.stages.knn.oracle import brute
 
 pytestmark = pytest.mark.gpu

@@ -12,9 +12,10 @@ from stages.contract import StageError
 from stages.knn import factory
 from stages.knn.backend import Backend, Vectors
 from stages.knn.exact import Batching, Exact
-from stages.knn.factory import Machine, gpu_visible, open_searcher
+from stages.knn.factory import Machine, open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
+from stages.visiblegpus import gpu_visible
 
 LIBRARY = VectorSet(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}

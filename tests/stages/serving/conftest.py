@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
 @pytest.fixture(scope="session")
 def embedder(small_model: SmallModel) -> Embedder:
     """A backbone of 32 pixels and 16 dimensions that takes 8 pictures in each forward pass."""
-    from stages.backbones import describe  # noqa: PLC0415
+    from stages.backbones import describe, forward  # noqa: PLC0415
     from stages.backbonespec import Weights  # noqa: PLC0415
     from stages.embedders import Embedder  # noqa: PLC0415
 
     model = small_model(32, 16)
     spec = describe(model, "small", "avg", Weights("made by a test", "0" * 64))
-    return Embedder(model, replace(spec, batch=8, sha256="5eed" * 16))
+    return Embedder(forward(model), replace(spec, batch=8, sha256="5eed" * 16))
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
 def embedder(pipelines: Pipelines) -> Embedder:
     """Loaded as the service loads it."""
     spec = parse_spec((pipelines.models / SPEC_FILE).read_bytes())
-    found: Embedder = contract.load("stages.embedding").load(pipelines.models / MODEL_FILE, spec, {}).embedder
+    found: Embedder = contract.load("stages.forwards").embedder(pipelines.models / MODEL_FILE, spec, {})
     return found
 
 
@@ -133,7 +133,7 @@ def test_the_service_answers_as_the_batch_pipelines(
     with_backend = Searching(held, Settings(metric=metric, backend=backend), CPU)
     assert with_backend.prepared(60)
     made = services.snapshot(held, embedder, pipelines.place / "cache")
-    made = replace(made, searching=with_backend, device=contract.load("stages.embedding").devices.kind())
+    made = replace(made, searching=with_backend, device=embedder.device)
     with services.running(State("ready", snapshot=made)) as service, ThreadPoolExecutor(CLIENTS) as clients:
 
         def both(path: str) -> None:

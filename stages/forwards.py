@@ -1,0 +1,57 @@
+"""The forward pass of a backbone from its file: a graph that TensorFlow's library runs, or else Keras, with the same
+vectors bit by bit.
+
+A graph starts in a quarter of the time. There are graphs for some architectures, on the processor; Keras runs all, and
+on GPUs. Knows no layers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from stages import quiet
+from stages.backbonefile import check, read
+from stages.backbonespec import BackboneSpec
+from stages.contract import load
+from stages.embedders import Embedder
+from stages.gpumemory import NO_GPU, gpu_memory
+from stages.graphs.known import known
+from stages.graphs.layers import Unfamiliar
+from stages.graphs.library import LibraryError
+from stages.graphs.likeness import as_keras
+from stages.graphs.network import Network
+
+
+def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedder:
+    """The embedder of the backbone that the spec describes, from a seekable .keras file. Prints a line on its device.
+
+    environment: the stage's, with the settings of GPU memory. Raises StageError if the file is damaged, holds another
+    model or cannot be loaded, or if a setting is wrong.
+    """
+    network = None
+    if as_keras(os.environ):
+        network = _network(file, spec)
+    else:
+        check(file, spec)
+    if network is None:
+        with quiet.tensorflow():
+            backbones = load("stages.backbones")
+        loaded: Embedder = backbones.embedder(file, spec, environment)
+        return loaded
+    gpu_memory(environment)
+    print(NO_GPU)
+    return Embedder(network, spec)
+
+
+def _network(file: Path, spec: BackboneSpec) -> Network | None:
+    """The checked file as a graph; None if that is not possible."""
+    contents = read(file, spec)
+    if not known(contents.config):
+        return None
+    try:
+        with quiet.tensorflow():
+            return Network(contents, spec)
+    except (Unfamiliar, LibraryError):
+        return None
