@@ -1,7 +1,7 @@
 """The forward pass of a backbone from its file: a graph that TensorFlow's library runs, or else Keras, with the same
 vectors bit by bit.
 
-A graph starts in a quarter of the time. There are graphs for some architectures, on the processor; Keras runs all, and
+A graph starts in a third of the time. There are graphs for some architectures, on the processor; Keras runs all, and
 on GPUs. Knows no layers.
 """
 

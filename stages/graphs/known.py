@@ -14,10 +14,10 @@ from stages.graphs.layers import settings
 
 KNOWN = {
     "202e122add4580e2": "efficientnet-lite0",
-    "dcfa5e4733ef98c8": "efficientnet-lite1",
-    "638050b72a834059": "efficientnet-lite2",
-    "ba340498c06d5dc1": "mobilenetv2",
-    "b2f387e283f072bd": "resnet50",
+    "a2a4388348e6e7ff": "efficientnet-lite1",
+    "d55f96a804034988": "efficientnet-lite2",
+    "549e09148356c09f": "mobilenetv2",
+    "7207a04e658df9cd": "resnet50",
 }
 """Names of backbones by the fingerprints of their architectures."""
 

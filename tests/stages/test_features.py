@@ -24,7 +24,6 @@ from stages.packs import Picture, Rejection, read_rejections, write_pack, write_
 from stages.sources import Source
 from stages.tables.images import read_images
 from tests.stages.models import SmallModel
-from tests.unscanned import UNSCANNED
 
 SIZE = 32
 
