@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.library.results import directory_name
 from stages.kinds import READABLE
 from tests.e2e.world import MakeWorld, Paint, World
 
@@ -102,7 +103,7 @@ def bad_files(paint: Paint) -> dict[str, bytes]:
 
 def sheet(world: World, entry: str) -> tuple[str, list[dict[str, Any]]]:
     """The words of an exported result sheet, and the lines of neighbors.jsonl."""
-    directory = world.scratch / "results" / entry
+    directory = world.scratch / "results" / directory_name(entry)
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", (directory / "index.html").read_text(), flags=re.DOTALL)
     return words, [json.loads(line) for line in (directory / "neighbors.jsonl").read_text().splitlines()]
 
