@@ -46,7 +46,7 @@ def measure(pictures: int, rounds: int, sklearn: bool = True, vectors: Path | No
         products = {"numpy": {}, **_by_kernels(), "tensorflow": {"CUDA_VISIBLE_DEVICES": ""}, "onnxruntime": {}}
         names, absent = _searchers(sklearn)
         taken = race(_MODULE, directory, [*products, *names], rounds, products)
-        agreed = agreement(directory, names)
+        agreed = agreement(directory, names, "made vectors" if vectors is None else "the given vectors")
     operations = 2.0 * queries * count * dimension
     fastest = min(products, key=lambda name: taken[name].seconds)
     rows = [_row("product", name, taken[name], operations) for name in products]

@@ -98,12 +98,27 @@ def test_the_experiment_ends_in_a_sheet_of_real_neighbours(tiny: Backbone, tmp_p
 
 
 @pytest.mark.soak
+def test_the_vectors_of_pictures_are_written_and_searched(tiny: Backbone, tmp_path: Path) -> None:
+    answering.write_vectors(tmp_path / "vectors", 300, tiny)
+    library, queries = (np.load(tmp_path / "vectors" / name) for name in searching.FILES)
+    assert len(queries) == 30
+    assert 250 < len(library) <= 270, "copies are one picture"
+    result = searching.measure(5_000, 1, sklearn=False, vectors=tmp_path / "vectors")
+    lines = {line.what: line for line in result.lines}
+    (product,) = (row for row in result.rows if (row.section, row.name) == ("product", "numpy"))
+    assert product.seconds and product.rate == 2 * library.size * len(queries) / product.seconds
+    assert any(what.startswith(f"search 30 × {len(library)} × 12, ours, beside ") for what in lines)
+    assert any(what.startswith("the same in processor time, beside ") for what in lines)
+    assert {path.name for path in (tmp_path / "vectors").iterdir()} == set(searching.FILES)
+
+
+@pytest.mark.soak
 def test_contenders_answer_and_agree(tmp_path: Path) -> None:
     searching._write_vectors(tmp_path, 300, 40)
     names = ["ours", "faiss", "sklearn"]
     kernels = {"numpy:Haswell": {"OPENBLAS_CORETYPE": "Haswell"}}
     taken = race("benchmarks.searchers", tmp_path, [*names, *kernels], 1, kernels)
-    assert all(min(each.opening, each.first, each.seconds) > 0 for each in taken.values())
+    assert all(min(each.opening, each.first, each.seconds, each.processor) > 0 for each in taken.values())
     assert all(20 < each.peak_mib < 1000 for each in taken.values())
     agreed = agreement(tmp_path, names)
     assert {line.met for line in agreed.lines} == {"yes"}
