@@ -9,7 +9,7 @@ from PIL import Image
 
 from benchmarks.library import Library, Puts, Step
 from benchmarks.sheets import Answers
-from pipelines.library import blocks, ingest, pictures, queries
+from pipelines.library import blocks, ingest, pictures, queries, snapshots
 from pipelines.library.pictures import Source
 from pipelines.library.stl10samples import Pieces
 from stages.stl10 import RECORD
@@ -47,7 +47,7 @@ def query(library: Library, place: Path) -> Iterator[Step]:
     file = place / _ASKED
     for name, source in (("query one picture", first), ("query one picture, warm", second)):
         _write_png(file, _bytes(source))
-        puts = {"query": lambda: queries.put(library.connection, [file]).commit}
+        puts = {queries.REPO: lambda: queries.put(library.connection, [file]).commit}
         yield library.change(name, puts, lambda _: None)
 
 
@@ -75,7 +75,7 @@ def more(library: Library, place: Path) -> Iterator[Step]:
         _write_more(place, directory, number)
     found = pictures.find([directory]).sources
     size = sum(each.size for each in found)
-    puts = {"pictures": lambda: ingest.add(library.connection, found).commit}
+    puts = {snapshots.REPO: lambda: ingest.add(library.connection, found).commit}
     yield library.change(more_name(library.pictures), puts, lambda _: None, number, size)
 
 
@@ -95,11 +95,11 @@ CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {
 
 def _adding(library: Library, name: str, file: Path) -> Puts:
     source = Source(name, file, file.stat().st_size)
-    return {"picture": lambda: ingest.add(library.connection, [source]).commit}
+    return {snapshots.REPO: lambda: ingest.add(library.connection, [source]).commit}
 
 
 def _removing(library: Library, name: str) -> Puts:
-    return {"removal": lambda: ingest.remove(library.connection, [name]).commit}
+    return {snapshots.REPO: lambda: ingest.remove(library.connection, [name]).commit}
 
 
 def _finds(query: Source, name: str) -> Callable[[Answers], None]:

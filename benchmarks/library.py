@@ -17,6 +17,7 @@ from benchmarks.sheets import Answers
 from benchmarks.supply import Supply
 from benchmarks.trees import Tree, Usage
 from pipelines.client import backbones, deployment
+from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
 from pipelines.library import ingest, models, queries, snapshots, stl10
@@ -30,7 +31,7 @@ _DONE = "done: "
 _PUT = "put: "
 
 Puts = Mapping[str, Callable[[], str]]
-"""The writes of a change by name: each makes a commit, and the same again would change nothing."""
+"""The writes of a change by the repo that each writes to, in one commit."""
 
 T = TypeVar("T")
 
@@ -128,8 +129,8 @@ class Library:
 
         settle(self.connection, [self.journal.once(f"{_PUT}the backbone", prepare)])
         puts = {
-            "library": lambda: ingest.add(self.connection, self.split.library, most_single=0).commit,
-            "queries": lambda: queries.put_in_blocks(self.connection, stl10.ENTRY, self.split.queries).commit,
+            snapshots.REPO: lambda: ingest.add(self.connection, self.split.library, most_single=0).commit,
+            queries.REPO: lambda: queries.put_in_blocks(self.connection, stl10.ENTRY, self.split.queries).commit,
         }
         return self.change("fill", puts, lambda _: None, self.pictures, self.pictures * RECORD)
 
@@ -142,7 +143,7 @@ class Library:
                 raise RuntimeError("the sheet still shows answers of the replaced backbone")
 
         return self.change(
-            "swap the backbone", {"backbone": lambda: self._put_backbone(backbone)}, check, self.pictures
+            "swap the backbone", {backbones.REPO: lambda: self._put_backbone(backbone)}, check, self.pictures
         )
 
     def change(self, name: str, puts: Puts, check: Callable[[Answers], None], pictures: int = 1, more: int = 0) -> Step:
@@ -157,7 +158,7 @@ class Library:
         print(f" {name} ...", file=sys.stderr, flush=True)
         with self._metered(name) as used:
             begun = self.journal.once(f"begun: {name}", time.time)
-            commits = [self.journal.once(f"{_PUT}{name}, {each}", put) for each, put in puts.items()]
+            commits = [self._put(name, repo, put) for repo, put in puts.items()]
             put_by = self.journal.once(f"put by: {name}", time.time)
             settled = settle(
                 self.connection, commits, lambda first, last: journal.alive(self.journal.lives, first, last)
@@ -180,6 +181,13 @@ class Library:
         self.journal.keep("pictures", self.journal.get("pictures", 0) + more)
         self.journal.keep(_DONE + name, asdict(step))
         return step
+
+    def _put(self, name: str, repo: str, put: Callable[[], str]) -> str:
+        """The commit of a put, which is made unless a run that was killed has made it, noted or not."""
+        key, commits = f"{name}, {repo}", Commits(self.connection, repo)
+        before = self.journal.once(f"head before: {key}", lambda: commits.newest() or "none")
+        newest = commits.newest() or "none"
+        return self.journal.once(f"{_PUT}{key}", put if newest == before else lambda: newest)
 
     @contextmanager
     def _metered(self, name: str) -> Iterator[Callable[[], Usage]]:

@@ -121,7 +121,7 @@ def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Colle
 
 def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal: Journal) -> dict[str, Any]:
     """Writes the pictures unless they are there or have been put, and measures bare passes of a sample."""
-    if not journal.get("put: fill, library") and not pictures.library.exists():
+    if not journal.get("put: fill, images") and not pictures.library.exists():
         print(f" writing {size.pictures:,} pictures ...", file=sys.stderr, flush=True)
         pictures.write()
 
