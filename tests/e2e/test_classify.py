@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pipelines.client import branches
-from pipelines.client.repository import Put
+from pipelines.client.repository import Put, Remove
 from pipelines.cluster import gpu_holders
 from pipelines.specifications import optional
 from pipelines.specifications.reading import HERE
 from stages.classify import runs
+from stages.names import unescape
 from tests.e2e.world import MakeWorld, Paint, World, specs
 from tests.servers import StartPachd
 
@@ -69,6 +70,25 @@ def trained(world: World) -> World:
     return world
 
 
+@pytest.fixture(scope="module")
+def shared(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> World:
+    """A library with one training."""
+    return trained(begun(make_world("classifying"), backbones["first"], library(paint)))
+
+
+@pytest.fixture
+def world(shared: World, paint: Paint) -> World:
+    """The same, with its first pictures, labels and parameters, whatever other tests have made of them."""
+    pictures = library(paint)
+    more = [name for path in shared.repo("images").list() if (name := unescape(path[1:])) not in pictures]
+    parameters = shared.repo("parameters")
+    others = [Remove(path) for path in parameters.list() if path[1:] not in QUICK]
+    commits = [shared.remove(*more)] if more else []
+    commits += [parameters.write(others)] if others else []
+    shared.settle(*commits, put_labels(shared, pictures))
+    return shared
+
+
 def run_of(world: World, name: str = "quick") -> Any:
     return json.loads(world.repo("train").read(f"/{name}/{runs.FILE}"))
 
@@ -83,10 +103,9 @@ def counts(jobs: Mapping[str, Any]) -> dict[str, int]:
 
 
 def test_each_change_computes_what_follows_from_it(
-    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+    world: World, make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
 ) -> None:
     pictures = library(paint)
-    world = trained(begun(make_world("classifying"), backbones["first"], pictures))
     first = run_of(world)
     assert (first["failure"], first["labels"]) == ("", ["0", "1", "2"])
     assert sum(first["pictures"].values()) == 30
@@ -116,12 +135,9 @@ def test_each_change_computes_what_follows_from_it(
     assert {name: world.hashes(name) for name in NAMES} == {name: again.hashes(name) for name in NAMES}
 
 
-def test_a_run_that_cannot_succeed_leaves_the_others_alone(
-    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
-) -> None:
+def test_a_run_that_cannot_succeed_leaves_the_others_alone(world: World, paint: Paint) -> None:
     wild = {"learning_rate": 10.0, "weight_decay": 1.0, "epochs": 100, "folds": 2}
-    parameters = {**QUICK, "typo.json": {"epoch": 5}, "wild.json": wild}
-    world = trained(begun(make_world("failures"), backbones["first"], library(paint), parameters))
+    world.settle(put_parameters(world, {"typo.json": {"epoch": 5}, "wild.json": wild}))
     assert run_of(world, "typo")["failure"] == "typo.json: epoch is not a parameter: did you mean epochs?"
     assert "the training diverged in epoch" in run_of(world, "wild")["failure"]
     assert metrics(world)["runs"] == {"succeeded": 1, "failed": 2} and metrics(world)["run"] == "quick"
@@ -138,10 +154,7 @@ def test_a_run_that_cannot_succeed_leaves_the_others_alone(
     assert "there is no classifier to promote" in world.lookalike("classify", "promote", fails=True)
 
 
-def test_a_classifier_is_promoted_if_it_is_not_worse(
-    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
-) -> None:
-    world = trained(begun(make_world("promotion"), backbones["first"], library(paint)))
+def test_a_classifier_is_promoted_if_it_is_not_worse(world: World, paint: Paint) -> None:
     first = world.repo("select").good()
     assert first is not None
     said = world.lookalike("classify", "promote", "--if-not-worse")
