@@ -193,7 +193,7 @@ def test_the_metric_is_that_of_the_search_and_k_is_its_own(here: Connection, tmp
     Command(tmp_path).says("deploy", "--set", "METRIC=cosine", "--set", "K=5")
     deploying.deploy(here, "duplicates")
     env = place(here, "neighbours").transform.env
-    assert (env["METRIC"], env["K"], env["LOOKALIKE_STAGE"]) == ("cosine", "10", "neighbours-2")
+    assert (env["METRIC"], env["K"], env["LOOKALIKE_STAGE"]) == ("cosine", "10", "neighbours-1")
     assert env["THRESHOLD"] == "0.061"
 
 
