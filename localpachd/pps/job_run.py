@@ -187,7 +187,8 @@ class JobRun(Run):
                 raise _CommitsGone(JobState.KILLED, f"{lacking} commit removed")
             commits = job_base.inputs(conn, self.job)
             base = job_base.read(conn, self._pfs.chunks, self.job)
-            gone = [leaf.name for leaf in inputs.leaves(tree) if job_base.repo_of(leaf) not in commits]
+            leaves = tuple(inputs.leaves(tree))
+            gone = [leaf.name for leaf in leaves if job_base.repo_of(leaf) not in commits]
             if gone:
                 raise _CommitsGone(JobState.UNRUNNABLE, unrunnable(gone))
             find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
@@ -198,7 +199,9 @@ class JobRun(Run):
                 self._info.spec.salt,
                 skipping=not self._info.spec.reprocess_every_job,
             )
-            return base, job_base.layers(conn, commits.values()), decision
+            # Not of all commits in the provenance: that of the specification may stand on one that is not finished.
+            read = [commits[job_base.repo_of(leaf)] for leaf in leaves]
+            return base, job_base.layers(conn, read), decision
 
     def _phase(self, todo: Sequence[Numbered], recorder: Recorder, files: Mapping[Repo, FileSetRef]) -> list[str]:
         """Processes all of these datums and returns the ids of those that failed, in the order of failing."""

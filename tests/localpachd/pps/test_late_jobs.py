@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from localpachd.pace import Pace
+from localpachd.pfs import commits
+from localpachd.pfs.entities import Branch, Repo
 from localpachd.pps.entities import Counters, JobInfo, JobState
 from localpachd.worker.gpu_pool import GpuPool
 from tests.localpachd.pps.engine import Engine, pfs_input
@@ -119,3 +121,15 @@ def test_results_are_counted_when_their_set_ends(late: Engine, tmp_path: Path) -
     assert late.datums(job.job) == {}
     gate.touch()
     assert late.settle("out").counters.processed == 4
+
+
+def test_a_job_does_not_read_the_commits_of_its_specification(late: Engine, tmp_path: Path) -> None:
+    """They are in its provenance, and one of them may stand on a commit that is not finished."""
+    start(late, f"test -e {tmp_path}/go || sleep 60")
+    first = newest(late, "out", JobState.RUNNING)
+    assert late.commit("out", kind="spec").finished is None
+    opened = late.pfs.transact(lambda txn: commits.start(txn, Branch(Repo("default", "out", "spec"), "master")))
+    (tmp_path / "go").touch()
+    late.stop(first.job)
+    job = newest(late, "out", JobState.FINISHING)
+    assert (job.job.id, job.restart) == (opened.commit.id, 0)
