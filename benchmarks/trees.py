@@ -48,6 +48,7 @@ class Tree:
         self._thread = threading.Thread(target=self._watch, name="tree", daemon=True)
 
     def __enter__(self) -> "Tree":
+        self._before = self._spent()
         self._thread.start()
         return self
 

@@ -208,7 +208,7 @@ def test_the_memory_of_a_tree_counts_children_and_grandchildren() -> None:
     with Tree(int(me)) as tree:
         assert tree.peak > 20
         before = tree.usage()
-        assert before.own == before.processor >= 0
+        assert 0 <= before.own < 5  # not the time before it was opened
         assert sum(number * number for number in range(3_000_000)) > 0
         assert tree.usage().own > before.own
         tree.forget()
