@@ -33,6 +33,8 @@ class Backbones:
         self._environment = environment
         self._loaded: WeakValueDictionary[BackboneSpec, Embedder] = WeakValueDictionary()
         self._loading = threading.Lock()
+        # Keras has it warn of every model after the fifth, and a service loads one after the other.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
     def held(self, spec: BackboneSpec) -> Embedder | None:
         """The embedder of a backbone that is loaded."""
@@ -64,9 +66,7 @@ class Backbones:
 def tensorflow() -> ModuleType:
     """The module of TensorFlow's devices, with TensorFlow imported without chatter."""
     with quiet.tensorflow():
-        module = load("stages.devices")
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of every model after the fifth
-    return module
+        return load("stages.devices")
 
 
 def described(server: Pachyderm, commit: str) -> BackboneSpec:

@@ -12,3 +12,14 @@ def test_the_service_listens_before_tensorflow_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_tensorflow_does_not_warn_of_the_models_that_a_service_loads() -> None:
+    """Whichever way loads them: Keras has it warn of every model after the fifth."""
+    program = (
+        "import logging; from pathlib import Path; from stages.filecache import FileCache; "
+        "from stages.serving.loading import Backbones; Backbones(FileCache(Path('cache')), {}); "
+        "import keras; print(logging.getLogger('tensorflow').getEffectiveLevel())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "40"
