@@ -37,10 +37,10 @@ def check(path: Path, spec: BackboneSpec) -> None:
 
 def read(path: Path, spec: BackboneSpec) -> Contents:
     """Reads the file, and raises StageError as `check` does."""
-    contents = Contents(None, {})
-    found, config = _identified(path, spec, contents.weights)
+    weights: dict[str, NDArray[Any]] = {}
+    found, config = _identified(path, spec, weights)
     _compare(found, spec)
-    return contents._replace(config=config)
+    return Contents(config, weights)
 
 
 def _compare(found: str, spec: BackboneSpec) -> None:
