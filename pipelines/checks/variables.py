@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.specifications import proportions
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
-from pipelines.specifications.proportions import Numbers
+from pipelines.specifications.proportions import DIGITS, Numbers
 from stages import parts
 
 _ENV = ("transform", "env")
@@ -19,8 +19,7 @@ _HASH_BITS = 64
 _OF_LIBRARY = '"/library/'
 """The glob of features' parts of the library begins with it; query entries have no segments."""
 
-_DIGITS, _PART = "SEGMENT_DIGITS", parts.VARIABLE
-_MOST_DIGITS = 8
+_PART = parts.VARIABLE
 
 
 def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
@@ -72,10 +71,10 @@ def cosine(threshold: float) -> str:
 
 def _check_files(draft: Draft, others: Sequence[Draft]) -> Iterator[Flaw]:
     """The small files that features writes of a part, in many segments."""
-    digits = _value(draft, _DIGITS)
+    digits = _value(draft, DIGITS)
     given = [_value(each, _PART) for each in others if _stage(each) == "preprocess"]
     part = max((int(each) for each in given if each.isdecimal()), default=0)
-    if not part or not digits.isdecimal() or not 0 < int(digits) <= _MOST_DIGITS:
+    if not part or not digits.isdecimal() or not 0 < int(digits) <= proportions.MOST_DIGITS:
         return
     now, least = Numbers(int(digits), part), proportions.part_of(int(digits))
     if now.files > proportions.MOST_FILES and least > part:
@@ -83,7 +82,7 @@ def _check_files(draft: Draft, others: Sequence[Draft]) -> Iterator[Flaw]:
             f"{now.segments:,} segments with parts of {part:,} pictures are {now.files:.2f} files a picture in features"
         )
         fix = f"write {_PART}={least} in preprocess, or fewer digits: {Numbers(int(digits), least).files:.2f}"
-        yield Flaw(Level.WARNING, "variables", (*_ENV, _DIGITS), why, fix)
+        yield Flaw(Level.WARNING, "variables", (*_ENV, DIGITS), why, fix)
 
 
 def _check_metric(draft: Draft, search: Draft | None) -> Iterator[Flaw]:

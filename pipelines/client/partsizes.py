@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines.specifications import proportions
 from stages import parts
 
-DIGITS = "SEGMENT_DIGITS"
+DIGITS = proportions.DIGITS
 PART = parts.VARIABLE
 
 NAMES = (DIGITS, PART)

@@ -12,6 +12,7 @@ from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import growth, overview, preflight, status
+from pipelines.cluster.growth import Growth
 from pipelines.commands import interrupts, reporting, upgradewords
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -73,13 +74,14 @@ def upgrade(
     interrupts.explain("interrupted: run it again; it goes on, or finds that all is done")
     connection = connected(address) if dry_run else connected_to_write(address)
     there = Jobs(connection).pipelines()
-    larger = _larger(connection, there) if sizes else {}
+    grown = _grown(connection, there) if sizes else None
+    larger = {} if grown is None else growth.settings(grown)
     if back:
         plan = returning.plan(connection, there)
     else:
         asked = [*(f"{name}={value}" for name, value in larger.items()), *(settings or ())]
         plan = _forward(connection, there, directory, overlay or (), asked, as_written or ())
-    found = _priced(connection, plan, there, larger)
+    found = _priced(costs.read(connection, plan.steps, there), grown, larger)
     pictures = overview.pictures(connection) if found else 0
     upgradewords.show(plan, found, pictures, back)
     commit = ""
@@ -93,19 +95,18 @@ def upgrade(
         say_json(upgradewords.data(plan, found, pictures, back, commit, larger))
 
 
-def _larger(connection: Connection, there: Mapping[str, Any]) -> dict[str, str]:
-    """The variables that the library has outgrown, with their new values; says why."""
+def _grown(connection: Connection, there: Mapping[str, Any]) -> Growth:
+    """The sizes of the library beside those proposed; says why it has outgrown them."""
     found = growth.read(connection, there.values(), overview.pictures(connection))
-    settings = growth.settings(found)
-    upgradewords.growth(found, settings)
-    return settings
+    upgradewords.growth(found, growth.settings(found))
+    return found
 
 
-def _priced(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: Mapping[str, str]) -> list[Cost]:
-    found = costs.read(connection, plan.steps, there)
-    if not larger:
+def _priced(found: list[Cost], grown: Growth | None, larger: Mapping[str, str]) -> list[Cost]:
+    """The cost with the datums that larger sizes leave."""
+    if grown is None or not larger:
         return found
-    digits, part = partsizes.digits(there.values()), partsizes.part(there.values())
+    digits, part = grown.segment_digits, grown.part
     then = int(larger.get(partsizes.DIGITS, digits)), int(larger.get(partsizes.PART, part))
     return costs.resized(found, (digits, then[0]), (part, then[1]))
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from stages.parts import PART
 from stages.wording import counted
 
+DIGITS = "SEGMENT_DIGITS"
+"""The variable of features with the digits of a segment; that of parts is stages.parts.VARIABLE."""
+
 MOST_IN_SEGMENT = 16**4
 """The most pictures of a segment: at 224 pixels with vectors of 1,280 numbers 0.9 GB, which one more picture reads and
 writes again."""
@@ -27,7 +30,8 @@ _PART_OF_SEGMENTS = PART // 16
 _MOST_PART_BYTES = 1 << 30
 """The most bytes of a part's pixels, and of the files in a block: a datum is moved whole, and computed again whole."""
 
-_MOST_DIGITS = 8
+MOST_DIGITS = 8
+"""The most hex digits of an id that features takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def proposed(pictures: int, side: int, file_bytes: float = 0.0) -> Numbers:
     side: of the normalised pictures, in pixels. file_bytes: the mean size of a picture's file.
     """
     digits = next(
-        each for each in range(1, _MOST_DIGITS + 1) if pictures <= MOST_IN_SEGMENT * 16**each or each == _MOST_DIGITS
+        each for each in range(1, MOST_DIGITS + 1) if pictures <= MOST_IN_SEGMENT * 16**each or each == MOST_DIGITS
     )
     wanted = part_of(digits)
     room = int(_MOST_PART_BYTES / max(3 * side**2, file_bytes))

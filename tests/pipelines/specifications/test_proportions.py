@@ -74,4 +74,4 @@ def test_larger_numbers_than_proposed_are_a_choice() -> None:
 
 
 def test_digits_end_at_eight() -> None:
-    assert proposed(10**18, 224).segment_digits == proportions._MOST_DIGITS
+    assert proposed(10**18, 224).segment_digits == proportions.MOST_DIGITS
