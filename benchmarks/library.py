@@ -129,7 +129,7 @@ class Library:
 
         settle(self.connection, [self.journal.once(f"{_PUT}the backbone", prepare)])
         puts = {
-            snapshots.REPO: lambda: ingest.add(self.connection, self.split.library, most_single=0).commit,
+            snapshots.REPO: self._put_library,
             queries.REPO: lambda: queries.put_in_blocks(self.connection, stl10.ENTRY, self.split.queries).commit,
         }
         return self.change("fill", puts, lambda _: None, self.pictures, self.pictures * RECORD)
@@ -181,6 +181,12 @@ class Library:
         self.journal.keep("pictures", self.journal.get("pictures", 0) + more)
         self.journal.keep(_DONE + name, asdict(step))
         return step
+
+    def _put_library(self) -> str:
+        """Puts the library in blocks, and deletes its file, whose place the packs need."""
+        commit = ingest.add(self.connection, self.split.library, most_single=0).commit
+        self.supply.library.unlink()
+        return commit
 
     def _put(self, name: str, repo: str, put: Callable[[], str]) -> str:
         """The commit of a put, which is made unless a run that was killed has made it, noted or not."""

@@ -97,7 +97,6 @@ def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Colle
     with library.running():
         fill = library.fill(backbone)
         peak = journal.once("server peak, full", lambda: library.server.peak)
-    pictures.library.unlink(missing_ok=True)
     second = journal.once("passes after", lambda: asdict(passes.measure(place)))
     whole = Whole(size, fill, [Pass(**first), Pass(**second)], server_peak=peak)
     with library.running():
@@ -133,9 +132,9 @@ def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal
 
 
 def room(pictures: int, side: int) -> int:
-    """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, its pixels, and
-    its vector, thumbnail and tables, of which there are several."""
-    return (2 << 30) + pictures * (56_000 + side**2 * 3 + 45_000)
+    """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, and later its
+    pixels, thumbnail, tables and two copies of its vector."""
+    return (2 << 30) + pictures * (28_000 + max(28_000, side**2 * 3 + 22_000))
 
 
 def _kept(when: str, library: Library) -> Kept:
