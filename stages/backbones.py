@@ -80,13 +80,14 @@ def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
     return model
 
 
-def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedder:
+def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str], at_once: int = 1) -> Embedder:
     """The embedder of a checked file, computed by Keras on the devices that there are. Prints a line about these.
 
-    Raises StageError if the settings of GPU memory are wrong, or as `load_backbone`.
+    at_once: the number of concurrent forward passes on processors. Raises StageError if the settings of GPU memory are
+    wrong, or as `load_backbone`.
     """
     print(devices.prepare(environment))
-    return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(), devices.kind())
+    return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(at_once), devices.kind())
 
 
 def forward(model: keras.Model) -> Forward:

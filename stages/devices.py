@@ -55,12 +55,13 @@ def ensure() -> None:
         prepare(os.environ)
 
 
-def passes_at_once() -> int:
-    """The best number of concurrent forward passes: two if TensorFlow computes on a GPU, so that the next one is ready
-    while Python takes the last one's vectors. One on the CPU, which a single pass keeps busy, and on Keras's other
-    backends, whose models keep state while they predict."""
-    on_gpu = keras.backend.backend() == "tensorflow" and tf.config.list_physical_devices("GPU")
-    return 2 if on_gpu else 1
+def passes_at_once(on_processors: int) -> int:
+    """The number of concurrent forward passes: two if TensorFlow computes on a GPU, so that the next one is ready while
+    Python takes the last one's vectors; else the number for processors, and one on Keras's other backends, whose models
+    keep state while they predict."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    return 2 if tf.config.list_physical_devices("GPU") else on_processors
 
 
 def kind() -> str:

@@ -1,6 +1,7 @@
 """Computes vectors of pictures with a loaded backbone, in batches of one fixed shape. Knows no files, and neither Keras
 nor TensorFlow."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +16,22 @@ from stages.contract import StageError
 CPU = "cpu"
 """The kind of device of a processor, beside the names of GPUs."""
 
+MOST_AT_ONCE = 4
+"""Most concurrent forward passes on processors: each needs memory of its own."""
+
 Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
 """A forward pass: a full batch of pictures, uint8 RGB (batch, S, S, 3), to its vectors, (batch, dimension)."""
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def passes_at_once() -> int:
+    """The best number of concurrent forward passes on processors. All cores together compute one pass with pauses,
+    since its operations wait for one another: two cores with a pass each take two thirds of the time."""
+    return min(MOST_AT_ONCE, cores())
 
 
 class Embedder:
@@ -27,10 +42,10 @@ class Embedder:
     """
 
     def __init__(self, forward: Forward, spec: BackboneSpec, at_once: int = 1, device: str = CPU) -> None:
-        """at_once: the number of concurrent forward passes, see stages.devices.passes_at_once. device: the kind that
-        computes them, see stages.devices.kind."""
+        """at_once: the number of concurrent forward passes. device: the kind that computes them, see
+        stages.devices.kind."""
         self._forward = forward
-        self._at_once = at_once
+        self.at_once = at_once
         self.spec = spec
         self.device = device
 
@@ -52,10 +67,10 @@ class Embedder:
         last ones, and a GPU does not have to wait. Raises the same errors as a call.
         """
         under_way: deque[Future[NDArray[np.float32]]] = deque()
-        with ThreadPoolExecutor(self._at_once, "forward") as threads:
+        with ThreadPoolExecutor(self.at_once, "forward") as threads:
             for batch in batches:
                 under_way.append(threads.submit(self._pass, batch))
-                if len(under_way) > self._at_once:
+                if len(under_way) > self.at_once:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()

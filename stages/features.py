@@ -88,7 +88,7 @@ class Features:
             file = spool(paths[MODEL_FILE], Path(scratch))
             if file != paths[MODEL_FILE]:
                 file = file.rename(Path(scratch) / MODEL_FILE)
-            embedder = load("stages.forwards").embedder(file, spec, self._environment)
+            embedder = load("stages.forwards").embedder(file, spec, self._environment, many=True)
         loaded: Embedding = load("stages.embedding").Embedding(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded

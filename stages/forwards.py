@@ -15,7 +15,7 @@ from stages import quiet
 from stages.backbonefile import check, read
 from stages.backbonespec import BackboneSpec
 from stages.contract import load
-from stages.embedders import Embedder
+from stages.embedders import Embedder, cores, passes_at_once
 from stages.gpumemory import NO_GPU, gpu_memory
 from stages.graphs.known import known
 from stages.graphs.layers import Unfamiliar
@@ -24,34 +24,36 @@ from stages.graphs.likeness import as_keras
 from stages.graphs.network import Network
 
 
-def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedder:
+def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], many: bool = False) -> Embedder:
     """The embedder of the backbone that the spec describes, from a seekable .keras file. Prints a line on its device.
 
-    environment: the stage's, with the settings of GPU memory. Raises StageError if the file is damaged, holds another
-    model or cannot be loaded, or if a setting is wrong.
+    environment: the stage's, with the settings of GPU memory. many: whether many batches follow one another. Then the
+    cores compute several at once, which takes less time in all; a single one takes more. Raises StageError if the file
+    is damaged, holds another model or cannot be loaded, or if a setting is wrong.
     """
+    at_once = passes_at_once() if many else 1
     network = None
     if as_keras(os.environ):
-        network = _network(file, spec)
+        network = _network(file, spec, threads=max(1, cores() // at_once) if many else 0)
     else:
         check(file, spec)
     if network is None:
         with quiet.tensorflow():
             backbones = load("stages.backbones")
-        loaded: Embedder = backbones.embedder(file, spec, environment)
+        loaded: Embedder = backbones.embedder(file, spec, environment, at_once)
         return loaded
     gpu_memory(environment)
     print(NO_GPU)
-    return Embedder(network, spec)
+    return Embedder(network, spec, at_once)
 
 
-def _network(file: Path, spec: BackboneSpec) -> Network | None:
+def _network(file: Path, spec: BackboneSpec, threads: int) -> Network | None:
     """The checked file as a graph; None if that is not possible."""
     contents = read(file, spec)
     if not known(contents.config):
         return None
     try:
         with quiet.tensorflow():
-            return Network(contents, spec)
+            return Network(contents, spec, threads)
     except (Unfamiliar, LibraryError):
         return None

@@ -24,8 +24,8 @@ _PIXELS = np.dtype(np.uint8)
 class Network:
     """A network that maps batches of one shape to vectors. May be called from several threads at once."""
 
-    def __init__(self, contents: Contents, spec: BackboneSpec) -> None:
-        """contents: of the file of the backbone that the spec describes.
+    def __init__(self, contents: Contents, spec: BackboneSpec, threads: int = 0) -> None:
+        """contents: of the file of the backbone that the spec describes. threads: as in Session.
 
         Raises Unfamiliar if the network has something that is not known here, or is not as described; LibraryError if
         TensorFlow's library cannot be used.
@@ -38,7 +38,7 @@ class Network:
         if vectors.dtype != np.float32 or graph.shape(vectors.output) != [spec.batch, spec.dimension]:
             raise Unfamiliar("another output than the description states")
         self._vectors = vectors.output
-        self._session = Session(graph)
+        self._session = Session(graph, threads)
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """uint8 RGB (batch, S, S, 3) to float32 (batch, dimension). Raises LibraryError if the machine fails."""

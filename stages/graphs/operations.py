@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stages.graphs.library import TYPES, Output, Status, array, library, tensor
 
 _NO_GPUS = b"\x0a\x07\x0a\x03GPU\x10\x00"  # of ConfigProto: device_count {"GPU": 0}
+_THREADS = b"\x10"  # of ConfigProto: the key of intra_op_parallelism_threads
 
 
 class Shape(tuple[int, ...]):
@@ -116,8 +117,9 @@ class Graph:
 class Session:
     """Runs a graph, whose variables it gives their values. May be used from several threads at once."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Raises LibraryError as `run` does."""
+    def __init__(self, graph: Graph, threads: int = 0) -> None:
+        """threads: those that compute one operation, at most 127; 0 for one on each core. The first session of a
+        process decides for all of them. Raises LibraryError as `run` does."""
         variables, graph.variables = graph.variables, []  # the session has copies of their values
         places = [graph.add("Placeholder", dtype=each.value.dtype) for each in variables]
         targets = [
@@ -127,8 +129,9 @@ class Session:
         self._graph = graph  # which must stay as long as the session
         self._library = library = graph.library
         options = library.TF_NewSessionOptions()
+        config = _NO_GPUS + _THREADS + bytes([min(threads, 127)])
         with Status(library) as status:
-            library.TF_SetConfig(options, _NO_GPUS, len(_NO_GPUS), status)
+            library.TF_SetConfig(options, config, len(config), status)
         with Status(library) as status:
             self._session = library.TF_NewSession(graph.pointer, options, status)
         weakref.finalize(self, _ended, library, self._session).atexit = False

@@ -18,7 +18,7 @@ from stages import devices, entrypaths, features, packthumbnails, thumbnailfiles
 from stages.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
-from stages.embedders import Embedder
+from stages.embedders import Embedder, passes_at_once
 from stages.framing import CROP, PAD, Framing
 from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
 from stages.sources import Source
@@ -320,7 +320,6 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
 
 
 def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path) -> None:
-    """Also with another number of threads: a job may run on a machine with more cores than the one before."""
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
     pictures = [Picture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
@@ -329,9 +328,46 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     packthumbnails.write(npy, len(order), [shown(f"{row}.png") for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
-    done = subprocess.run(
-        command, env={**os.environ, "TF_NUM_INTRAOP_THREADS": "1"}, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "loaded efficientnet-lite0" in done.stdout
     features.start({})(datum(lite0, tmp_path / "in/library/ab", "library/ab", tmp_path / "here"))
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
+
+
+_VECTORS = """
+import hashlib, sys
+from pathlib import Path
+import numpy as np
+from stages import forwards
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+home = Path(sys.argv[1])
+spec = parse_spec((home / SPEC_FILE).read_bytes())
+embedder = forwards.embedder(home / MODEL_FILE, spec, {}, many=sys.argv[3] == "many")
+vectors = embedder(np.load(sys.argv[2]))
+print(embedder.at_once, "keras" in sys.modules, hashlib.sha256(vectors.tobytes()).hexdigest())
+"""
+
+
+def test_neither_threads_nor_passes_at_once_change_a_vector(
+    lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    """A job may run on a machine with more cores than the one before."""
+    np.save(tmp_path / "tiles.npy", tiles)
+
+    def vectors(passes: str, **environment: str) -> list[str]:
+        command = [sys.executable, "-c", _VECTORS, str(lite0), str(tmp_path / "tiles.npy"), passes]
+        done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+        return done.stdout.split()[-3:]
+
+    several, by_keras = str(passes_at_once()), {"TF_XLA_FLAGS": "--tf_xla_auto_jit=0"}
+    found = [
+        vectors("one", TF_NUM_INTRAOP_THREADS="1"),
+        vectors("one", TF_NUM_INTRAOP_THREADS="3"),
+        vectors("many"),
+        vectors("one", **by_keras),
+        vectors("many", **by_keras),
+    ]
+    assert [each[:2] for each in found] == [
+        ["1", "False"], ["1", "False"], [several, "False"], ["1", "True"], [several, "True"]
+    ]  # fmt: skip
+    assert len({each[2] for each in found}) == 1

@@ -95,8 +95,8 @@ def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path
         "print([each for each in ('libcuda.so', '/dev/nvidia') if each in open('/proc/self/maps').read()])"
     )
     assert python("-c", program, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "[]"
-    seen = "from stages import devices; print(devices.prepare({}), devices.passes_at_once())"
-    assert python("-c", seen, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "no GPU: computing on the CPU 1"
+    seen = "from stages import devices; print(devices.prepare({}), devices.passes_at_once(3))"
+    assert python("-c", seen, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "no GPU: computing on the CPU 3"
 
 
 EMBED = """
@@ -116,7 +116,7 @@ one, two = (Embedder(forward(model), spec, at_once)(tiles) for at_once in (1, 2)
 assert np.array_equal(one, two) and np.array_equal(one[5:9], Embedder(forward(model), spec)(tiles[5:9]))
 np.save(sys.argv[3], one)
 gpus = tf.config.list_physical_devices("GPU")
-print(devices.passes_at_once(), all(map(tf.config.experimental.get_memory_growth, gpus)))
+print(devices.passes_at_once(4), all(map(tf.config.experimental.get_memory_growth, gpus)))
 print(tf.config.experimental.get_memory_info("GPU:0")["peak"] > 0)
 """
 
