@@ -14,7 +14,26 @@ _Descriptor = tuple[int, int]
 """A process, and the number of one of its descriptors."""
 
 
-def others(descriptor: int) -> int:
+class Younger:
+    """The processes that were started after ours. To look at an age takes longer than all else here, so it is looked at
+    once; and numbers of processes come again, so this serves one attempt at a datum."""
+
+    def __init__(self) -> None:
+        self._own = str(os.getpid())
+        self._begun = _begun(self._own)
+        self._known: dict[str, bool] = {self._own: False}
+
+    def __iter__(self) -> Iterator[str]:
+        for process in os.listdir("/proc"):  # noqa: PTH208 (this runs for each of thousands of files, as below)
+            younger = self._known.get(process)
+            if younger is None and process.isdecimal():
+                with contextlib.suppress(OSError):  # it has ended
+                    younger = self._known[process] = _begun(process) >= self._begun
+            if younger:
+                yield process
+
+
+def others(descriptor: int, younger: Younger) -> int:
     """How many openings of the file behind one of our descriptors there are in processes younger than ours, apart from
     the one that this descriptor is itself.
 
@@ -22,21 +41,15 @@ def others(descriptor: int) -> int:
     are not counted, and none are where the system cannot compare them.
     """
     found: list[_Descriptor] = [(os.getpid(), descriptor)]
-    for each in _descriptors(os.fstat(descriptor)):
+    for each in _descriptors(os.fstat(descriptor), younger):
         if all(_differ(each, known) for known in found):
             found.append(each)
     return len(found) - 1
 
 
-def _descriptors(file: os.stat_result) -> Iterator[_Descriptor]:
-    own = str(os.getpid())
-    begun = _begun(own)
-    for process in os.listdir("/proc"):  # noqa: PTH208 (this runs for each of thousands of files, as below)
-        if not process.isdecimal() or process == own:
-            continue
+def _descriptors(file: os.stat_result, younger: Younger) -> Iterator[_Descriptor]:
+    for process in younger:  # an older one belongs to nothing that we have started
         with contextlib.suppress(OSError):
-            if _begun(process) < begun:
-                continue  # it belongs to nothing that we have started
             for number in os.listdir(f"/proc/{process}/fd"):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     seen = os.stat(f"/proc/{process}/fd/{number}")  # noqa: PTH116

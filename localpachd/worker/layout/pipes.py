@@ -61,6 +61,7 @@ class LazyPipes:
         self._misused = misused
         self._pipes: list[_Pipe] = []
         self._watched: dict[int, _Pipe] = {}
+        self._younger = openings.Younger()
         self._inotify: Inotify | None = None
         self._stop: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -94,6 +95,7 @@ class LazyPipes:
         """Begins to serve the pipes."""
         if self._pipes and self._inotify is not None:
             self._nursery.mkdir(mode=0o700, exist_ok=True)
+            self._younger = openings.Younger()
             self._stop = os.pipe()
             self._thread = threading.Thread(
                 target=self._serve, args=(self._inotify, self._stop[0]), name="lazy-pipes", daemon=True
@@ -153,7 +155,7 @@ class LazyPipes:
             return
         assert pipe.writer is not None
         self._guard(inotify, pipe)
-        if openings.others(pipe.writer) > 1:
+        if openings.others(pipe.writer, self._younger) > 1:
             pipe.served = True
             self._opened_again(pipe)
             return

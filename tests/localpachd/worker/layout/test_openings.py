@@ -150,12 +150,12 @@ def test_between_the_steps_with_which_the_first_is_served(
     def swapping(left: Path, right: Path) -> None:
         _in_order(open_second, lambda: exchange(left, right), moment == "before the guard")
 
-    def counting(descriptor: int) -> int:
+    def counting(descriptor: int, younger: openings.Younger) -> int:
         found = 0
 
         def look() -> None:
             nonlocal found
-            found = count(descriptor)
+            found = count(descriptor, younger)
 
         _in_order(open_second, look, moment == "after the guard")
         return found
@@ -179,11 +179,27 @@ def test_the_system_merges_the_events_of_two_openings(tmp_path: Path, openers: t
     """If it did not, they would need no counting."""
     os.mkfifo(tmp_path / "p")
     ends = os.open(tmp_path / "p", os.O_RDWR)
-    watching = Inotify()
+    watching, younger = Inotify(), openings.Younger()
+    assert openings.others(ends, younger) == 0
     watching.watch(tmp_path / "p")
     for each in openers:
         each.tell("open", str(tmp_path / "p"))
     assert len(list(watching.events())) == 1
-    assert openings.others(ends) == 2
+    assert openings.others(ends, younger) == 2
     watching.close()
+    os.close(ends)
+
+
+def test_processes_that_were_started_meanwhile_count(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p")
+    ends = os.open(tmp_path / "p", os.O_RDWR)
+    younger = openings.Younger()
+    assert openings.others(ends, younger) == 0
+    late = _Opener()
+    late.tell("open", str(tmp_path / "p"))
+    assert str(late.process.pid) in list(younger)
+    assert openings.others(ends, younger) == 1
+    late.process.kill()
+    late.process.communicate()
+    assert openings.others(ends, younger) == 0
     os.close(ends)
