@@ -4,10 +4,15 @@ Imports NumPy and Arrow, so `stages.features` imports it only for datums without
 that the stage writes. Knows nothing about how a model computes.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +42,7 @@ class _Pictures:
     by_id: Mapping[str, _Picture]
     fit: str
 
-    @property
+    @cached_property
     def thumbnails(self) -> list[bytes]:
         """Their thumbnails, in the same order."""
         return [each.thumbnail for each in self.by_id.values()]
@@ -52,29 +57,63 @@ class Embedding:
 
     def library(self, packs: Path, part: str, out: Path, segment_digits: int) -> None:
         """Writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails below `out` for
-        each segment with pictures of the packs."""
+        each segment with pictures of the packs, as soon as its vectors are there: meanwhile the next ones are
+        computed."""
         pictures = _united(packs)
-        vectors, images = _embed(self.embedder, pictures)
-        thumbnails = pictures.thumbnails
-        segments = [id[:segment_digits] for id in images.ids]
-        for segment in sorted(set(segments)):
-            rows = slice(bisect_left(segments, segment), bisect_right(segments, segment))
-            target = out / "library" / segment
-            _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
-            file = out / thumbnailfiles.DIRECTORY / segment / f"{part}{thumbnailfiles.SUFFIX}"
-            thumbnailfiles.write(file, thumbnails[rows])
+        images, vectors = self._images(pictures), self._room(pictures)
+        left = deque(_segments(images.ids, segment_digits))
+        for done in _filled(vectors, self.embedder, pictures):
+            while left and left[0].rows.stop <= done:
+                segment, rows = left.popleft()
+                target = out / "library" / segment
+                _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
+                file = out / thumbnailfiles.DIRECTORY / segment / f"{part}{thumbnailfiles.SUFFIX}"
+                thumbnailfiles.write(file, pictures.thumbnails[rows])
 
     def query(self, packs: Path, out: Path) -> None:
         """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
         `out`."""
         pictures = _united(packs)
-        vectors, images = _embed(self.embedder, pictures)
+        vectors = self._room(pictures)
+        for _ in _filled(vectors, self.embedder, pictures):
+            pass
         table = out / "images.parquet"
-        _write(out / "vectors.npy", vectors, table, images)
+        _write(out / "vectors.npy", vectors, table, self._images(pictures))
         thumbnailfiles.write(table.with_suffix(thumbnailfiles.SUFFIX), pictures.thumbnails)
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:
             write_rejections(out / "rejected.jsonl", rejected)
+
+    def _room(self, pictures: _Pictures) -> NDArray[np.float32]:
+        return np.empty((len(pictures.by_id), self.spec.dimension), np.float32)
+
+    def _images(self, pictures: _Pictures) -> Images:
+        return Images(
+            ids=list(pictures.by_id),
+            sources=[each.sources for each in pictures.by_id.values()],
+            thumbnail_sizes=list(map(len, pictures.thumbnails)),
+            hashes=[each.hash for each in pictures.by_id.values()],
+            model=self.spec.sha256,
+            image_size=self.spec.image_size,
+            fit=pictures.fit,
+            dimension=self.spec.dimension,
+            backbone=self.spec.described,
+            devices=(self.embedder.device,),
+        )
+
+
+class _Segment(NamedTuple):
+    name: str
+    rows: slice
+
+
+def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:
+    """The segments of ascending ids, with their rows."""
+    first = 0
+    for name, members in groupby(ids, lambda id: id[:digits]):
+        rows = slice(first, first + sum(1 for _ in members))
+        yield _Segment(name, rows)
+        first = rows.stop
 
 
 def _united(directory: Path) -> _Pictures:
@@ -100,32 +139,16 @@ def _united(directory: Path) -> _Pictures:
     return _Pictures(dict(sorted(found.items())), fits.pop())
 
 
-def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32], Images]:
-    spec = embedder.spec
-    ids, values = list(pictures.by_id), [each.framed for each in pictures.by_id.values()]
-    vectors, done = np.empty((len(ids), spec.dimension), np.float32), 0
-    batches = (
-        np.stack([each.pixels for each in values[begin : begin + spec.batch]])
-        for begin in range(0, len(ids), spec.batch)
-    )
-    progress = Progress("pictures", len(ids))
+def _filled(vectors: NDArray[np.float32], embedder: Embedder, pictures: _Pictures) -> Iterator[int]:
+    """Fills (n, dimension) with the vectors of n pictures; yields the number of rows that are, again and again."""
+    squares, batch = [each.framed.pixels for each in pictures.by_id.values()], embedder.spec.batch
+    batches = (np.stack(squares[begin : begin + batch]) for begin in range(0, len(squares), batch))
+    progress, done = Progress("pictures", len(squares)), 0
     for some in embedder.stream(batches):
         vectors[done : done + len(some)] = some
         done += len(some)
         progress.add(len(some))
-    images = Images(
-        ids=ids,
-        sources=[each.sources for each in pictures.by_id.values()],
-        thumbnail_sizes=[len(each) for each in pictures.thumbnails],
-        hashes=[each.hash for each in pictures.by_id.values()],
-        model=spec.sha256,
-        image_size=spec.image_size,
-        fit=pictures.fit,
-        dimension=spec.dimension,
-        backbone=spec.described,
-        devices=(embedder.device,),
-    )
-    return vectors, images
+        yield done
 
 
 def _write(vectors_file: Path, vectors: NDArray[np.float32], images_file: Path, images: Images) -> None:
