@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import growth, overview, preflight, status
 from pipelines.cluster.growth import Growth
-from pipelines.commands import interrupts, reporting, upgradewords
+from pipelines.commands import interrupts, progress, reporting, upgradewords
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.deployment import OverlaysOption, SpecsOption, shipped
@@ -21,6 +21,7 @@ from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, say, say_all, say_json
 from pipelines.errors import LookalikeError
 from pipelines.library import recutting
+from pipelines.library.recutting import Recut
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
@@ -114,7 +115,7 @@ def _priced(found: list[Cost], grown: Growth | None, larger: Mapping[str, str]) 
 def _send(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: Mapping[str, str]) -> str:
     """Carries out the plan, with the blocks cut first. The jobs that this starts are stopped: those of the plan compute
     all of it."""
-    cut = recutting.recut(connection, int(larger[partsizes.PART])) if partsizes.PART in larger else None
+    cut = _cut(connection, int(larger[partsizes.PART])) if partsizes.PART in larger else None
     commit = sending.send(connection, plan, there)
     if cut is not None:
         say(f"cut {counted(cut.gone, 'block', 'blocks')} into {cut.made:,}: commit {cut.commit}")
@@ -123,6 +124,12 @@ def _send(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: 
             if not job.ended and job.pipeline in {step.pipeline for step in plan.sent}:
                 jobs.stop(job, "another job computes the same with the new sizes")
     return commit
+
+
+def _cut(connection: Connection, part: int) -> Recut | None:
+    """Cuts the blocks, with a bar: of a large library that takes minutes."""
+    with progress.counting("cutting blocks, pictures") as report:
+        return recutting.recut(connection, part, report)
 
 
 def _forward(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.commands import progress
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from speclang.merge_patches import merge
@@ -94,9 +96,11 @@ def library(as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs
 
 
 def test_larger_sizes_are_proposed_priced_made_and_kept(
-    library: Library, tmp_path: Path, wait_for_jobs: WaitForJobs
+    library: Library, tmp_path: Path, wait_for_jobs: WaitForJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = library.command
+    bars: dict[str, list[int]] = {}
+    monkeypatch.setattr(progress, "counting", lambda what: nullcontext(bars.setdefault(what, []).append))
     said = command.says("status")
     assert "outgrown  125,000 pictures are in each of 16 segments, and each picture more reads and writes one" in said
     assert "`lookalike upgrade --sizes --dry-run` shows the cost of a change\n" in said
@@ -116,6 +120,7 @@ def test_larger_sizes_are_proposed_priced_made_and_kept(
     before = dict(Repository(library.connection, "images").read_all("/*"))
     data = json.loads(command.run("upgrade", "--sizes", "--yes", "--json").stdout)
     assert data["sizes"] == LARGER
+    assert {what: sum(increments) for what, increments in bars.items()} == {"cutting blocks, pictures": len(NAMES)}
     assert {job.state for job in wait_for_jobs(data["commit"])} == {"success"}
     assert library.sizes() == LARGER
     (block,) = dict(Repository(library.connection, "preprocess").read_all("/*")).values()
