@@ -2,7 +2,10 @@
 needed, however long the next upload takes."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +18,12 @@ _LIFETIME = 600
 """Seconds for which the server keeps a file set."""
 
 _RENEW_EVERY = 120.0
+
+_AT_ONCE = 2
+"""Uploads at the same time: the server makes one durable while it receives the other."""
+
+Requests = Generator[pfs_pb2.ModifyFileRequest, None, None]
+"""The messages of changes, which hold files open while they are taken."""
 
 
 class FileSets:
@@ -57,6 +66,21 @@ class FileSets:
             raise
         return self._kept(reply)
 
+    def make_all(self, uploads: Iterable[Requests]) -> Generator[str, None, None]:
+        """Uploads each of these changes as a file set, two at a time, and yields their ids in order. What any requests
+        raise is raised here. The other uploads are given up then, and when this is closed."""
+        given_up = threading.Event()
+        under_way: deque[Future[str]] = deque()
+        try:
+            for requests in uploads:
+                under_way.append(self._begin(_until(given_up, requests)))
+                if len(under_way) == _AT_ONCE:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            given_up.set()
+
     def compose(self, parts: Sequence[str]) -> str:
         """One file set with the effect of these, in order."""
         if len(parts) == 1:
@@ -64,6 +88,19 @@ class FileSets:
         return self._kept(
             self._stub.ComposeFileSet(pfs_pb2.ComposeFileSetRequest(file_set_ids=parts, ttl_seconds=_LIFETIME))
         )
+
+    def _begin(self, requests: Requests) -> "Future[str]":
+        """Starts an upload in a thread. Not joined, either."""
+        made: Future[str] = Future()
+
+        def run() -> None:
+            try:
+                made.set_result(self.make(requests))
+            except BaseException as error:
+                made.set_exception(error)
+
+        threading.Thread(target=run, name="uploading a file set", daemon=True).start()
+        return made
 
     def _kept(self, reply: Any) -> str:
         self._made.append(reply.file_set_id)
@@ -79,3 +116,15 @@ class FileSets:
                 except (grpc.RpcError, ValueError):  # a closed channel is a ValueError
                     if self._over.is_set():
                         return
+
+
+class _GivenUp(Exception):
+    """Ends an upload that nobody waits for any more."""
+
+
+def _until(given_up: threading.Event, requests: Requests) -> Requests:
+    with closing(requests):
+        for request in requests:
+            if given_up.is_set():
+                raise _GivenUp
+            yield request

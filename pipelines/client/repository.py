@@ -12,12 +12,10 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
-from pipelines.client.filesets import FileSets
+from pipelines.client.filesets import FileSets, Requests
+from pipelines.client.pieces import pieces_of
 from pipelines.client.tarstreams import Stream, content, members, reading
 from pipelines.errors import LookalikeError
-
-_PIECE = 2 << 20
-"""Bytes of one message of an upload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class Repository:
         """The paths of all files below a directory (a path with a trailing slash)."""
         return [path for path in self.hashes(directory) if path.startswith(directory)]
 
-    def requests(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> Iterator[Any]:
+    def requests(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> Requests:
         """The messages of edits; `done` hears of each edit after them. Raises OSError for an unreadable file."""
         for edit in edits:
             yield from self._messages(edit)
@@ -244,7 +242,7 @@ class Repository:
         match edit:
             case Put(path, content):
                 begun = False
-                for piece in _pieces_of(content):
+                for piece in pieces_of(content):
                     yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue(value=piece)))
                     begun = True
                 if not begun:  # an empty file is a message without content
@@ -261,20 +259,3 @@ def _found(infos: Iterable[Any]) -> Iterator[Any]:
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.NOT_FOUND:
             raise
-
-
-def _pieces_of(content: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
-    """The content in pieces of `_PIECE` bytes, the last one shorter."""
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece
-        return
-    gathered = bytearray()
-    for part in (content,) if isinstance(content, bytes) else content:
-        gathered += part
-        while len(gathered) >= _PIECE:
-            yield bytes(gathered[:_PIECE])
-            del gathered[:_PIECE]
-    if gathered:
-        yield bytes(gathered)

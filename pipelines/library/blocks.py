@@ -10,8 +10,9 @@ import errno
 import tarfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
+from itertools import groupby
 from pathlib import Path
-from typing import IO
 
 from stages.blocknames import BITS, bits_of
 from stages.names import escape_path, unescape
@@ -20,7 +21,7 @@ from stages.parts import PART
 LIMIT = PART
 """Most pictures in a block of a library whose parts have their usual size."""
 
-_PIECE = 1 << 20
+_PIECE = 512 << 10
 """Bytes read at a time."""
 
 
@@ -96,40 +97,71 @@ def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
     Raises OSError if one cannot be read.
     """
     length = 0
-    for name, span in sorted(members.items()):
-        size = _size(span)
-        header = tarfile.TarInfo(escape_path(name))
-        header.size = size
-        header.mode = 0o644
-        start = header.tobuf(tarfile.PAX_FORMAT)
-        yield start
-        yield from content(span)
-        padding = -size % tarfile.BLOCKSIZE
-        yield bytes(padding)
-        length += len(start) + size + padding
+    # Pictures out of one file follow each other: it is opened once for all of them.
+    for path, some in groupby(sorted(members.items()), key=lambda member: member[1].path):
+        with _opened(path) as file:
+            for name, span in some:
+                size = _size(span)
+                start = _header(escape_path(name), size)
+                yield start
+                yield from _read(file, span, size)
+                padding = -size % tarfile.BLOCKSIZE
+                yield bytes(padding)
+                length += len(start) + size + padding
     yield bytes(2 * tarfile.BLOCKSIZE)
     yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
 
 
 def content(span: Span) -> Iterator[bytes]:
     """The bytes of a picture, piece by piece. Raises OSError, which names the file, if they cannot be read."""
-    with span.path.open("rb") as file:
-        file.seek(span.offset)
-        yield from _exactly(file, _size(span), span.path)
+    with _opened(span.path) as file:
+        yield from _read(file, span, _size(span))
+
+
+def _header(name: str, size: int) -> bytes:
+    """The header of a member with this name in PFS: that of tarfile, in a tenth of its time."""
+    if len(name) > tarfile.LENGTH_NAME or size > _MOST:
+        return _any_header(name, size)
+    shown, digits = name.encode("ascii"), b"%011o" % size
+    check = b"%06o" % (_BLANK_SUM + sum(shown) + sum(digits))
+    shown = shown.ljust(tarfile.LENGTH_NAME, b"\0")
+    return shown + _BLANK[100:124] + digits + _BLANK[135:148] + check + _BLANK[154:]
+
+
+def _any_header(name: str, size: int) -> bytes:
+    header = tarfile.TarInfo(name)
+    header.size = size
+    header.mode = 0o644
+    return header.tobuf(tarfile.PAX_FORMAT)
+
+
+_MOST = 8**11 - 1
+"""The most bytes of a member whose size fits into a plain header."""
+
+_BLANK = _any_header("", 0)
+"""A header: its name is at 0 (100 bytes), the digits of its size at 124 (11), those of its check sum at 148 (6)."""
+
+_BLANK_SUM = sum(_BLANK[:124] + _BLANK[135:148] + b" " * 8 + _BLANK[156:])
+"""The check sum of a header without a name and a size: its own bytes count as spaces."""
+
+
+def _opened(path: Path) -> FileIO:
+    return path.open("rb", buffering=0)  # no buffer: pictures are read at once
 
 
 def _size(span: Span) -> int:
     return span.path.stat().st_size - span.offset if span.size is None else span.size
 
 
-def _exactly(file: IO[bytes], size: int, path: Path) -> Iterator[bytes]:
+def _read(file: FileIO, span: Span, size: int) -> Iterator[bytes]:
+    file.seek(span.offset)
     while size:
         try:
             piece = file.read(min(size, _PIECE))
         except OSError as error:  # which names no file
-            raise OSError(error.errno, error.strerror, str(path)) from error
+            raise OSError(error.errno, error.strerror, str(span.path)) from error
         if not piece:
-            raise OSError(errno.EIO, "it has become shorter while it was read", str(path))
+            raise OSError(errno.EIO, "it has become shorter while it was read", str(span.path))
         yield piece
         size -= len(piece)
 

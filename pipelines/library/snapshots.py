@@ -91,6 +91,8 @@ class Snapshot:
 
     def files(self, name: str) -> list[str]:
         """The files outside blocks that a picture of this true name is, at most two."""
+        if len(self.entries) == len(self.blocks):
+            return []
         return [path for path in holders.paths_of(name) if self._is_file(path)]
 
     def hash_of(self, path: str) -> bytes | None:
@@ -132,6 +134,9 @@ class Snapshot:
 
     def by_leaf(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The names by the block, existing or new, to which they belong."""
+        if not self.blocks:
+            alone = list(names)
+            return {"": alone} if alone else {}
         leaves: dict[str, list[str]] = {}
         for name in names:
             prefix = blocknames.home(name, self.blocks)

@@ -1,12 +1,16 @@
 """Blocks on their way into the library: each is uploaded once, however often the commit is planned again."""
 
 from collections.abc import Callable, Mapping, Set
+from contextlib import closing
 
-from pipelines.client.filesets import FileSets
+from pipelines.client.filesets import FileSets, Requests
 from pipelines.client.repository import Put, Repository
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
 from pipelines.library.snapshots import block_path
+
+_Pictures = frozenset[tuple[str, Span]]
+"""The pictures of a block, by true name."""
 
 
 class BlockUploads:
@@ -15,21 +19,21 @@ class BlockUploads:
     def __init__(self, repo: Repository, filesets: FileSets) -> None:
         self._repo = repo
         self._filesets = filesets
-        self._made: dict[tuple[str, frozenset[tuple[str, Span]]], str] = {}
+        self._made: dict[tuple[str, _Pictures], str] = {}
 
     def put_all(
         self, leaves: Mapping[str, Set[str]], spans: Mapping[str, Span], done: Callable[[Set[str]], None]
     ) -> tuple[str, ...]:
-        """The file sets of the blocks of these leaves, names by prefix; `done` hears of each leaf."""
-        made = []
-        for leaf, names in sorted(leaves.items()):
-            made.append(self.put(leaf, {each: spans[each] for each in names}))
-            done(names)
-        return tuple(made)
+        """The file sets of the blocks of these leaves, names by prefix; `done` hears of each leaf. Raises OSError if a
+        picture cannot be read."""
+        keys = [(leaf, frozenset((each, spans[each]) for each in names)) for leaf, names in sorted(leaves.items())]
+        missing = [key for key in keys if key not in self._made]
+        with closing(self._filesets.make_all(self._requests(*key) for key in missing)) as new:
+            for key in keys:
+                if key not in self._made:
+                    self._made[key] = next(new)
+                done(leaves[key[0]])
+        return tuple(self._made[key] for key in keys)
 
-    def put(self, prefix: str, pictures: Mapping[str, Span]) -> str:
-        """The file set of the block of these pictures, by true name. Raises OSError if one cannot be read."""
-        key = (prefix, frozenset(pictures.items()))
-        if key not in self._made:
-            self._made[key] = self._filesets.make(self._repo.requests([Put(block_path(prefix), blocks.tar(pictures))]))
-        return self._made[key]
+    def _requests(self, prefix: str, pictures: _Pictures) -> Requests:
+        return self._repo.requests([Put(block_path(prefix), blocks.tar(dict(pictures)))])

@@ -164,6 +164,27 @@ def test_the_bytes_of_a_block_have_not_changed(tmp_path: Path) -> None:
     assert hashlib.sha256(whole).hexdigest() == "4a0e2501d123b9f01cb165f12ddf59fa13da9296df34889ea06a4f68117b6026"
 
 
+@given(st.text(" abc/%.", max_size=120), st.integers(0, 2 * 8**11) | st.sampled_from((8**11 - 1, 8**11)))
+def test_headers_are_those_of_tarfile(name: str, size: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    member.mode = 0o644
+    assert blocks._header(name, size) == member.tobuf(tarfile.PAX_FORMAT)
+
+
+def test_pictures_of_several_files_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in "xyz"]
+    for file in files:
+        file.write_bytes(file.name.encode() * 100)
+    members = {f"{number}.jpg": Span(files[number % 3], number, None if number % 2 else number) for number in range(10)}
+    block = tmp_path / "block.tar"
+    block.write_bytes(b"".join(blocks.tar(members)))
+    read = blocks.read(block)
+    assert list(read) == sorted(members)
+    assert [read[name].size for name in members] == [100 - n if n % 2 else n for n in range(10)]
+    assert all(set(content(read[name])) <= set(members[name].path.name.encode()) for name in members)
+
+
 def test_a_picture_that_shrinks_while_read_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "picture"
     file.write_bytes(b"x" * 100)
