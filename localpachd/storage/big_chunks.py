@@ -57,6 +57,8 @@ class BigChunks:
         try:
             with open(temporary, "xb", opener=_private) as file:
                 file.writelines((*parts, sums))
+                file.flush()
+                durable.begin(file.fileno())
             path.parent.mkdir(exist_ok=True)
             with self._lock:  # so that a caller that finds it here also finds it in _unsynced
                 replaced = _size(path)  # damaged ones alone are replaced
