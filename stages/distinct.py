@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
+
 from stages.framing import Framed, unpadded
 from stages.packs import Picture
 from stages.perceptual import perceptual_hash
-from stages.pictures import picture_id
+from stages.pictures import Identity, picture_id
 from stages.sources import Source
 
 IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
 _THUMBNAILS = 8  # a file of thumbnails may be in memory if it is smaller than so many times less
 
 
-class _Shown(NamedTuple):
-    """The thumbnail of a picture: the hash of its source, and its place in the file of thumbnails."""
+class _Thumbnail(NamedTuple):
+    """The hash of the source of a picture's thumbnail, and the place in the file of thumbnails."""
 
     sha256: str
     begin: int
@@ -37,7 +39,7 @@ class DistinctPictures:
         self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
         self._thumbnails = tempfile.SpooledTemporaryFile(max_size=in_memory // _THUMBNAILS)  # noqa: SIM115, as above
         self._end = 0  # of the file of thumbnails
-        self._shown: dict[str, _Shown] = {}
+        self._chosen: dict[str, _Thumbnail] = {}
         self._rows: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._hashes: dict[str, int] = {}
@@ -53,18 +55,18 @@ class DistinctPictures:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, source: Source, framed: Framed, thumbnail: bytes) -> None:
+    def add(self, source: Source, framed: Framed, thumbnail: bytes, known: Identity | None = None) -> None:
         """Adds a picture, or only its source if an equal picture is here already. The thumbnail of the source with
-        the smallest hash is kept, see stages.sources.chosen."""
-        digest = picture_id(framed)
+        the smallest hash is kept, see stages.sources.chosen. known: its identity, if it need not be computed."""
+        digest = known.id if known else picture_id(framed)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
             self._sizes[digest] = framed.size
-            self._hashes[digest] = perceptual_hash(unpadded(framed))
-            self._pixels.write(framed.pixels.tobytes())
+            self._hashes[digest] = known.perceptual_hash if known else perceptual_hash(unpadded(framed))
+            self._pixels.write(np.ascontiguousarray(framed.pixels).data)
         self._sources.setdefault(digest, set()).add(source)
-        if digest not in self._shown or source.sha256 < self._shown[digest].sha256:
-            self._shown[digest] = _Shown(source.sha256, self._end, len(thumbnail))
+        if digest not in self._chosen or source.sha256 < self._chosen[digest].sha256:
+            self._chosen[digest] = _Thumbnail(source.sha256, self._end, len(thumbnail))
             self._end += self._thumbnails.write(thumbnail)
 
     def pictures(self) -> list[Picture]:
@@ -88,6 +90,6 @@ class DistinctPictures:
     def thumbnails(self, pictures: Iterable[Picture]) -> Iterator[bytes]:
         """The thumbnails of these pictures in their order. Ends the adding."""
         for picture in pictures:
-            _, begin, size = self._shown[picture.id]
+            _, begin, size = self._chosen[picture.id]
             self._thumbnails.seek(begin)
             yield self._thumbnails.read(size)

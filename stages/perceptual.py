@@ -2,6 +2,8 @@
 
 The hash of Zauner's thesis, known as pHash: the signs, about their median, of the lowest frequencies of the picture in
 grey. Knows no files and no ids.
+
+Several square pictures together take less time for each, since Pillow computes its filter once for all.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from stages.hashes import BITS
 _SIDE = 32  # of the grey picture, in pixels
 _LOW = 8  # frequencies in each direction
 _ONE = 1 << 20  # the cosine of zero
+_TOGETHER = 1 << 18  # pixels of pictures that are scaled together: they fit into a processor's cache
 
 
 def _cosines() -> NDArray[np.int64]:
@@ -36,7 +39,37 @@ def perceptual_hash(pixels: Pixels) -> int:
     would depend on its order, and a frequency near the median would flip its bit.
     """
     grey = Image.fromarray(np.ascontiguousarray(pixels)).convert("L")
-    small = np.asarray(grey.resize((_SIDE, _SIDE), Image.Resampling.LANCZOS), np.int64)
-    frequencies = (_DCT @ small @ _DCT.T).ravel()
-    above = frequencies > np.sort(frequencies[1:])[(BITS - 1) // 2]
-    return int.from_bytes(np.packbits(above).tobytes(), "big")
+    small = np.asarray(grey.resize((_SIDE, _SIDE), Image.Resampling.LANCZOS))
+    return _signs(small[np.newaxis])[0]
+
+
+def perceptual_hashes(squares: Pixels) -> list[int]:
+    """The hash of each square picture, uint8 (n, side, side, 3) RGB: that of `perceptual_hash`."""
+    step = max(1, _TOGETHER // max(1, squares.shape[1] ** 2))
+    found = []
+    for first in range(0, len(squares), step):
+        found += _signs(_scaled(squares[first : first + step]))
+    return found
+
+
+def _scaled(squares: Pixels) -> Pixels:
+    """In grey and at _SIDE pixels a side, (n, _SIDE, _SIDE).
+
+    Pillow scales rows, and then columns, each row and each column on its own, and not at all along an axis that keeps
+    its length. So one above the other their rows are scaled as for each alone, and side by side their columns.
+    """
+    count, side = squares.shape[:2]
+    grey = Image.fromarray(np.ascontiguousarray(squares).reshape(count * side, side, 3)).convert("L")
+    narrow = np.asarray(grey.resize((_SIDE, count * side), Image.Resampling.LANCZOS)).reshape(count, side, _SIDE)
+    abreast = Image.fromarray(narrow.transpose(1, 0, 2).reshape(side, count * _SIDE))
+    small = np.asarray(abreast.resize((count * _SIDE, _SIDE), Image.Resampling.LANCZOS))
+    return small.reshape(_SIDE, count, _SIDE).transpose(1, 0, 2)
+
+
+def _signs(small: Pixels) -> list[int]:
+    """The hashes of pictures in grey, (n, _SIDE, _SIDE)."""
+    frequencies = (_DCT @ small.astype(np.int64) @ _DCT.T).reshape(-1, BITS)
+    median = np.sort(frequencies[:, 1:], axis=1)[:, (BITS - 1) // 2]
+    bits = np.packbits(frequencies > median[:, np.newaxis], axis=1)
+    hashes: list[int] = bits.view(">u8").ravel().tolist()
+    return hashes

@@ -22,6 +22,7 @@ from stages import decoders, raw
 from stages.decoders import BadPicture, Opened
 from stages.framing import Framed, Framing, Pixels
 from stages.kinds import Kind
+from stages.perceptual import perceptual_hashes
 from stages.thumbnails import thumbnail
 
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
@@ -37,14 +38,23 @@ During = Callable[[int], AbstractContextManager[None]]
 """Gives a context in which a picture of so many pixels is decoded."""
 
 
+class Identity(NamedTuple):
+    """id: that of `picture_id`. perceptual_hash: of the picture without padding, see stages.perceptual."""
+
+    id: str
+    perceptual_hash: int
+
+
 class Normalised(NamedTuple):
     """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source.
-    thumbnail: of the same part, a JPEG file; b"" if it was not asked for, as it never is of a region."""
+    thumbnail: of the same part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if
+    it has not been computed."""
 
     framed: Framed
     size: tuple[int, int]
     taken: str
     thumbnail: bytes = b""
+    identity: Identity | None = None
 
 
 def picture_id(framed: Framed) -> str:
@@ -53,7 +63,9 @@ def picture_id(framed: Framed) -> str:
     It covers the picture's size in its square, too, so that pictures with one id also look equal without the padding.
     """
     facts = struct.pack(">IIII", *framed.pixels.shape[:2], *framed.size)
-    return hashlib.sha256(b"lookalike-picture-2\0" + facts + framed.pixels.tobytes()).hexdigest()
+    digest = hashlib.sha256(b"lookalike-picture-2\0" + facts)
+    digest.update(np.ascontiguousarray(framed.pixels).data)
+    return digest.hexdigest()
 
 
 def _anywhere(_: int) -> AbstractContextManager[None]:
@@ -89,12 +101,24 @@ def normalise(
             raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
-def reframe(pixels: Pixels, framing: Framing) -> tuple[Framed, bytes]:
-    """Square pixels, uint8 (n, n, 3) RGB, scaled and framed in the same way as a decoded picture, and their
-    thumbnail."""
+def reframe(squares: Pixels, framing: Framing) -> list[Normalised]:
+    """Square pictures, uint8 (n, side, side, 3) RGB, scaled and framed in the same way as decoded ones, with thumbnails
+    and identities."""
+    side = squares.shape[1]
+    column = Image.fromarray(squares.reshape(-1, side, 3))
+    each = [column.crop((0, top, side, top + side)) for top in range(0, column.height, side)]
     size = framing.side, framing.side
-    picture = Image.fromarray(pixels)
-    return framing.frame(pixels if pixels.shape[:2] == size else _resized(picture, size)), thumbnail(picture)
+    scaled = squares if side == framing.side else np.stack([_resized(picture, size) for picture in each])
+    return [
+        Normalised(
+            framed := framing.frame(pixels),
+            (side, side),
+            taken="",
+            thumbnail=thumbnail(picture),
+            identity=Identity(picture_id(framed), hash),
+        )
+        for pixels, picture, hash in zip(scaled, each, perceptual_hashes(scaled), strict=True)
+    ]
 
 
 def _whole(opened: Opened, framing: Framing, shown: bool) -> Normalised:

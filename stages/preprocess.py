@@ -69,7 +69,7 @@ class Preprocess:
             for each in read(given, self.framing, self._decoders):
                 progress.add()
                 if isinstance(each, Decoded):
-                    distinct.add(each.source, each.framed, each.thumbnail)
+                    distinct.add(each.source, each.framed, each.thumbnail, each.identity)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":

@@ -1,8 +1,7 @@
 """The pictures and the rejections in a datum's file or directory, one at a time.
 
 Tells files apart by content, and skips without a record the droppings of operating systems and lookalike's own list of
-names. Reads ahead of the decoders by a few pictures' files; otherwise holds one block of STL-10 at a time. Knows no
-packs, ids or buckets.
+names. Reads ahead of the decoders by a few pictures. Knows no packs and no buckets.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import stat
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from stages import names, pictures, stl10, stl10records
+from stages import names, stl10, stl10records
 from stages.archives.archive import members
 from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member, unsafe_name
 from stages.contract import Input, spool
@@ -26,24 +25,27 @@ from stages.decoders import BadPicture
 from stages.framing import Framed, Framing
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS, Limits
-from stages.pictures import Normalised
+from stages.pictures import Identity, Normalised
+from stages.recordblocks import RecordBlocks
 from stages.sources import Source
 
 _AHEAD = 32 << 20
 """Bytes of pictures' files that are read and not decoded yet, beside those of the next one."""
 
 _MOST_AHEAD = 64
-"""Pictures that are read ahead, and the most whose pixels wait for an earlier one's: 10 MB at 224 pixels."""
+"""Pictures that are read ahead, and the most whose pixels wait for an earlier one's: 10 MB at 224 pixels. Four blocks
+of records."""
 
 
 @dataclass(frozen=True)
 class Decoded:
     """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised. thumbnail: a
-    JPEG file."""
+    JPEG file. identity: None if it has not been computed."""
 
     source: Source
     framed: Framed
     thumbnail: bytes
+    identity: Identity | None
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,20 @@ class Refused:
     reason: str
 
 
+class _Pending(Protocol):
+    def result(self) -> Normalised:
+        """Waits for it."""
+
+    def cancel(self) -> object:
+        """Gives it up."""
+
+
 @dataclass(frozen=True)
 class _Decoding:
     """A picture that is being decoded. source: without the facts that decoding tells."""
 
     source: Source
-    found: Future[Normalised]
+    found: _Pending
 
 
 _Found = Decoded | Refused | _Decoding
@@ -107,10 +117,10 @@ def _outcome(each: _Found) -> Decoded | Refused:
     if not isinstance(each, _Decoding):
         return each
     try:
-        framed, (width, height), taken, thumbnail = each.found.result()
+        framed, (width, height), taken, thumbnail, identity = each.found.result()
     except BadPicture as failure:
         return Refused(each.source.path, str(failure))
-    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed, thumbnail)
+    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed, thumbnail, identity)
 
 
 def _files(given: Input) -> Iterator[tuple[str, Path]]:
@@ -141,6 +151,7 @@ class _Reader:
         self.limits = limits
         self.scratch = scratch
         self.decoders = decoders
+        self.records = RecordBlocks(framing)
 
     def datum_file(self, path: Path, repo_path: str) -> Iterator[_Found]:
         true = names.unescape(repo_path)
@@ -220,7 +231,7 @@ class _Reader:
 
     def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[_Found]:
         alone = stl10.is_record_name(true)
-        for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
+        for number, record in enumerate(stl10records.records(head, stream)):
             path = true if alone else stl10.record_name(true, number)
-            source = Source(path, hashlib.sha256(record).hexdigest(), stl10.SIDE, stl10.SIDE, stl10.RECORD)
-            yield Decoded(source, *pictures.reframe(pixels, self.framing))
+            source = Source(path, hashlib.sha256(record).hexdigest(), bytes=len(record))
+            yield _Decoding(source, self.records.add(record))

@@ -13,8 +13,6 @@ import numpy as np
 from stages.framing import Pixels
 from stages.stl10 import RECORD, SIDE
 
-_BLOCK = 32  # records read at a time: 0.9 MB, which fits into a processor's cache
-
 
 class Stream(Protocol):
     """Bytes in order."""
@@ -24,17 +22,27 @@ class Stream(Protocol):
 
 
 def pictures(head: bytes, stream: Stream) -> Iterator[tuple[bytes, Pixels]]:
-    """Each record as its bytes and its picture, uint8 (96, 96, 3) RGB, read a block at a time.
+    """Each record as its bytes and its picture, uint8 (96, 96, 3) RGB. Parameters and errors as for `records`."""
+    for record in records(head, stream):
+        yield record, upright(record)[0]
 
-    head: bytes already read from the stream, less than a block. Raises EOFError if the stream ends inside a record.
+
+def records(head: bytes, stream: Stream) -> Iterator[bytes]:
+    """Each record's bytes, read one at a time.
+
+    head: bytes already read from the stream, less than a record. Raises EOFError if the stream ends inside a record.
     """
-    while block := head + stream.read(_BLOCK * RECORD - len(head)):
+    while record := head + stream.read(RECORD - len(head)):
         head = b""
-        if len(block) % RECORD:
+        if len(record) < RECORD:
             raise EOFError("the file ends inside a picture")
-        stored = np.frombuffer(block, np.uint8).reshape(-1, 3, SIDE, SIDE)
-        upright = np.empty((len(stored), SIDE, SIDE, 3), np.uint8)
-        for channel in range(3):  # four times as fast as one transposition of all axes
-            upright[..., channel] = stored[:, channel].transpose(0, 2, 1)
-        for row, picture in enumerate(upright):
-            yield block[row * RECORD : (row + 1) * RECORD], picture
+        yield record
+
+
+def upright(block: bytes) -> Pixels:
+    """The pictures of n whole records, uint8 (n, 96, 96, 3) RGB."""
+    stored = np.frombuffer(block, np.uint8).reshape(-1, 3, SIDE, SIDE)
+    found = np.empty((len(stored), SIDE, SIDE, 3), np.uint8)
+    for channel in range(3):  # four times as fast as one transposition of all axes
+        found[..., channel] = stored[:, channel].transpose(0, 2, 1)
+    return found

@@ -24,8 +24,10 @@ def thumbnail(picture: Image.Image) -> bytes:
     if max(picture.size) > SIDE:
         size = Framing(SIDE, PAD).scaled(picture.size)
         bare = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
-    else:
+    elif picture.info or type(picture) is not Image.Image:
         bare = picture.copy()
+    else:
+        bare = picture
     bare.info = {}  # without the comments and profiles of its file
     file = io.BytesIO()
     bare.save(file, "JPEG", quality=_QUALITY, subsampling="4:2:0", optimize=False, progressive=False)

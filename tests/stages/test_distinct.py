@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stages.distinct import DistinctPictures
 from stages.framing import PAD, Framed, Framing
 from stages.perceptual import perceptual_hash
-from stages.pictures import picture_id
+from stages.pictures import Identity, picture_id
 from stages.sources import Source
 
 
@@ -55,3 +55,10 @@ def test_the_hash_is_that_of_the_picture_without_its_padding() -> None:
         distinct.add(Source("wide.png", "0" * 64), framed, b"")
         (found,) = distinct.pictures()
     assert found.perceptual_hash == perceptual_hash(wide) != perceptual_hash(framed.pixels)
+
+
+def test_a_known_identity_is_not_computed_again() -> None:
+    with DistinctPictures(4) as distinct:
+        distinct.add(Source("a.png", "0" * 64), picture(0), b"", Identity("ab" * 32, 7))
+        (found,) = distinct.pictures()
+    assert (found.id, found.perceptual_hash) == ("ab" * 32, 7)

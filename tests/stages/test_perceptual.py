@@ -11,7 +11,7 @@ from PIL import Image, ImageEnhance, ImageFilter
 
 from stages.framing import Pixels
 from stages.hashes import differing
-from stages.perceptual import perceptual_hash
+from stages.perceptual import perceptual_hash, perceptual_hashes
 
 pictures = st.tuples(st.integers(1, 40), st.integers(1, 40)).flatmap(lambda size: arrays(np.uint8, (*size, 3)))
 
@@ -38,6 +38,18 @@ def test_it_is_a_number_of_64_bits_that_the_pixels_determine(pixels: Pixels) -> 
     found = perceptual_hash(pixels)
     assert 0 <= found < 1 << 64
     assert perceptual_hash(pixels[:, ::-1][:, ::-1]) == found  # a view, and not contiguous
+
+
+@given(
+    st.tuples(st.integers(0, 5), st.integers(1, 300)).flatmap(
+        lambda shape: st.integers(0, 2**32).map(
+            lambda seed: np.random.default_rng(seed).integers(0, 256, (shape[0], shape[1], shape[1], 3), np.uint8)
+        )
+    )
+)
+def test_several_squares_have_the_hashes_that_each_has_alone(squares: Pixels) -> None:
+    assert perceptual_hashes(squares) == [perceptual_hash(each) for each in squares]
+    assert perceptual_hashes(squares[:, ::-1]) == [perceptual_hash(each[::-1]) for each in squares]
 
 
 @given(pictures)

@@ -14,8 +14,8 @@ from PIL import Image, ImageCms
 from stages.decoders import BadPicture
 from stages.framing import CROP, PAD, Framed, Framing, Pixels, unpadded
 from stages.kinds import HEAD, Kind, kind_of
-from stages.pictures import normalise, picture_id, reframe
-from stages.thumbnails import thumbnail
+from stages.perceptual import perceptual_hash
+from stages.pictures import Identity, normalise, picture_id, reframe
 from tests.amounts import examples
 from tests.stages.orientations import exif, stored
 
@@ -270,11 +270,14 @@ def test_shrinking_is_close_to_plain_lanczos_for_large_pictures_of_any_format() 
 
 @pytest.mark.parametrize("fit", [PAD, CROP])
 def test_pictures_already_decoded_are_framed_alike(fit: str) -> None:
-    assert reframe(RGB, Framing(SIDE, fit)) == (Framed(RGB, (SIDE, SIDE)), thumbnail(PICTURE))
-    smaller, shown = reframe(RGB, Framing(64, fit))
-    assert shown == thumbnail(PICTURE)
-    assert smaller.size == (64, 64)
-    assert np.array_equal(smaller.pixels, read(encode(PICTURE, "PNG"), 64))
+    several = [RGB, RGB[::-1], np.rot90(RGB)]
+    for side in (SIDE, 64, 200):
+        for pixels, found in zip(several, reframe(np.stack(several), Framing(side, fit)), strict=True):
+            png = encode(Image.fromarray(np.ascontiguousarray(pixels)), "PNG")
+            alone = normalise(png, Kind.PNG, Framing(side, fit), shown=True)
+            assert np.array_equal(found.framed.pixels, alone.framed.pixels)
+            assert (found.framed.size, *found[1:4]) == (alone.framed.size, *alone[1:4])
+            assert found.identity == Identity(picture_id(alone.framed), perceptual_hash(unpadded(alone.framed)))
 
 
 def test_one_picture_has_one_id_in_every_lossless_format() -> None:

@@ -5,6 +5,7 @@ import os
 import tarfile
 import threading
 import zipfile
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,32 @@ def test_a_record_is_a_picture_for_any_first_bytes_and_has_the_same_name_everywh
         assert read(file, name) == ([source(name, content)], {})
     file.write_bytes(bytes(2 * stl10.RECORD))
     assert read(file, "x.bin/000000")[1] == {"x.bin/000000": "not one STL-10 picture: 55,296 bytes, not 27,648"}
+
+
+def test_records_keep_their_order_among_other_pictures_and_refused_files(file: Path) -> None:
+    shades = np.random.default_rng(0).integers(0, 256, 400, np.uint8)
+    records = {f"x.bin/{number:06}": bytes([shade]) * stl10.RECORD for number, shade in enumerate(shades)}
+    names_of = list(records)
+    members = dict[str, bytes]()
+    for number, name in enumerate(names_of):
+        members[name] = records[name]
+        if number in (3, 40) or number > 330:
+            members[f"{number}.jpg"] = jpeg(number)
+        if number % 50 == 20:
+            members[f"{number}.txt"] = b"text"
+    members |= {f"only {number}.jpg": jpeg(number % 2) for number in range(90)}  # no record follows
+    file.write_bytes(tarred({names.escape_path(name): content for name, content in members.items()}))
+    found, refused = read(file, names.block_name("f" * 16))
+    assert found == [source(name, content) for name, content in members.items() if not name.endswith("txt")]
+    assert refused == {f"{number}.txt": why_unreadable(b"text") for number in range(20, 400, 50)}
+
+
+def test_a_read_that_is_given_up_does_not_wait_for_its_records(file: Path) -> None:
+    file.write_bytes(bytes(stl10.RECORD * 70))
+    everything = reading.read(Input("images", file, "x.bin", ""), Framing(SIDE, "pad"), decoders())
+    assert isinstance(next(everything), Decoded)
+    assert isinstance(everything, Generator)
+    everything.close()
 
 
 def test_a_tar_of_more_members_than_are_kept_is_read_all_the_same(file: Path) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from stages.stl10 import RECORD
 from stages.stl10records import pictures as read_pictures
+from stages.stl10records import upright
 
 
 def stored(pictures: NDArray[np.uint8]) -> bytes:
@@ -15,7 +16,7 @@ def stored(pictures: NDArray[np.uint8]) -> bytes:
     return b"".join(picture[:, :, channel].tobytes(order="F") for picture in pictures for channel in range(3))
 
 
-@pytest.mark.parametrize("count", [1, 32, 33, 70])
+@pytest.mark.parametrize("count", [1, 2, 70])
 def test_pictures_come_out_upright_and_in_order(count: int) -> None:
     pictures = np.random.default_rng(0).integers(0, 256, (count, 96, 96, 3), dtype=np.uint8)
     content = stored(pictures)
@@ -23,12 +24,13 @@ def test_pictures_come_out_upright_and_in_order(count: int) -> None:
     read = list(read_pictures(stream.read(512), stream))
     assert b"".join(record for record, _ in read) == content
     assert np.array_equal([pixels for _, pixels in read], pictures)
+    assert np.array_equal(upright(content), pictures)
 
 
 def test_the_file_is_never_in_memory_as_a_whole() -> None:
     stream = io.BytesIO(bytes(RECORD * 300))
     next(read_pictures(b"", stream))
-    assert stream.tell() <= 40 * RECORD
+    assert stream.tell() == RECORD
 
 
 def test_a_truncated_file_is_an_error() -> None:

@@ -128,11 +128,12 @@ def test_parameters_that_must_agree_do() -> None:
         assert environment(stage) == environment(f"{stage}-queries")
 
 
-def test_variants_differ_only_in_their_inputs() -> None:
+def test_variants_differ_only_in_their_inputs_and_workers() -> None:
+    """A library is put at once, and entries are asked one by one."""
     for stage in ("preprocess", "features"):
         one, other = (dict(SPECS[stem].document) for stem in (stage, f"{stage}-queries"))
         for each in (one, other):
-            for field in ("pipeline", "input", "description"):
+            for field in ("pipeline", "input", "description", "parallelism_spec"):
                 each.pop(field)
         assert one == other
 
