@@ -37,5 +37,7 @@ def prefix_of(name: str) -> str | None:
 
 def home(name: str, prefixes: Collection[str]) -> str | None:
     """The prefix whose block a picture belongs to, if any."""
+    if not prefixes:  # as for each picture of a new library
+        return None
     bits = bits_of(name)
     return next((bits[:length] for length in range(BITS) if bits[:length] in prefixes), None)

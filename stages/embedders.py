@@ -16,7 +16,7 @@ from stages.contract import StageError
 CPU = "cpu"
 """The kind of device of a processor, beside the names of GPUs."""
 
-MOST_AT_ONCE = 4
+_MOST_AT_ONCE = 4
 """Most concurrent forward passes on processors: each needs memory of its own."""
 
 Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
@@ -31,7 +31,7 @@ def cores() -> int:
 def passes_at_once() -> int:
     """The best number of concurrent forward passes on processors. All cores together compute one pass with pauses,
     since its operations wait for one another: two cores with a pass each take two thirds of the time."""
-    return min(MOST_AT_ONCE, cores())
+    return min(_MOST_AT_ONCE, cores())
 
 
 class Embedder:

@@ -34,7 +34,7 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
     at_once = passes_at_once() if many else 1
     network = None
     if as_keras(os.environ):
-        network = _network(file, spec, threads=max(1, cores() // at_once) if many else 0)
+        network = _network(file, spec, threads=cores() // at_once if many else 0)
     else:
         check(file, spec)
     if network is None:

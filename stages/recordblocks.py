@@ -1,5 +1,4 @@
-"""Records of STL-10 normalised in blocks, which takes two thirds of the time that they take one by one. Reads no
-files."""
+"""Records of STL-10 normalised in blocks, which takes an eighth less time than one by one. Reads no files."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def thumbnail(picture: Image.Image) -> bytes:
         size = Framing(SIDE, PAD).scaled(picture.size)
         bare = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
     elif picture.info or type(picture) is not Image.Image:
-        bare = picture.copy()
+        bare = picture.copy()  # without its format, and leaving the caller's facts alone
     else:
         bare = picture
     bare.info = {}  # without the comments and profiles of its file

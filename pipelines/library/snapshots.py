@@ -91,7 +91,7 @@ class Snapshot:
 
     def files(self, name: str) -> list[str]:
         """The files outside blocks that a picture of this true name is, at most two."""
-        if len(self.entries) == len(self.blocks):
+        if len(self.entries) == len(self.blocks):  # all entries are blocks
             return []
         return [path for path in holders.paths_of(name) if self._is_file(path)]
 
@@ -134,9 +134,6 @@ class Snapshot:
 
     def by_leaf(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The names by the block, existing or new, to which they belong."""
-        if not self.blocks:
-            alone = list(names)
-            return {"": alone} if alone else {}
         leaves: dict[str, list[str]] = {}
         for name in names:
             prefix = blocknames.home(name, self.blocks)
