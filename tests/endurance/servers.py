@@ -20,7 +20,7 @@ from tests.localpachd.power import PowerDisk
 
 _PROGRAM = (
     "import sys; from localpachd import server; from localpachd.storage import gc\n"
-    "from localpachd.__main__ import main\n"
+    "from localpachd.program import main\n"
     "server._BETWEEN_CHORES = 0.5; gc.KEPT = 0.0; sys.exit(main())"
 )
 """A server that sweeps twice a second and deletes for good at once, not once an hour and after a day: each round has

@@ -26,7 +26,7 @@ from tests.servers import Localpachd, StartPachd
 
 _SWEEPING = (
     "import sys; from localpachd import server; from localpachd.storage import gc\n"
-    "from localpachd.__main__ import main\n"
+    "from localpachd.program import main\n"
     "server._BETWEEN_CHORES = 0.02; gc.KEPT = 0.0; sys.exit(main())"
 )
 """A server that sweeps all the time, and deletes for good at once: where an order is wrong, this shows it."""

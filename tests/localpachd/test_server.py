@@ -27,7 +27,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_its_modules_start_no_threads() -> None:
     """Threads that are there before the allocator is set have heaps of their own."""
-    program = "import os; from localpachd import __main__; print(len(os.listdir('/proc/self/task')))"
+    program = "import os; from localpachd import program; print(len(os.listdir('/proc/self/task')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "1\n"
 
