@@ -1,10 +1,10 @@
 """Tells when a file is opened and closed, with Linux's inotify(7). Nothing but its system calls."""
 
+import contextlib
 import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 OPENED = 0x20
 _CLOSED = 0x08 | 0x10  # by a writer, by a reader
@@ -23,7 +23,7 @@ class Inotify:
             raise OSError("this system has no inotify")
         self.fileno: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
-    def watch(self, path: Path) -> int:
+    def watch(self, path: str) -> int:
         """Starts to watch a file for being opened and closed; returns the number that its events carry.
 
         Without the events of closing, the kernel would merge two openings of a file in a row into one event.
@@ -43,6 +43,13 @@ class Inotify:
             if mask & _LOST:
                 raise OSError("more events of files at once than the system keeps (fs.inotify.max_queued_events)")
             yield watch, mask
+
+    def forget(self) -> None:
+        """Drops the events that have come up: each watched file that was deleted has left one, and thousands of these
+        may be more than the system keeps."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.fileno, _BLOCK):
+                pass
 
     def close(self) -> None:
         """Ends all watches."""

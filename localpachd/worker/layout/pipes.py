@@ -33,7 +33,7 @@ class _Pipe:
     `writer` and `guard` are our ends of the pipe and of its guard. `node` is the pipe's inode.
     """
 
-    path: Path
+    path: str
     shown: str
     read: Callable[[], Iterable[bytes]]
     writer: int | None
@@ -67,7 +67,7 @@ class LazyPipes:
         self._thread: threading.Thread | None = None
         self.bytes_served = 0
 
-    def add(self, path: Path, shown: str, read: Callable[[], Iterable[bytes]]) -> bool:
+    def add(self, path: str, shown: str, read: Callable[[], Iterable[bytes]]) -> bool:
         """Makes a named pipe at `path` with the bytes that `read()` yields; call before `start`.
 
         `shown` is its name for the user. False when the system allows no more pipes: the file must be put in place.
@@ -78,14 +78,16 @@ class LazyPipes:
         try:
             if self._inotify is None:
                 self._inotify = Inotify()
+            elif not self._pipes:
+                self._inotify.forget()
             os.mkfifo(path)
             writer = _writer(path)
-            pipe = _Pipe(path, shown, read, writer, path.lstat().st_ino)
+            pipe = _Pipe(path, shown, read, writer, os.fstat(writer).st_ino)
             self._watched[self._inotify.watch(path)] = pipe
         except OSError:
             if writer is not None:
                 os.close(writer)
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             self._budget.give_back(1)
             return False
         self._pipes.append(pipe)
@@ -176,7 +178,7 @@ class LazyPipes:
 
         The budget counts a pipe and its guard as one: our end of the pipe is closed soon.
         """
-        guard = self._nursery / str(pipe.node)
+        guard = f"{self._nursery}/{pipe.node}"
         with contextlib.suppress(OSError):
             os.mkfifo(guard)
             pipe.guard = _writer(guard)
@@ -221,7 +223,7 @@ class LazyPipes:
         pipe.writer, pipe.pieces, pipe.served, pipe.left = None, None, True, memoryview(b"")
 
 
-def _writer(path: Path) -> int:
+def _writer(path: str) -> int:
     """Opens a pipe for writing although it has no reader, by being one for a moment."""
     both = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     try:

@@ -7,12 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from localpachd.db import Database
 from localpachd.errors import NoSpace, PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
+from localpachd.worker.layout import marks
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.layout.removal import remove
@@ -87,7 +89,7 @@ class Layout:
         try:
             with self._chunks.disk.writing():
                 self.clear(work.id)
-                tree.mkdir()
+                self._make_apart(tree)
                 (tree / OUT).mkdir()
                 (tree / ENV).write_bytes(
                     "".join(f"{name}={value}\n" for name, value in env.items()).encode(errors="surrogateescape")
@@ -124,11 +126,23 @@ class Layout:
         self._make_lasting()
         remove(self.pfs / SCRATCH / datum)
 
+    def _make_apart(self, tree: Path) -> None:
+        """Makes a datum's directory away from those of all datums before it, on the disk: ext4 chooses the place of a
+        directory within a marked one (`_spread`) by its name, and a datum comes again in each job.
+
+        Without a journal ext4 does not use again what was deleted in the last minutes, and looks at all of that for
+        each new file near by: among 4,000 deleted ones a file took 300 µs to make, and elsewhere 20."""
+        fresh = tree.with_name(uuid4().hex)
+        fresh.mkdir()
+        fresh.rename(tree)
+
     def _make_lasting(self) -> None:
         for made in (self.pfs / SCRATCH, *(self.pfs / SCRATCH / name for name in self._lasting)):
             if not made.is_dir():
                 made.mkdir()
                 self._own(made)
+                if made.name == SCRATCH:
+                    _spread(made)
 
     def _own(self, *made: Path) -> None:
         if self._owner is not None:
@@ -144,41 +158,52 @@ class _Placing:
         self.references: dict[str, Content] = {}
         self.downloaded = 0
         self._tree = tree
+        self._top = str(tree)
         self._chunks = chunks
         self._pipes = pipes
         self._check = check
 
     def put(self, each: InputFile, files: FileSet) -> None:
-        """Puts one input in place."""
-        made = set[Path]()
+        """Puts one input in place. Of thousands of files each takes 40 µs; as `Path`s they would take 60."""
+        made = set[str]()
         if each.path.endswith("/"):
             (self._tree / each.name / each.path.strip("/")).mkdir(parents=True, exist_ok=True)
         for file in _files(each, files):
             self._check()
             below = f"{each.name}{file.path}"
-            place = self._tree / below
-            if place.parent not in made:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                made.add(place.parent)
+            place = f"{self._top}/{below}"
+            directory = place.rpartition("/")[0]
+            if directory not in made:
+                Path(directory).mkdir(parents=True, exist_ok=True)
+                made.add(directory)
             if each.empty_files:
-                place.touch()
+                os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
                 self.references[below] = file.content
             elif each.lazy and self._pipe(place, below, file.content):
                 self.references[below] = file.content
             else:
                 self._write(place, below, file.content)
 
-    def _pipe(self, place: Path, below: str, content: Content) -> bool:
-        if place.exists():  # a group can hold one file twice
+    def _pipe(self, place: str, below: str, content: Content) -> bool:
+        if below in self.references:  # a group can hold one file twice
             return True
         return self._pipes.add(place, f"/pfs/{below}", lambda: self._chunks.read(content, name=f"/pfs/{below}"))
 
-    def _write(self, place: Path, below: str, content: Content) -> None:
-        with place.open("wb", buffering=0) as target:
+    def _write(self, place: str, below: str, content: Content) -> None:
+        with open(place, "wb", buffering=0) as target:  # noqa: PTH123 (this runs for each of thousands of files)
             for piece in self._chunks.read(content, name=f"/pfs/{below}"):
                 self._check()
                 _write_all(target.fileno(), piece)
         self.downloaded += content.size
+
+
+def _spread(directory: Path) -> None:
+    """Marks a directory, where the file system has marks, so that those within it lie apart from each other."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        marks.change(handle, put=marks.SPREAD)
+    finally:
+        os.close(handle)
 
 
 def _files(each: InputFile, files: FileSet) -> Iterator[File]:

@@ -3,18 +3,15 @@
 Knows no datums. What cannot be deleted keeps nothing else.
 """
 
-import fcntl
 import os
 import stat
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-# Of <linux/fs.h>: the flags of a file, as chattr(1) sets them, and those that forbid its deletion.
-_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
-_LOCKED = 0x10 | 0x20
+from localpachd.worker.layout import marks
+
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -132,10 +129,7 @@ def _permitted(change: Callable[[], None], name: str, holder: int) -> None:
 def _free(handle: int) -> None:
     """Takes the marks from a file or directory that keep even root from changing it, and gives us all permissions on a
     directory."""
-    with suppress(OSError):  # not every file system knows marks
-        (flags,) = struct.unpack("@l", fcntl.ioctl(handle, _GET_FLAGS, struct.pack("@l", 0)))
-        if flags & _LOCKED:
-            fcntl.ioctl(handle, _SET_FLAGS, struct.pack("@l", flags & ~_LOCKED))
+    marks.change(handle, take=marks.LOCKED)
     with suppress(OSError):  # it may belong to another user, whose it may be to delete
         if stat.S_ISDIR(os.fstat(handle).st_mode):
             os.fchmod(handle, stat.S_IRWXU)

@@ -78,7 +78,7 @@ def told() -> queue.Queue[str]:
 def lazy(tmp_path: Path, told: queue.Queue[str]) -> Iterator[LazyPipes]:
     """Pipes with the file `p` of three bytes, not served yet."""
     made = LazyPipes(PipeBudget(), tmp_path / "nursery", lambda _: None, told.put)
-    assert made.add(tmp_path / "p", "p", lambda: iter((b"abc",)))
+    assert made.add(f"{tmp_path}/p", "p", lambda: iter((b"abc",)))
     yield made
     made.close()
 
@@ -147,7 +147,7 @@ def test_between_the_steps_with_which_the_first_is_served(
 
     exchange, count = swap.swap, openings.others
 
-    def swapping(left: Path, right: Path) -> None:
+    def swapping(left: str, right: str) -> None:
         _in_order(open_second, lambda: exchange(left, right), moment == "before the guard")
 
     def counting(descriptor: int, younger: openings.Younger) -> int:
@@ -181,7 +181,7 @@ def test_the_system_merges_the_events_of_two_openings(tmp_path: Path, openers: t
     ends = os.open(tmp_path / "p", os.O_RDWR)
     watching, younger = Inotify(), openings.Younger()
     assert openings.others(ends, younger) == 0
-    watching.watch(tmp_path / "p")
+    watching.watch(f"{tmp_path}/p")
     for each in openers:
         each.tell("open", str(tmp_path / "p"))
     assert len(list(watching.events())) == 1
