@@ -17,7 +17,7 @@ import numpy as np
 from stages import entries, segments
 from stages.contract import Datum, Input, StageError
 from stages.entries import Entry
-from stages.inputcache import InputCache, InputsCache
+from stages.inputcache import InputsCache
 from stages.knn.codes import Codes
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
@@ -35,16 +35,23 @@ _TOGETHER = 4096
 _ROOM = 64 << 20
 """Bytes of entries that are kept for the next segments, of all buckets: the vectors of 13,000 queries."""
 
+_SEGMENTS = 768 << 20
+"""Bytes of segments that are kept for the next job: 100,000 pictures with vectors of 1,280 numbers. Nine tenths are
+pages of files, which the system can take away."""
+
+_ROW = 700
+"""Bytes that the table takes for a picture, once it is read."""
+
 
 @dataclass(frozen=True)
 class Segment:
-    """An open segment of the index: its name, its pictures and a searcher of their vectors."""
+    """An open segment of the index: its name, its pictures and a searcher of their vectors. size: in bytes."""
 
     name: str
     images: Indexed
-    thumbnails: Thumbnails
     rows: Mapping[str, int]  # of each id
     searcher: Searcher
+    size: int
 
 
 def start(environment: Mapping[str, str]) -> "Search":
@@ -53,8 +60,9 @@ def start(environment: Mapping[str, str]) -> "Search":
 
 
 class Search:
-    """Searches one segment for the entries of one bucket at a time. Keeps the segment for the next buckets, and the
-    entries for the next segments.
+    """Searches one segment for the entries of one bucket at a time. Keeps the segment for the next buckets, the
+    entries for the next segments, and as many segments as there is room for, for the next job: of a process that is
+    kept, the next query searches the same library.
 
     The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<bucket>. Writes
     /<entry>/<b>.parquet (Neighbours) for each entry: for each query its K nearest in the segment, itself first, then by
@@ -67,8 +75,9 @@ class Search:
     def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
         self._together = _TOGETHER if chosen.algorithm == "exact" else 0
-        self._segments = InputCache(lambda index: _read_segment(index, chosen, environment))
+        self._segments = InputsCache(lambda index: _read_segment(index, chosen, environment), _size, _SEGMENTS)
         self._entries = InputsCache(lambda given: entries.read(given, chosen.metric), _size, _ROOM)
+        self._thumbnails: tuple[Segment, Thumbnails] | None = None
         self._group: Sequence[Entry] = ()
         self._points: VectorSet | None = None
 
@@ -79,7 +88,7 @@ class Search:
         searched = queries = 0
         for group in entries.groups(pictured, self._together):
             segment = self._segments.get(datum.inputs["index"])
-            self._search(segment, group, datum.out)
+            self._search(segment, self._thumbnails_of(segment, datum.inputs["index"]), group, datum.out)
             searched, queries = searched + len(group), queries + sum(map(len, group))
         if not searched:
             print("search: no entry of this bucket has pictures to search for")
@@ -87,7 +96,7 @@ class Search:
         said = f"{counted(queries, 'query', 'queries')} of {counted(searched, 'entry', 'entries')}"
         print(f"search: {said} in {len(segment.images)} of {segment.name}")
 
-    def _search(self, segment: Segment, group: Sequence[Entry], out: Path) -> None:
+    def _search(self, segment: Segment, thumbnails: Thumbnails, group: Sequence[Entry], out: Path) -> None:
         """Writes the answers to some entries."""
         for each in group:
             _check_models(segment, each)
@@ -98,7 +107,7 @@ class Search:
             own = TopK(found.distances[rows], found.rows[rows])
             target = out / each.name / f"{segment.name}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_neighbours(_table(segment, each, own, self._settings), target)
+            write_neighbours(_table(segment, thumbnails, each, own, self._settings), target)
             first = rows.stop
 
     def _find(self, segment: Segment, group: Sequence[Entry]) -> TopK:
@@ -107,6 +116,12 @@ class Search:
         itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
         found = segment.searcher.search(self._points_of(group), k, exclude=itself)
         return itself_first(found, itself, min(k, len(segment.images)))
+
+    def _thumbnails_of(self, segment: Segment, index: Input) -> Thumbnails:
+        """The thumbnails of a segment; those that were read are kept for the next bucket, and not for the next job."""
+        if self._thumbnails is None or self._thumbnails[0] is not segment:
+            self._thumbnails = segment, segments.thumbnails(index, segment.images)
+        return self._thumbnails[1]
 
     def _points_of(self, group: Sequence[Entry]) -> VectorSet:
         """The vectors of some entries, kept for the next segment."""
@@ -117,8 +132,8 @@ class Search:
         return self._points
 
 
-def _size(entry: Entry | None) -> int:
-    return 0 if entry is None else entry.size
+def _size(held: Entry | Segment | None) -> int:
+    return 0 if held is None else held.size
 
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
@@ -128,7 +143,9 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
     library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
     searcher = open_searcher(library, chosen, environment, codes=codes)
     rows = {id: row for row, id in enumerate(images.ids)}
-    return Segment(segments.name_of(index), images, segments.thumbnails(index, images), rows, searcher)
+    # A searcher may have a copy in 8-bit integers, and with "cosine" one in unit length.
+    copies = 1.25 if chosen.metric == "euclidean" else 2.25
+    return Segment(segments.name_of(index), images, rows, searcher, int(vectors.nbytes * copies) + _ROW * len(images))
 
 
 def _codes(index: Input, chosen: Settings) -> Codes | None:
@@ -151,7 +168,7 @@ def _check_models(segment: Segment, entry: Entry) -> None:
         )
 
 
-def _table(segment: Segment, entry: Entry, found: TopK, chosen: Settings) -> Neighbours:
+def _table(segment: Segment, thumbnails: Thumbnails, entry: Entry, found: TopK, chosen: Settings) -> Neighbours:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
     ids = [entry.ids[each] for each in query.tolist()]
@@ -162,7 +179,7 @@ def _table(segment: Segment, entry: Entry, found: TopK, chosen: Settings) -> Nei
         ids=[segment.images.ids[row] for row in rows],
         distances=found.distances[query, rank],
         sources=[segment.images.sources[row] for row in rows],
-        thumbnails=[segment.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
+        thumbnails=[thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
         model=entry.model,
         fit=entry.fit,
         metric=chosen.metric,

@@ -290,6 +290,33 @@ def test_entries_are_read_once_and_kept_for_the_next_segment(
     assert set(read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
 
 
+@pytest.mark.parametrize(("room", "reads"), [(0, 2), (1 << 20, 1)])
+def test_segments_are_kept_for_the_next_job_where_they_find_room(
+    room: int,
+    reads: int,
+    segment: Path,
+    entry: Path,
+    tmp_path: Path,
+    library: NDArray[np.float32],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And the answers are the same, with thumbnails that are read anew."""
+    monkeypatch.setattr("stages.search._SEGMENTS", room)
+    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
+    second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
+    process = search.start(CPU)
+    opened = []
+    for query, commit in ((entry, "c0ffee"), (other, "decaf")):
+        for each in (segment, second):
+            pipes = Pipes(each, tmp_path / "pfs" / commit / each.name)
+            process(datum(pipes.directory, query.parent, tmp_path / "kept", "1234", commit))
+            run(each, query, tmp_path / "plain")
+            opened += pipes.opened
+            assert any(file.startswith("thumbnails/") for file in pipes.opened)
+    assert written(tmp_path / "kept") == written(tmp_path / "plain")
+    assert opened.count("vectors.npy") == opened.count("images.parquet") == 2 * reads
+
+
 @settings(max_examples=examples(25), deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6),
