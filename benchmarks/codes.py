@@ -29,7 +29,10 @@ from stages.serving.searching import Result as Found
 
 PACKAGES = ("numpy", "faiss", "onnxruntime")
 
-_K = 10
+_NEAR, _K = 3, 10
+"""Neighbours: those that the specifications ask for, and those that the index measures."""
+
+_GOAL = 0.99
 _QUESTIONS = 200
 
 
@@ -64,7 +67,7 @@ def measure(name: str, pictures: int, algorithm: str) -> Result:
         exact, exact_times = _asked(searching, library, rows, exact=True)
         coded, coded_times = _asked(searching, library, rows, exact=False)
         searching.close()
-    hits = [np.isin(one.topk.rows[0], other.topk.rows[0]).mean() for one, other in zip(exact, coded, strict=True)]
+    near, all_ = (_recall(exact, coded, k) for k in (_NEAR, _K))
     stated = coded[0].recall or 0.0
     spent, size = sum(each.seconds for each in written), sum(each.bytes for each in written)
     middle, middle_exact = (1000 * statistics.median(each) for each in (coded_times, exact_times))
@@ -74,13 +77,24 @@ def measure(name: str, pictures: int, algorithm: str) -> Result:
         line("one question: median", middle, middle_exact, "ms"),
         line("one question: 95th percentile", late, late_exact, "ms"),
         line("one question, as the service chooses: 95th percentile", usual, None, "ms", "60 ms", usual < 60),
-        Line(f"recall@{_K}, of these questions", f"{np.mean(hits):.4f}", f"{stated:.4f} stated"),
+        Line(
+            f"recall@{_NEAR}, of these questions", f"{near:.4f}", goal=f"{_GOAL}", met="yes" if near >= _GOAL else "no"
+        ),
+        Line(f"recall@{_K}, of these questions", f"{all_:.4f}", f"{stated:.4f} stated"),
         line("codes", size / 2**20, pictures * DIMENSION * 4 / 2**20, "MiB"),
         line("writing them, one thread, with their recall", spent, None, "s"),
         line("memory of this process", status_mib("self", "VmRSS"), None, "MiB"),
     )
     rows_ = (Row(name, "codes", late / 1000), Row(name, "exact", late_exact / 1000), Row(name, "written", spent))
     return Result(rows_, lines)
+
+
+def _recall(exact: Sequence[Found], coded: Sequence[Found], k: int) -> float:
+    """The share of the k nearest that the codes find, without the picture itself, which every answer begins with."""
+    rows = [
+        (one.topk.rows[0, 1 : k + 1], other.topk.rows[0, 1 : k + 1]) for one, other in zip(exact, coded, strict=True)
+    ]
+    return float(np.mean([np.isin(true, found).mean() for true, found in rows]))
 
 
 def _segment(index: MadeIndex, root: Path, segment: str, algorithm: str) -> _Written:
@@ -104,7 +118,7 @@ def _asked(searching: Searching, library: Library, rows: Sequence[int], exact: b
     for row in rows:
         point = library.vectors(np.array([row]))
         times.append(timed(lambda point=point, row=row: found.append(  # type: ignore[misc]
-            searching.search(point, _K, known=[row], exact=exact)
+            searching.search(point, _K + 1, known=[row], exact=exact)
         )))  # fmt: skip
     return found, times
 
