@@ -4,8 +4,10 @@ Not every file system has marks, and none may be set on files of others: then no
 """
 
 import fcntl
+import os
 import struct
 from contextlib import suppress
+from pathlib import Path
 
 # Of <linux/fs.h>.
 _GET, _SET = 0x80086601, 0x40086602
@@ -13,8 +15,21 @@ _GET, _SET = 0x80086601, 0x40086602
 LOCKED = 0x10 | 0x20
 """Keeps even root from changing a file."""
 
-SPREAD = 0x20000
-"""Gives each directory in a directory a place on the disk apart from the others: see ext4's Orlov allocator."""
+_SPREAD = 0x20000
+
+
+def spread(directory: Path) -> None:
+    """Has the directories within a directory lie apart from each other on the disk, where ext4 chooses the places by
+    their names; and a directory's files lie with it.
+
+    Without a journal ext4 does not use again what was deleted in the last minutes, and looks at all of that for each
+    new file near by: among 4,000 deleted ones a file took 300 µs to make, and elsewhere 20.
+    """
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        change(handle, put=_SPREAD)
+    finally:
+        os.close(handle)
 
 
 def change(handle: int, put: int = 0, take: int = 0) -> None:

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
-from localpachd.worker.layout import openings
+from localpachd.worker.layout import marks, openings
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.inotify import OPENED, Inotify
 from localpachd.worker.layout.swap import swap
@@ -57,6 +58,7 @@ class LazyPipes:
     ) -> None:
         self._budget = budget
         self._nursery = nursery
+        self._den = nursery  # for the guards of one attempt
         self._note = note
         self._misused = misused
         self._pipes: list[_Pipe] = []
@@ -96,13 +98,22 @@ class LazyPipes:
     def start(self) -> None:
         """Begins to serve the pipes."""
         if self._pipes and self._inotify is not None:
-            self._nursery.mkdir(mode=0o700, exist_ok=True)
+            self._den = self._made_den()
             self._younger = openings.Younger()
             self._stop = os.pipe()
             self._thread = threading.Thread(
                 target=self._serve, args=(self._inotify, self._stop[0]), name="lazy-pipes", daemon=True
             )
             self._thread.start()
+
+    def _made_den(self) -> Path:
+        """A new directory for guards, which are made and deleted by the thousand."""
+        if not self._nursery.is_dir():
+            self._nursery.mkdir(mode=0o700)
+            marks.spread(self._nursery)
+        den = self._nursery / uuid4().hex
+        den.mkdir()
+        return den
 
     def clear(self) -> None:
         """Stops serving and forgets the pipes; remaining readers see the end of the file."""
@@ -111,6 +122,8 @@ class LazyPipes:
             self._thread.join()
             os.close(self._stop[0])
             self._stop = self._thread = None
+            with contextlib.suppress(OSError):  # the whole nursery goes with the workplace
+                self._den.rmdir()
         for pipe in self._pipes:
             for end in (pipe.writer, pipe.guard):
                 if end is not None:
@@ -178,7 +191,7 @@ class LazyPipes:
 
         The budget counts a pipe and its guard as one: our end of the pipe is closed soon.
         """
-        guard = f"{self._nursery}/{pipe.node}"
+        guard = f"{self._den}/{pipe.node}"
         with contextlib.suppress(OSError):
             os.mkfifo(guard)
             pipe.guard = _writer(guard)

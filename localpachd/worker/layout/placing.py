@@ -127,11 +127,8 @@ class Layout:
         remove(self.pfs / SCRATCH / datum)
 
     def _make_apart(self, tree: Path) -> None:
-        """Makes a datum's directory away from those of all datums before it, on the disk: ext4 chooses the place of a
-        directory within a marked one (`_spread`) by its name, and a datum comes again in each job.
-
-        Without a journal ext4 does not use again what was deleted in the last minutes, and looks at all of that for
-        each new file near by: among 4,000 deleted ones a file took 300 µs to make, and elsewhere 20."""
+        """Makes a datum's directory, on the disk away from those of all datums before it (see marks.spread): under a
+        name of its own, since a datum comes again in each job."""
         fresh = tree.with_name(uuid4().hex)
         fresh.mkdir()
         fresh.rename(tree)
@@ -142,7 +139,7 @@ class Layout:
                 made.mkdir()
                 self._own(made)
                 if made.name == SCRATCH:
-                    _spread(made)
+                    marks.spread(made)
 
     def _own(self, *made: Path) -> None:
         if self._owner is not None:
@@ -195,15 +192,6 @@ class _Placing:
                 self._check()
                 _write_all(target.fileno(), piece)
         self.downloaded += content.size
-
-
-def _spread(directory: Path) -> None:
-    """Marks a directory, where the file system has marks, so that those within it lie apart from each other."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        marks.change(handle, put=marks.SPREAD)
-    finally:
-        os.close(handle)
 
 
 def _files(each: InputFile, files: FileSet) -> Iterator[File]:
