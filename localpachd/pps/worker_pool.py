@@ -24,13 +24,12 @@ class Batch:
     lines: Sequence[LogMessage]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Slot:
     """A worker and the datum set that it is processing."""
 
     token: CancelToken
     datums: Sequence[Numbered]
-    position: int
 
 
 Event = Finished | LogMessage
@@ -116,7 +115,7 @@ class WorkerPool:
             datums = None if self._cancelled else next(todo, None)
             if datums is None:
                 return None
-            self._slots[worker] = _Slot(CancelToken(), datums, 0)
+            self._slots[worker] = _Slot(CancelToken(), datums)
             return self._slots[worker]
 
     def _run(self, worker: str, slot: _Slot, events: EventQueue[Event]) -> None:
@@ -125,8 +124,6 @@ class WorkerPool:
         deliver = kept.append if self._whole_sets else events.put
 
         def done(result: DatumResult) -> None:
-            with self._lock:
-                slot.position += 1
             deliver(Finished(by_id[result.id], result))
 
         def log(line: LogLine) -> None:
@@ -156,7 +153,8 @@ class WorkerPool:
 
 
 def _inputs(slot: _Slot) -> tuple[DatumInput, ...]:
-    return slot.datums[slot.position].datum.inputs if slot.position < len(slot.datums) else ()
+    datum = slot.token.datum
+    return next((each.datum.inputs for each in slot.datums if each.datum.id == datum), ())
 
 
 def _parts(events: Sequence[Event]) -> Iterator[Batch]:

@@ -6,20 +6,39 @@ difference: an attempt that succeeds after a recovered one counts as processed. 
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from localpachd.worker.commands import judged
 from localpachd.worker.environment import EnvironmentProblem, datum_variables, task_variables
-from localpachd.worker.layout.outputs import OutputError, Outputs
-from localpachd.worker.layout.placing import PlacementError
+from localpachd.worker.layout.outputs import Found, OutputError, Outputs
+from localpachd.worker.layout.placing import Placed, PlacementError
+from localpachd.worker.layout.removal import remove
 from localpachd.worker.session import Session, ending
-from localpachd.worker.tasks import DatumResult, DatumWork, LogLine, Outcome, Stats, Task
+from localpachd.worker.storing import Storing
+from localpachd.worker.tasks import DatumResult, DatumWork, LogLine, Outcome, OutputFile, Stats, Task
 from localpachd.worker.watch import TIMED_OUT, Watch
 from localpachd.worker.workplace import Workplace
 
+_LARGE = 4 << 20
+"""Bytes of an output that is stored while the next datum runs: that takes 10 ms. To see whether a process still has
+something of it open takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unstored:
+    """A datum that was processed, and whose output waits in a directory `aside` to be stored. `result` lacks that."""
+
+    result: DatumResult
+    outputs: Outputs
+    found: tuple[Found, ...]
+    aside: Path
+
 
 class DatumSet:
-    """Processes datums one after the other at one workplace. Everything happens in the thread that calls `run`."""
+    """Processes datums one after the other at one workplace, in the thread that calls `run`. A large output is stored
+    in another one meanwhile."""
 
     def __init__(
         self, task: Task, workplace: Workplace, session: Session, watch: Watch, log: Callable[[LogLine], None]
@@ -34,45 +53,53 @@ class DatumSet:
         self._pipes = workplace.layout.lazy_pipes(workplace.stores.pipes, self._note, watch.end)
 
     def run(self, datums: Sequence[DatumWork], done: Callable[[DatumResult], None]) -> bool:
-        """Calls `done` for each datum in order; returns whether all were processed. The session's process is still
-        running then. Raises Cancelled, NoSpace, and what `done` and the log raise."""
+        """Calls `done` for each datum in order, from any thread; returns whether all were processed. The session's
+        process is still running then. Raises Cancelled, NoSpace, and what `done` and the log raise."""
         self._session.attach(self._said)
         processed = True
+        storing = Storing(done)
         try:
             for work in datums:
                 self._watch.check()
-                result = self._datum(work)
-                processed = processed and result.state == Outcome.PROCESSED
-                done(result)
+                ended = self._datum(work)
+                processed = storing.settle() and processed
+                if isinstance(ended, _Unstored):
+                    storing.begin(partial(self._stored, ended))
+                else:
+                    processed = processed and ended.state == Outcome.PROCESSED
+                    done(ended)
+            processed = storing.settle() and processed
         finally:
+            storing.close()
             self._pipes.close()
         return processed
 
-    def _datum(self, work: DatumWork) -> DatumResult:
+    def _datum(self, work: DatumWork) -> DatumResult | _Unstored:
         recovered, left = False, max(self._task.tries, 1)
-        while left:
+        while True:
             self._inherited = self._session.inherited
-            result = self._attempt(work, last=left == 1)
-            if result.state == Outcome.PROCESSED:
-                return result
-            if self._excused(result.reason):
+            ended = self._attempt(work, last=left == 1)
+            if isinstance(ended, _Unstored) or ended.state == Outcome.PROCESSED:
+                return ended
+            if self._excused(ended.reason):
                 self._note("trying again in a new process: that one was kept from an earlier datum set")
                 continue
-            recovered = recovered or result.state == Outcome.RECOVERED
+            recovered = recovered or ended.state == Outcome.RECOVERED
             left -= 1
-        return replace(result, state=Outcome.RECOVERED if recovered else Outcome.FAILED)
+            if not left:
+                return replace(ended, state=Outcome.RECOVERED if recovered else Outcome.FAILED)
 
     def _excused(self, reason: str) -> bool:
         """Whether an attempt that failed for this reason does not count: no datum may fail because its process has seen
         an earlier datum set."""
         return self._inherited and not self._session.inherited and reason != TIMED_OUT
 
-    def _attempt(self, work: DatumWork, last: bool) -> DatumResult:
+    def _attempt(self, work: DatumWork, last: bool) -> DatumResult | _Unstored:
         self._datum_id = work.id
         self._watch.begin(work.id)
         try:
             result = self._measured(work, last)
-            if result.state != Outcome.PROCESSED:
+            if isinstance(result, DatumResult) and result.state != Outcome.PROCESSED:
                 self._workplace.stores.chunks.disk.check(result.reason)
             return result
         except BaseException:
@@ -87,7 +114,7 @@ class DatumSet:
             except OSError as failure:  # the next datum fails if this is in its way; the current one is done
                 self._note(f"cannot clear /pfs: {failure}")
 
-    def _measured(self, work: DatumWork, last: bool) -> DatumResult:
+    def _measured(self, work: DatumWork, last: bool) -> DatumResult | _Unstored:
         variables = datum_variables(work, self._workplace.layout.shown)
         env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
         failed = self._session.boot() if self._task.batching else ""  # it starts while its datum is put in place
@@ -107,18 +134,38 @@ class DatumSet:
         stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + self._pipes.bytes_served)
         if not reason:
             try:
-                return self._kept(work, outputs, stats, processed_at)
+                return self._kept(DatumResult(work.id, Outcome.PROCESSED, "", stats), placed, outputs)
             except OutputError as failure:
                 reason = str(failure)
                 self._note(reason)
         salvaged = outputs.salvage() if last else ()
         return DatumResult(work.id, Outcome.RECOVERED if recovered else Outcome.FAILED, reason, stats, salvaged)
 
-    def _kept(self, work: DatumWork, outputs: Outputs, stats: Stats, since: float) -> DatumResult:
-        output = outputs.collect()
-        uploaded = sum(file.content.size for file in output)
-        stats = replace(stats, upload_time=time.monotonic() - since, upload_bytes=uploaded)
-        return DatumResult(work.id, Outcome.PROCESSED, "", stats, output)
+    def _kept(self, result: DatumResult, placed: Placed, outputs: Outputs) -> DatumResult | _Unstored:
+        """The result with its output; a large one is stored later, if no other datum can reach it meanwhile."""
+        begun = time.monotonic()
+        found = outputs.find()
+        if sum(each.size for each in found if each.content is None) >= _LARGE and outputs.own(found):
+            aside = self._workplace.layout.set_aside(placed)
+            if aside is not None:
+                outputs.moved(aside)
+                return _Unstored(result, outputs, found, aside)
+        return _with_output(result, outputs.store(found), begun)
+
+    def _stored(self, ended: _Unstored) -> DatumResult:
+        begun = time.monotonic()
+        datum = ended.result.id
+        try:
+            return _with_output(ended.result, ended.outputs.store(ended.found), begun)
+        except OutputError as failure:
+            self._workplace.stores.chunks.disk.check(str(failure))
+            self._log(LogLine(datum, False, str(failure)))
+            return replace(ended.result, state=Outcome.FAILED, reason=str(failure))
+        finally:
+            try:
+                remove(ended.aside)
+            except OSError as failure:  # it goes with the workplace
+                self._log(LogLine(datum, False, f"cannot delete {failure.filename}: {failure.strerror}"))
 
     def _run(self, env: list[str], variables: Mapping[str, str], failed: str) -> tuple[str, bool]:
         """Runs user code on the datum in place: (the reason why it failed or "", whether err_cmd then succeeded)."""
@@ -170,3 +217,9 @@ class DatumSet:
 
     def _note(self, text: str) -> None:
         self._said(False, text)
+
+
+def _with_output(result: DatumResult, output: tuple[OutputFile, ...], since: float) -> DatumResult:
+    uploaded = sum(file.content.size for file in output)
+    stats = replace(result.stats, upload_time=time.monotonic() - since, upload_bytes=uploaded)
+    return replace(result, stats=stats, output=output)

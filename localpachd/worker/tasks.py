@@ -215,6 +215,12 @@ class CancelToken:
             return True
 
     @property
+    def datum(self) -> str:
+        """The id of the datum of the current attempt; "" while there is none."""
+        running = self._running
+        return running[0] if running else ""
+
+    @property
     def began(self) -> int:
         """When the current attempt began, in nanoseconds since the epoch; 0 while there is none."""
         return self._began
@@ -257,7 +263,8 @@ class Runner(Protocol):
     ) -> None:
         """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
 
-        `log` is called from threads other than the caller's. An error of a datum, or of the command, becomes a FAILED
+        `done` and `log` are called from threads other than the caller's, too, and `done` for one datum after the other.
+        An error of a datum, or of the command, becomes a FAILED
         result. Raises only what `done` and `log` raise, and failures that concern the whole machine.
         """
 

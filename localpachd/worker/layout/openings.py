@@ -1,4 +1,4 @@
-"""How often a file is open in other processes, as /proc and kcmp(2) show it. Opens and changes nothing."""
+"""What other processes have open, and how often, as /proc and kcmp(2) show it. Opens and changes nothing."""
 
 import contextlib
 import ctypes
@@ -45,6 +45,22 @@ def others(descriptor: int, younger: Younger) -> int:
         if all(_differ(each, known) for known in found):
             found.append(each)
     return len(found) - 1
+
+
+def has_open(name: str, younger: Younger) -> bool:
+    """Whether a process younger than ours has a file open, or works in a directory, with this name in its path: one
+    that is found nowhere else. Processes that we may not look into have not."""
+    return any(name in path for process in younger for path in _paths(f"/proc/{process}"))
+
+
+def _paths(process: str) -> Iterator[str]:
+    """The paths of a process's working directory, and of what it has open, as they are to any process."""
+    with contextlib.suppress(OSError):
+        yield os.readlink(f"{process}/cwd")  # noqa: PTH115
+    with contextlib.suppress(OSError):
+        for number in os.listdir(f"{process}/fd"):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                yield os.readlink(f"{process}/fd/{number}")  # noqa: PTH115
 
 
 def _descriptors(file: os.stat_result, younger: Younger) -> Iterator[_Descriptor]:

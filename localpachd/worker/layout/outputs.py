@@ -6,7 +6,9 @@ Knows the directories of one datum and the chunk store; starts nothing and delet
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from localpachd.errors import PachError
@@ -25,6 +27,18 @@ class OutputError(Exception):
     """The contents of `/pfs/out` cannot be kept; the text is the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of the output: its path there, its place on this machine, its bytes and the number of its names, and its
+    content if that is in the store already."""
+
+    path: str
+    place: str
+    size: int
+    names: int
+    content: Content | None
+
+
 class Outputs:
     """The collector of one datum's output. `check` is called often and may raise to stop it."""
 
@@ -33,22 +47,51 @@ class Outputs:
     ) -> None:
         self._layout = layout
         self._placed = placed
-        self._inside_tree = f"{placed.tree}/"
+        self._inside_tree = self._moved_to = f"{placed.tree}/"
         self._chunks = chunks
         self._check = check
         self._seen = Seen(layout.pfs, layout.shown, linked_files)
 
-    def collect(self) -> tuple[OutputFile, ...]:
-        """Every file below `out`, in path order, its bytes stored but not flushed. Raises OutputError."""
+    def find(self) -> tuple[Found, ...]:
+        """Every file below `out`, in path order, and nothing of it read. Raises OutputError."""
         if self._layout.replaced_out(self._placed):
             raise OutputError("/pfs/out was replaced by something else, and its files with it: write into it instead")
         return _ordered(self._files(lenient=False))
 
+    def store(self, found: Iterable[Found]) -> tuple[OutputFile, ...]:
+        """The same files, their bytes stored but not flushed. Raises OutputError."""
+        return tuple(map(self._stored, found))
+
     def salvage(self) -> tuple[OutputFile, ...]:
         """All of a failed attempt's output that can be kept, for people to look at."""
-        return _ordered(self._files(lenient=True))
+        kept = []
+        for each in _ordered(self._files(lenient=True)):
+            with suppress(OutputError):
+                kept.append(self._stored(each))
+        return tuple(kept)
 
-    def _files(self, lenient: bool) -> Iterator[OutputFile]:
+    def own(self, found: Iterable[Found]) -> bool:
+        """Whether all bytes of these files are in the datum's directory, and have no other name."""
+        return all(
+            each.content is not None or (each.names == 1 and each.place.startswith(self._inside_tree)) for each in found
+        )
+
+    def moved(self, tree: Path) -> None:
+        """The datum's directory is somewhere else now."""
+        self._moved_to = f"{tree}/"
+
+    def _stored(self, each: Found) -> OutputFile:
+        if each.content is not None:
+            return OutputFile(each.path, each.content)
+        place = each.place
+        if place.startswith(self._inside_tree):
+            place = self._moved_to + place.removeprefix(self._inside_tree)
+        try:
+            return OutputFile(each.path, self._chunks.store(self._read(place)))
+        except OSError as failure:
+            raise OutputError(f"cannot upload /pfs/out{_printable(each.path)}: {_said(failure)}") from failure
+
+    def _files(self, lenient: bool) -> Iterator[Found]:
         waiting = [(f"{self._inside_tree}{OUT}", "")]
         while waiting:
             directory, below = waiting.pop()
@@ -71,7 +114,7 @@ class Outputs:
                     if not lenient:
                         raise
 
-    def _entry(self, place: str, path: str, link: bool) -> Iterator[OutputFile]:
+    def _entry(self, place: str, path: str, link: bool) -> Iterator[Found]:
         try:
             if link:
                 yield from self._link(place, path)
@@ -80,12 +123,12 @@ class Outputs:
         except OSError as failure:
             raise OutputError(f"cannot upload /pfs/out{_printable(path)}: {_said(failure)}") from failure
 
-    def _kept(self, place: str, path: str, reference: Content | None = None) -> Iterator[OutputFile]:
+    def _kept(self, place: str, path: str, reference: Content | None = None) -> Iterator[Found]:
         """One file under its name in the output repo; nothing for a named pipe, which is never kept."""
-        mode = os.lstat(place).st_mode
-        if reference is None and stat.S_ISFIFO(mode):
+        state = os.lstat(place)
+        if reference is None and stat.S_ISFIFO(state.st_mode):
             return
-        if reference is None and not stat.S_ISREG(mode):
+        if reference is None and not stat.S_ISREG(state.st_mode):
             raise OutputError(f"cannot upload /pfs/out{_printable(path)}: neither a file nor a directory")
         try:
             paths.validate(path)
@@ -94,7 +137,7 @@ class Outputs:
                 "cannot upload file produced by the user code because its name cannot be represented in PFS: "
                 + _printable(str(refusal))
             ) from refusal
-        yield OutputFile(path, self._chunks.store(self._read(place)) if reference is None else reference)
+        yield Found(path, place, state.st_size, state.st_nlink, reference)
 
     def _read(self, place: str) -> Iterator[bytes]:
         with open(place, "rb", buffering=0) as file:  # noqa: PTH123 (this runs for each of thousands of files)
@@ -102,7 +145,7 @@ class Outputs:
                 self._check()
                 yield block
 
-    def _link(self, place: str, path: str) -> Iterator[OutputFile]:
+    def _link(self, place: str, path: str) -> Iterator[Found]:
         raw = posixpath.join(posixpath.dirname(self._seen.path(place)), os.readlink(place))  # noqa: PTH115 (as above)
         direct = posixpath.normpath(raw)
         try:
@@ -159,7 +202,7 @@ def _complain(failure: OSError) -> None:
     raise failure
 
 
-def _ordered(files: Iterator[OutputFile]) -> tuple[OutputFile, ...]:
+def _ordered(files: Iterator[Found]) -> tuple[Found, ...]:
     return tuple(sorted(files, key=lambda file: file.path))
 
 

@@ -14,7 +14,7 @@ from localpachd.errors import NoSpace, PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
-from localpachd.worker.layout import marks
+from localpachd.worker.layout import marks, openings
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.layout.removal import remove
@@ -125,6 +125,18 @@ class Layout:
         # User code can have done anything to the scratch directory too.
         self._make_lasting()
         remove(self.pfs / SCRATCH / datum)
+
+    def set_aside(self, placed: Placed) -> Path | None:
+        """Moves a datum's directory to where processes do not look, and returns it; to be removed. None if a process
+        still has something of it open, and could change it there, or if it cannot be moved."""
+        if openings.has_open(placed.tree.name, openings.Younger()):
+            return None
+        aside = self.pfs.with_name("aside")
+        try:
+            aside.mkdir(mode=0o700, exist_ok=True)
+            return placed.tree.rename(aside / uuid4().hex)
+        except OSError:
+            return None
 
     def _make_apart(self, tree: Path) -> None:
         """Makes a datum's directory, on the disk away from those of all datums before it (see marks.spread): under a
