@@ -90,7 +90,7 @@ def _diagram(panel: Panel, top: int) -> list[str]:
         parts.append(f'<path d="M{_LABEL - 120} {y:.1f}h{_CURVES}" stroke="#e2e8f0"/>')
         parts.append(f'<text x="{_LABEL - 126}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,g}</text>')
     parts.append(_path(guide, across, upright, _GREY, ' stroke-dasharray="5 4"'))
-    parts.append(f'<text x="{_LABEL - 120 + _CURVES + 30}" y="{top + _HEIGHT + 18}" fill="{_GREY}">pictures</text>')
+    parts.append(f'<text x="{_LABEL - 120 + _CURVES + 40}" y="{top + _HEIGHT + 18}" fill="{_GREY}">pictures</text>')
     below = -1e9
     lines = {**panel.lines, "n log n": guide}
     for y, name in sorted((upright(line[max(line)]), name) for name, line in lines.items()):
