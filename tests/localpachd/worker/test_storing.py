@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -41,7 +42,8 @@ def _instead(bench: Bench, monkeypatch: pytest.MonkeyPatch, first: Callable[[], 
 
 
 def _datums(bench: Bench, count: int) -> list[DatumWork]:
-    return [bench.datum(N=str(number)) for number in range(1, count + 1)]
+    # Ids that are found in no other path, as real ones.
+    return [bench.datum(id=uuid4().hex, N=str(number)) for number in range(1, count + 1)]
 
 
 @pytest.fixture
