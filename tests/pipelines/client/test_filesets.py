@@ -73,5 +73,6 @@ def test_uploads_end_when_nobody_waits_for_them(connection: Connection, repo: Re
     uploads = [changes(repo, "/a", b"one"), changes(repo, "/b", endless)]
     with FileSets(connection) as filesets, closing(filesets.make_all(uploads)) as made:
         assert next(made)
+        assert endless.begun.wait(MINUTE)  # what nobody has begun to read has no end
         assert not endless.over.is_set()
     assert endless.over.wait(MINUTE)
