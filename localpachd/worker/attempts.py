@@ -148,15 +148,14 @@ class DatumSet:
         if sum(each.size for each in found if each.content is None) >= _LARGE and outputs.own(found):
             aside = self._workplace.layout.set_aside(placed)
             if aside is not None:
-                outputs.moved(aside)
                 return _Unstored(result, outputs, found, aside)
-        return _with_output(result, outputs.store(found), begun)
+        return _with_output(result, outputs.store(found, placed.tree), begun)
 
     def _stored(self, ended: _Unstored) -> DatumResult:
         begun = time.monotonic()
         datum = ended.result.id
         try:
-            return _with_output(ended.result, ended.outputs.store(ended.found), begun)
+            return _with_output(ended.result, ended.outputs.store(ended.found, ended.aside), begun)
         except OutputError as failure:
             self._workplace.stores.chunks.disk.check(str(failure))
             self._log(LogLine(datum, False, str(failure)))

@@ -50,27 +50,31 @@ def others(descriptor: int, younger: Younger) -> int:
 def has_open(name: str, younger: Younger) -> bool:
     """Whether a process younger than ours has a file open, or works in a directory, with this name in its path: one
     that is found nowhere else. Processes that we may not look into have not."""
-    return any(name in path for process in younger for path in _paths(f"/proc/{process}"))
+    return any(name in path for process in younger for path in _paths(process))
 
 
 def _paths(process: str) -> Iterator[str]:
     """The paths of a process's working directory, and of what it has open, as they are to any process."""
-    with contextlib.suppress(OSError):
-        yield os.readlink(f"{process}/cwd")  # noqa: PTH115
-    with contextlib.suppress(OSError):
-        for number in os.listdir(f"{process}/fd"):  # noqa: PTH208
-            with contextlib.suppress(OSError):
-                yield os.readlink(f"{process}/fd/{number}")  # noqa: PTH115
+    for each in ("cwd", *(f"fd/{number}" for number in _numbers(process))):
+        with contextlib.suppress(OSError):
+            yield os.readlink(f"/proc/{process}/{each}")  # noqa: PTH115
 
 
 def _descriptors(file: os.stat_result, younger: Younger) -> Iterator[_Descriptor]:
     for process in younger:  # an older one belongs to nothing that we have started
-        with contextlib.suppress(OSError):
-            for number in os.listdir(f"/proc/{process}/fd"):  # noqa: PTH208
-                with contextlib.suppress(OSError):
-                    seen = os.stat(f"/proc/{process}/fd/{number}")  # noqa: PTH116
-                    if seen.st_ino == file.st_ino and seen.st_dev == file.st_dev:
-                        yield int(process), int(number)
+        for number in _numbers(process):
+            with contextlib.suppress(OSError):
+                seen = os.stat(f"/proc/{process}/fd/{number}")  # noqa: PTH116
+                if seen.st_ino == file.st_ino and seen.st_dev == file.st_dev:
+                    yield int(process), int(number)
+
+
+def _numbers(process: str) -> list[str]:
+    """The numbers of a process's descriptors; none if it has ended, or we may not look into it."""
+    try:
+        return os.listdir(f"/proc/{process}/fd")  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def _begun(process: str) -> int:

@@ -47,7 +47,7 @@ class Outputs:
     ) -> None:
         self._layout = layout
         self._placed = placed
-        self._inside_tree = self._moved_to = f"{placed.tree}/"
+        self._inside_tree = f"{placed.tree}/"
         self._chunks = chunks
         self._check = check
         self._seen = Seen(layout.pfs, layout.shown, linked_files)
@@ -58,16 +58,17 @@ class Outputs:
             raise OutputError("/pfs/out was replaced by something else, and its files with it: write into it instead")
         return _ordered(self._files(lenient=False))
 
-    def store(self, found: Iterable[Found]) -> tuple[OutputFile, ...]:
-        """The same files, their bytes stored but not flushed. Raises OutputError."""
-        return tuple(map(self._stored, found))
+    def store(self, found: Iterable[Found], tree: Path) -> tuple[OutputFile, ...]:
+        """The same files, their bytes stored but not flushed. `tree` is the datum's directory, which may have moved.
+        Raises OutputError."""
+        return tuple(self._stored(each, tree) for each in found)
 
     def salvage(self) -> tuple[OutputFile, ...]:
         """All of a failed attempt's output that can be kept, for people to look at."""
         kept = []
         for each in _ordered(self._files(lenient=True)):
             with suppress(OutputError):
-                kept.append(self._stored(each))
+                kept.append(self._stored(each, self._placed.tree))
         return tuple(kept)
 
     def own(self, found: Iterable[Found]) -> bool:
@@ -76,16 +77,12 @@ class Outputs:
             each.content is not None or (each.names == 1 and each.place.startswith(self._inside_tree)) for each in found
         )
 
-    def moved(self, tree: Path) -> None:
-        """The datum's directory is somewhere else now."""
-        self._moved_to = f"{tree}/"
-
-    def _stored(self, each: Found) -> OutputFile:
+    def _stored(self, each: Found, tree: Path) -> OutputFile:
         if each.content is not None:
             return OutputFile(each.path, each.content)
         place = each.place
         if place.startswith(self._inside_tree):
-            place = self._moved_to + place.removeprefix(self._inside_tree)
+            place = f"{tree}/{place.removeprefix(self._inside_tree)}"
         try:
             return OutputFile(each.path, self._chunks.store(self._read(place)))
         except OSError as failure:
