@@ -1,7 +1,7 @@
 """The compare stage: two evaluations of the same library side by side.
 
 Runs on plain directories only, for `lookalike evaluate --model A --model B`. Inputs: `a` and `b`, directories with the
-queries.parquet of the stage evaluate_sum; `about`, a JSON file with the versions of both; and, if the page is to show
+queries.parquet of the stage evaluate; `about`, a JSON file with the versions of both; and, if the page is to show
 pictures, `index`, the directory of an index of the same pictures. Writes /comparison.json and /index.html.
 """
 
@@ -43,8 +43,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 def _side(directory: Path) -> Side:
     file = directory / "queries.parquet"
     if not file.exists():
-        raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate-sum wrote")
-    rankings = judging.join([read_rankings(file)])
+        raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate wrote")
+    rankings = read_rankings(file)
     return Side(rankings, judging.judge(rankings))
 
 

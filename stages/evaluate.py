@@ -1,8 +1,8 @@
-"""The evaluate stage: the nearest labelled pictures of the labelled pictures of one segment.
+"""The evaluate stage: the nearest labelled pictures of all labelled pictures, as measures, a calibration and a report.
 
-Inputs, lazy or not: `labels`, the whole repo; `nearest`, a directory /nearest/<left> of neighbours, with one file for
-each segment; `pictures`, the directory /pictures of neighbours. Parameter: K, the most neighbours of a ranking. Writes
-/queries/<left>.parquet (Rankings) and, with the first segment, /labels.json: all that was left out of the labels.
+Inputs, lazy or not: `labels`, the whole repo; `nearest` and `pictures`, the directories /nearest and /pictures of
+neighbours. Parameter: K, the most neighbours of a ranking. Writes /metrics.json, /calibration.json, /queries.parquet
+(Rankings of all labelled pictures, whose neighbours are rows of the same table) and /index.html.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -10,20 +10,22 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 
     raise SystemExit(contract.run("stages.evaluate"))
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from stages.contract import Datum, Input, StageError, spool
+from stages import evaluationfiles
+from stages.contract import Datum, StageError, spool
 from stages.labelling import UNLABELLED, Pictures, first_sources, read_labels, read_pictures
 from stages.parameters import integer
-from stages.ranking import Side, rank
+from stages.progress import Progress
+from stages.ranking import Ranking, Side, rank
 from stages.tables.nearest import read_nearest
-from stages.tables.rankings import Rankings, write_rankings
+from stages.tables.rankings import Rankings
 
 MOST_NEIGHBOURS = 1000
 
@@ -32,58 +34,79 @@ _AGAIN = "compute it again with `lookalike deploy --reprocess neighbours`"
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads K (default 10). Raises StageError if it is not a whole number from 1 to `MOST_NEIGHBOURS`."""
-    return Evaluate(integer(environment, "K", 10, 1, MOST_NEIGHBOURS))
+    k = integer(environment, "K", 10, 1, MOST_NEIGHBOURS)
 
-
-class Evaluate:
-    """Ranks one segment after the other. Keeps the pictures and labels, which all datums of a commit share."""
-
-    def __init__(self, k: int) -> None:
-        self._k = k
-        self._held: tuple[tuple[str, str], Pictures] | None = None
-
-    def __call__(self, datum: Datum) -> None:
-        pictures = self._pictures(datum.inputs["labels"], datum.inputs["pictures"])
+    def process(datum: Datum) -> None:
         nearest = datum.inputs["nearest"]
-        left = Path(nearest.repo_path).name
+        if "/" in nearest.repo_path:  # each segment was a datum of its own
+            raise StageError(
+                f"the input nearest is /{nearest.repo_path}, one segment, as an earlier lookalike deployed it: bring "
+                "the pipelines to this version with `lookalike upgrade`"
+            )
+        pictures = _read(datum.inputs["labels"].path, datum.inputs["pictures"].path)
+        rankings = rankings_of(pictures, nearest.path, k)
+        left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
+        metrics = evaluationfiles.write(rankings, left_out, datum.out)
+        print(f"evaluate: {metrics['queries']} queries of {metrics['labels']} labels")
+
+    return process
+
+
+def rankings_of(pictures: Pictures, nearest: Path, k: int) -> Rankings:
+    """The rankings of all labelled pictures, from the directory /nearest of neighbours. The nearest of one segment are
+    in memory at a time. Raises StageError if some are missing, or are those of other pictures."""
+    labelled = pictures.codes != UNLABELLED
+    numbers = np.cumsum(labelled, dtype=np.int32) - np.int32(1)
+    progress = Progress("pictures", len(pictures))
+    parts = []
+    for left in pictures.segments:
         span = pictures.span(left)
-        sides = _sides(nearest.path, left, pictures)
-        labelled = pictures.codes != UNLABELLED
         queries = np.flatnonzero(labelled[span])
-        write(datum.out, left, pictures, queries, sides, self._k)
-        print(f"evaluate: {len(queries)} of {span.stop - span.start} pictures of {left} have labels")
-
-    def _pictures(self, labels: Input, pictures: Input) -> Pictures:
-        key = (labels.commit, pictures.commit)
-        if self._held is None or "" in key or self._held[0] != key:
-            self._held = None  # frees the memory first
-            self._held = key, _read(labels.path, pictures.path)
-        return self._held[1]
-
-
-def write(out: Path, left: str, pictures: Pictures, queries: npt.NDArray[np.int64], sides: list[Side], k: int) -> None:
-    """Writes the rankings of the segment `left` for the queries, which are rows in it."""
-    found = rank(sides, queries, pictures.codes != UNLABELLED, k)
-    valid = np.arange(k) < found.depths[:, None]
-    table = pictures.tables[left]
-    paths = table["sources"].combine_chunks().flatten().field("path")
-    rows = queries + pictures.span(left).start
-    rankings = Rankings(
-        rows=rows.astype(np.int32),
-        ids=table["id"].take(queries).to_pylist(),
-        sources=paths.take(first_sources(table)[queries]).to_pylist(),
-        labels=[pictures.names[code] for code in pictures.codes[rows].tolist()],
-        skipped=found.skipped,
-        depths=found.depths.astype(np.int64),
-        neighbours=found.rows[valid],
-        distances=found.distances[valid],
+        found = rank(_sides(nearest / left, left, pictures), queries, labelled, k)
+        parts.append(_part(found, numbers, queries, pictures, left))
+        progress.add(span.stop - span.start)
+    if not parts:
+        raise StageError(f"neighbours has no pictures: {_AGAIN}")
+    return Rankings(
+        rows=np.arange(int(labelled.sum()), dtype=np.int32),
+        ids=[id for part in parts for id in part.ids],
+        sources=[source for part in parts for source in part.sources],
+        labels=[pictures.names[code] for code in pictures.codes[labelled].tolist()],
+        skipped=np.concatenate([part.skipped for part in parts]),
+        depths=np.concatenate([part.depths for part in parts]),
+        neighbours=np.concatenate([part.neighbours for part in parts]),
+        distances=np.concatenate([part.distances for part in parts]),
         facts={**pictures.facts, "k": str(k)},
     )
-    (out / "queries").mkdir(parents=True, exist_ok=True)
-    write_rankings(rankings, out / "queries" / f"{left}.parquet")
-    if left == pictures.segments[0]:
-        told = {"pictures": len(pictures), "labelled": int((pictures.codes != UNLABELLED).sum()), **pictures.left_out}
-        (out / "labels.json").write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="ascii")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rankings of one segment, as in Rankings."""
+
+    ids: list[str]
+    sources: list[str]
+    skipped: npt.NDArray[np.int32]
+    depths: npt.NDArray[np.int64]
+    neighbours: npt.NDArray[np.int32]
+    distances: npt.NDArray[np.float32]
+
+
+def _part(
+    found: Ranking, numbers: npt.NDArray[np.int32], queries: npt.NDArray[np.int64], pictures: Pictures, left: str
+) -> _Part:
+    """numbers: int32 (n,), of each labelled picture its number among them. queries: rows of the segment `left`."""
+    valid = np.arange(found.rows.shape[1]) < found.depths[:, None]
+    table = pictures.tables[left]
+    paths = table["sources"].combine_chunks().flatten().field("path")
+    return _Part(
+        ids=table["id"].take(queries).to_pylist(),
+        sources=paths.take(first_sources(table)[queries]).to_pylist(),
+        skipped=found.skipped,
+        depths=found.depths.astype(np.int64),
+        neighbours=numbers[found.rows[valid]],
+        distances=found.distances[valid],
+    )
 
 
 def _read(labels: Path, pictures: Path) -> Pictures:
@@ -102,6 +125,7 @@ def _spooled(pictures: Path, into: Path) -> list[Path]:
 
 
 def _sides(nearest: Path, left: str, pictures: Pictures) -> list[Side]:
+    """The nearest of the segment `left` in each segment, from its directory."""
     span = pictures.span(left)
     sides = []
     for right in pictures.segments:

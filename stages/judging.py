@@ -1,5 +1,5 @@
-"""Rankings judged by labels: all segments together, the neighbours that are right, the labels taken for one another,
-and the pairs to calibrate with. Knows no files."""
+"""Rankings judged by labels: the neighbours that are right, the labels taken for one another, and the pairs to
+calibrate with. Knows no files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.contract import StageError
 from stages.measures import Judged
 from stages.tables.rankings import Rankings
 
@@ -42,31 +41,8 @@ class Confusion:
     distance: float
 
 
-def join(parts: Sequence[Rankings]) -> Rankings:
-    """All rankings as one table, whose rows are numbered from 0: a neighbour's row is its number in the table. Raises
-    StageError if a neighbour is missing, ValueError for no parts."""
-    if not parts:
-        raise ValueError("nothing to join")
-    rows = np.concatenate([each.rows for each in parts])
-    known = np.concatenate([each.neighbours for each in parts])
-    places = np.searchsorted(rows, known).astype(np.int32)
-    if len(known) and (places.max() >= len(rows) or (rows[places] != known).any()):
-        raise StageError("a neighbour is missing: reprocess with `lookalike deploy --reprocess evaluate`")
-    return Rankings(
-        rows=np.arange(len(rows), dtype=np.int32),
-        ids=[id for each in parts for id in each.ids],
-        sources=[source for each in parts for source in each.sources],
-        labels=[label for each in parts for label in each.labels],
-        skipped=np.concatenate([each.skipped for each in parts]),
-        depths=np.concatenate([each.depths for each in parts]),
-        neighbours=places,
-        distances=np.concatenate([each.distances for each in parts]),
-        facts=parts[0].facts,
-    )
-
-
 def judge(rankings: Rankings) -> Verdicts:
-    """The verdicts on a joined table."""
+    """The verdicts on rankings whose neighbours are rows of the same table."""
     names, codes = np.unique(np.asarray(rankings.labels, dtype=object), return_inverse=True)
     labels = codes.astype(np.int32)
     k = int(rankings.facts["k"])

@@ -1,4 +1,4 @@
-"""The probability, in per cent, that two pictures are of the same thing, by the calibration that evaluate-sum wrote."""
+"""The probability, in per cent, that two pictures are of the same thing, by the calibration that evaluate wrote."""
 
 from __future__ import annotations
 

@@ -81,6 +81,7 @@ def evaluate(
         optional.off(connection, evaluating.GROUP)
         return
     deploying.check(connection, evaluating.GROUP)
+    evaluating.check_deployed(connection)
     for each in given:
         _warn(each.problems)
     _put(connection, {each.name: each.content for each in given})

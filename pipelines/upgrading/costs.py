@@ -99,7 +99,7 @@ def resized(costs: Sequence[Cost], digits: tuple[int, int], part: tuple[int, int
     segments = 16 ** (digits[1] - digits[0])
     fewer = part[0] / part[1]
     times: dict[str, float] = {"preprocess": fewer, "features": fewer, "neighbours": segments**2}
-    times |= dict.fromkeys(("index", "search", "labelled", "evaluate"), segments)
+    times |= dict.fromkeys(("index", "search", "labelled"), segments)
     return [
         each if each.datums is None else replace(each, datums=math.ceil(each.datums * times.get(each.pipeline, 1)))
         for each in costs

@@ -99,10 +99,10 @@ class Opening:
 
     def similarity(self, library: Library) -> Similarity | None:
         """The newest calibration, if it is that of the library's model."""
-        newest = self._server.newest("evaluate-sum")
-        if newest is None or not self._server.files("evaluate-sum", newest.id, "/calibration.json"):
+        newest = self._server.newest("evaluate")
+        if newest is None or not self._server.files("evaluate", newest.id, "/calibration.json"):
             return None
-        found = similarity.read(b"".join(self._server.read("evaluate-sum", newest.id, "calibration.json")))
+        found = similarity.read(b"".join(self._server.read("evaluate", newest.id, "calibration.json")))
         return found if found is not None and found.model == library.facts.model else None
 
     def _settings_for(self, library: Library) -> Settings:

@@ -41,7 +41,7 @@ class Commits:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that answers a question. spec: of the embedder's model. similarity: None where evaluate-sum has no
+    """All that answers a question. spec: of the embedder's model. similarity: None where evaluate has no
     calibration. device: the kind of device that computes the vectors of queries, "cpu" or the name of a GPU."""
 
     commits: Commits

@@ -1,4 +1,4 @@
-"""Tables of rankings: the labelled neighbours of the labelled pictures of one segment."""
+"""Tables of rankings: the labelled neighbours of labelled pictures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
 class Rankings:
     """n labelled pictures, each with its nearest labelled ones.
 
-    rows: int32 (n,), ascending: the picture's number among all of the library by id. sources: the first of each, as
+    rows: int32 (n,), ascending: the picture's number, by id. sources: the first of each, as
     Arrow stores it. skipped: int32 (n,), the nearer pictures without a label. depths: int64 (n,), the numbers of
     neighbours. neighbours: int32, their rows, and distances: float32, of all pictures one after the other, nearest
     first. facts: those of the distances, and the `k` that was asked for.

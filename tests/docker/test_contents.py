@@ -40,7 +40,6 @@ def test_the_specifications_name_the_images() -> None:
         "cpu": [
             "stages.duplicates",
             "stages.evaluate",
-            "stages.evaluate_sum",
             "stages.labelled",
             "stages.preprocess",
             "stages.render",

@@ -14,7 +14,7 @@ from tests.e2e.world import MakeWorld, Paint, World, specs
 pytestmark = pytest.mark.timeout(600)
 
 OPT_IN = optional.needed(HERE, "evaluate")
-NAMES = ("neighbours", "evaluate", "evaluate-sum")
+NAMES = ("neighbours", "evaluate")
 SEEDS = range(4)
 
 
@@ -30,7 +30,7 @@ def put_labels(world: World, names: list[str]) -> str:
 
 
 def metrics(world: World) -> Any:
-    return json.loads(world.repo("evaluate-sum").read("/metrics.json"))
+    return json.loads(world.repo("evaluate").read("/metrics.json"))
 
 
 def built(make_world: MakeWorld, name: str, backbone: Path, pictures: dict[str, bytes]) -> World:
@@ -53,10 +53,9 @@ def test_labels_and_pictures_compute_what_follows_from_them(
     told = metrics(world)
     assert (told["pictures"], told["labelled"], told["labels"], told["note"]) == (16, 16, 4, "")
     assert told["micro"]["precision@3"]["value"] == 1.0
-    segments = len(list(world.repo("index").list("/")))
 
     jobs = world.settle(put_labels(world, list(pictures)[:8]))
-    assert {name: job.processed for name, job in jobs.items()} == {"evaluate": segments, "evaluate-sum": 1}
+    assert {name: job.processed for name, job in jobs.items()} == {"evaluate": 1}
     assert metrics(world)["labelled"] == 8
 
     world.settle(put_labels(world, [*pictures, "4/0.png"]))
@@ -65,7 +64,7 @@ def test_labels_and_pictures_compute_what_follows_from_them(
     jobs = world.settle(world.add({"4/0.png": paint(4)}))
     segments = len(list(world.repo("index").list("/")))
     assert jobs["neighbours"].processed == 2 * segments - 1
-    assert (jobs["evaluate"].processed, jobs["evaluate-sum"].processed) == (segments, 1)
+    assert jobs["evaluate"].processed == 1
     assert metrics(world)["left_out"]["single"] == {"count": 1, "examples": ["4"]}
 
     again = built(make_world, "again", backbones["first"], added)

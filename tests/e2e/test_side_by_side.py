@@ -65,7 +65,7 @@ def named(backbones: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
 
 def measured(world: World) -> Mapping[str, Any]:
     """The measures that the pipelines computed."""
-    found: Mapping[str, Any] = json.loads(world.repo("evaluate-sum").read("/metrics.json"))
+    found: Mapping[str, Any] = json.loads(world.repo("evaluate").read("/metrics.json"))
     return found
 
 
@@ -87,7 +87,7 @@ def test_a_file_beside_the_deployed_model(
     assert (about["a"]["deployed"], about["b"]["deployed"]) == (True, False)
     assert about["a"]["model"] != about["b"]["model"]
     assert about["a"]["stages"]["features"].startswith("features-")
-    assert set(about["commits"]) == {"images", "models", "labels", "evaluate-sum"}
+    assert set(about["commits"]) == {"images", "models", "labels", "evaluate"}
 
     before = labelled.repo("models").good()
     assert before is not None

@@ -53,7 +53,7 @@ def _alike(row: int) -> list[int]:
 
 
 def _side(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> Side:
-    rankings = judging.join([_rankings(nearest, names)])
+    rankings = _rankings(nearest, names)
     return Side(rankings, judging.judge(rankings))
 
 

@@ -1,4 +1,4 @@
-"""The stages evaluate and evaluate-sum as Pachyderm runs them: pictures, nearest and labels in, a report out."""
+"""The stage evaluate as Pachyderm runs it: pictures, nearest and labels in, a report out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stages import evaluate, evaluate_sum, folderlabels
+from stages import evaluate, folderlabels
 from stages.contract import Datum, Input, StageError
 from stages.tables.rankings import Rankings, read_rankings
 from tests.stages import nearests
@@ -46,21 +46,14 @@ def written(root: Path, vectors: Mapping[str, Vector], labels: Mapping[str, str]
 
 
 def run(root: Path, k: int = K, commit: str = "c0ffee") -> Path:
-    """Runs both stages; returns the directory of the report."""
-    process = evaluate.start({"K": str(k)})
-    for nearest in sorted((root / "nearest").iterdir()):
-        process(
-            Datum(
-                {
-                    "labels": Input("labels", root / "labels", "", commit),
-                    "nearest": Input("nearest", nearest, f"nearest/{nearest.name}", commit),
-                    "pictures": Input("pictures", root / "pictures", "pictures", commit),
-                },
-                root / "evaluated",
-            )
-        )
+    """Runs the stage; returns the directory of the report."""
+    inputs = {
+        "labels": Input("labels", root / "labels", "", commit),
+        "nearest": Input("nearest", root / "nearest", "nearest", commit),
+        "pictures": Input("pictures", root / "pictures", "pictures", commit),
+    }
     (root / "report").mkdir()
-    evaluate_sum.start({})(Datum({"evaluate": Input("evaluate", root / "evaluated", "", commit)}, root / "report"))
+    evaluate.start({"K": str(k)})(Datum(inputs, root / "report"))
     return root / "report"
 
 
@@ -229,6 +222,25 @@ def test_nearest_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     (first / f"{first.name}.npy").unlink()
     with pytest.raises(StageError, match="lookalike deploy --reprocess neighbours"):
         run(root)
+
+
+def test_a_segment_alone_is_refused(tmp_path: Path) -> None:
+    root = written(tmp_path, library(5, 12), {})
+    first, *_ = sorted((root / "nearest").iterdir())
+    inputs = {
+        "labels": Input("labels", root / "labels", "", ""),
+        "nearest": Input("nearest", first, f"nearest/{first.name}", ""),
+        "pictures": Input("pictures", root / "pictures", "pictures", ""),
+    }
+    with pytest.raises(StageError, match="bring the pipelines to this version with `lookalike upgrade`"):
+        evaluate.start({})(Datum(inputs, tmp_path))
+
+
+def test_a_library_without_pictures_is_refused(tmp_path: Path) -> None:
+    for name in ("labels", "nearest", "pictures"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(StageError, match="neighbours has no pictures: compute it again with"):
+        run(tmp_path)
 
 
 def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Evaluation: labels put into the repo, labels from folders, and the report of `evaluate-sum` copied to a directory.
+"""Evaluation: labels put into the repo, labels from folders, and the report of `evaluate` copied to a directory.
 
 Knows no terminal. Numbers and plots are made by the stages.
 """
@@ -13,22 +13,27 @@ from typing import Any
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
+from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.measuring.deploying import LABELS, LABELS_FILE, LABELS_HEADER
 from pipelines.explaining.stageruns import Given, Work
+from pipelines.explaining.timetravel.past import STAGE
 from stages import labels
 
 GROUP = "evaluate"
 """The group of opt-in pipelines."""
 
-REPO = "evaluate-sum"
+REPO = "evaluate"
 FOLDERS = "folders.csv"
 PAGE = "index.html"
 METRICS = "metrics.json"
 CALIBRATION = "calibration.json"
+
+_DIVIDED = "evaluate-1"
+"""The stage whose output is no report, since another pipeline made that."""
 
 NOTHING = (
     "there is nothing to evaluate, since no picture of the library is in the index: add pictures with `lookalike add` "
@@ -76,6 +81,15 @@ def check(files: Sequence[Path]) -> list[Checked]:
             )
         found[path.name] = Checked(path.name, content, problems)
     return list(found.values())
+
+
+def check_deployed(connection: Connection) -> None:
+    """Raises LookalikeError if the deployed pipeline is one that writes no report."""
+    info = outlasting(connection, Jobs(connection).pipelines).get(REPO)
+    if info is not None and info.details.transform.env.get(STAGE) == _DIVIDED:
+        raise LookalikeError(
+            f"{REPO} was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
+        )
 
 
 def put(connection: Connection, files: Mapping[str, bytes]) -> str:

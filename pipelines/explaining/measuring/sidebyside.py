@@ -29,7 +29,7 @@ from stages.tables.indexed import TABLE
 from stages.thumbnailfiles import DIRECTORY
 from stages.wording import counted
 
-EVALUATION = ("neighbours", "evaluate", "evaluate-sum")
+EVALUATION = ("neighbours", "evaluate")
 """The pipelines from the index to the measures, upstream first."""
 
 _MEASURES = EVALUATION[-1]
@@ -161,7 +161,7 @@ class _Comparison:
             "image_size": spec.image_size,
             "fit": self.environments["preprocess"].get("FIT", ""),
             "metric": side.metric,
-            "k": int(self.environments["evaluate"].get("K", "10")),
+            "k": int(self.environments[_MEASURES].get("K", "10")),
             "stages": {name: values.get(STAGE, "") for name, values in self.environments.items()},
         }
 
@@ -186,24 +186,16 @@ class _Comparison:
     def _evaluated(self, past: Past, index: Path, place: Path) -> Path:
         """The rankings from an index."""
         names = sorted(each.name for each in index.iterdir())
-        near, ranked, summed = (place / name for name in EVALUATION)
+        near, ranked = (place / name for name in EVALUATION)
         segments = [Given(index / name, name, self.commit) for name in names]
         self._run("neighbours", [
             Work({"left": left, "right": right}, near) for left in segments for right in segments
         ], {**past.environments["neighbours"], "THRESHOLD": "0"})  # fmt: skip
         labels = Given(self._fetched("labels", place), "", self.commit)
-        pictures = Given(near / "pictures", "pictures", self.commit)
-        self._run("evaluate", [
-            Work({
-                "labels": labels,
-                "nearest": Given(near / "nearest" / left, f"nearest/{left}", self.commit),
-                "pictures": pictures,
-            }, ranked)
-            for left in names
-        ], past.environments["evaluate"])  # fmt: skip
-        work = Work({"evaluate": Given(ranked, "", self.commit)}, summed)
-        self._run("evaluate-sum", [work], past.environments[_MEASURES])
-        return summed
+        nearest, pictures = (Given(near / name, name, self.commit) for name in ("nearest", "pictures"))
+        work = Work({"labels": labels, "nearest": nearest, "pictures": pictures}, ranked)
+        self._run(_MEASURES, [work], past.environments[_MEASURES])
+        return ranked
 
     def _run(self, pipeline: str, works: Sequence[Work], environment: Mapping[str, str]) -> None:
         """Runs a stage here, with progress."""

@@ -83,7 +83,7 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     file = write(filled, "mine.csv", labelled(library()))
     said = filled.says("evaluate", "--labels", file)
     assert "put 1 file into labels: commit " in said
-    assert "pipeline evaluate-sum: created\n" in said
+    assert "pipeline evaluate: created\n" in said
     assert "24 of 24 pictures with a label, 3 labels: 24 queries\n" in said
     assert re.search(r"^precision@1 +1\.000 \(1\.000 to 1\.000\) +1\.000 \(1\.000 to 1\.000\)$", said, re.MULTILINE)
     assert "dog for ape" in said or "ape for dog" in said
@@ -93,11 +93,11 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     files = ["calibration.json", "index.html", "metrics.json", "queries.parquet"]
     assert sorted(path.name for path in report.iterdir()) == files
 
-    newest = Jobs(as_user).newest("evaluate-sum")
+    newest = Jobs(as_user).newest("evaluate")
     done = filled.run("evaluate", "--labels", file, "--json", "--output", "here")
     told = json.loads(done.stdout)
     assert done.returncode == 0 and told["directory"] == "here"
-    assert Jobs(as_user).newest("evaluate-sum") == newest
+    assert Jobs(as_user).newest("evaluate") == newest
     for name in ("metrics", "calibration"):
         assert told[name] == json.loads((filled.directory / "here" / f"{name}.json").read_bytes())
 

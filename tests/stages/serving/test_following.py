@@ -275,11 +275,11 @@ def test_a_calibration_is_taken_without_a_new_index(
     before = served(following, world.change({"0": 5}))
     assert before.similarity is None
     client = world.client
-    client.create_repo("evaluate-sum")
+    client.create_repo("evaluate")
     spec = world.specs["first"]
     facts = {"model": spec.sha256, "metric": "euclidean"}
     calibration = {"facts": facts, "knots": [[0.0, 1.0], [2.0, 0.1]]}
-    with client.commit("evaluate-sum", "master") as commit:
+    with client.commit("evaluate", "master") as commit:
         client.put_file_bytes(commit, "/calibration.json", json.dumps(calibration).encode())
     state = until(following, lambda each: each.snapshot is not None and each.snapshot.similarity is not None)
     assert state.snapshot is not None
