@@ -8,7 +8,7 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import backbones, imagesizes
+from pipelines.client import backbones, imagesizes, retired
 from pipelines.client.connection import Connection
 from pipelines.client.datums import Datums, Failure
 from pipelines.client.jobs import Job, Jobs
@@ -189,14 +189,16 @@ def _records(connection: Connection, pipeline: str) -> list[bytes]:
 
 
 def notes(connection: Connection) -> list[str]:
-    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size."""
+    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size, and retired
+    pipelines."""
     there = {repo: outlasting(connection, partial(Repository(connection, repo).exists, "/")) for repo in _LACKING}
     lacking = [note for repo, note in _LACKING.items() if not there[repo]]
-    return [*lacking, *outlasting(connection, partial(_mismatch, connection))]
+    pipelines = outlasting(connection, Jobs(connection).pipelines)
+    return [*lacking, *outlasting(connection, partial(_mismatch, connection, pipelines)), *retired.notes(pipelines)]
 
 
-def _mismatch(connection: Connection) -> list[str]:
-    sizes = set(imagesizes.sizes(Jobs(connection).pipelines().values()).values())
+def _mismatch(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
+    sizes = set(imagesizes.sizes(pipelines.values()).values())
     backbone = backbones.held(Repository(connection, backbones.REPO))
     if backbone is None or sizes <= {backbone.image_size}:
         return []

@@ -5,10 +5,11 @@ from typing import Any
 
 from rich.table import Table
 
-from pipelines.client import partsizes
+from pipelines.client import partsizes, retired
 from pipelines.cluster.growth import Growth
 from pipelines.commands.estimates import rounded
 from pipelines.commands.terminal import console, say
+from pipelines.specifications import optional
 from pipelines.upgrading import costs
 from pipelines.upgrading.comparing import CODE, Step
 from pipelines.upgrading.costs import Cost
@@ -62,6 +63,11 @@ def change(step: Step) -> str:
     """The change of one pipeline."""
     if step.change == "deleted":
         return "deleted, with its output: the upgrade created it"
+    if step.change == "retired":
+        return f"deleted, with its output: {retired.SUCCESSORS[step.pipeline]} writes it now"
+    if step.change == "gone":
+        group = retired.SUCCESSORS[step.pipeline]
+        return f"stays deleted: `{optional.command(group)}` of the older lookalike creates it again"
     if step.change == "unused":
         return f"stays, for {' and '.join(step.kept)}" if step.kept else "no longer used: stays as it is"
     if step.change in ("unchanged", "new"):
@@ -78,7 +84,7 @@ def conclude(commit: str, back: bool, computes: bool) -> None:
     say(f"{done}: commit {commit}" if commit else done)
     if computes:
         say("its jobs are running: see `lookalike status`, or wait with `lookalike watch --until-idle`")
-    if not back:
+    if commit and not back:
         say("the way back: `lookalike upgrade --back`")
 
 

@@ -63,7 +63,7 @@ def read(connection: Connection, steps: Sequence[Step], there: Mapping[str, Any]
     inputs = {name: info.details for name, info in there.items()}
     inputs |= {step.pipeline: step.request for step in steps if step.is_sent}
     for step in steps:
-        if step.change == "deleted":
+        if step.change in ("deleted", "retired"):
             inputs.pop(step.pipeline, None)
     reads = {name: comparing.repos(each.input) for name, each in inputs.items()}
     leases = outlasting(connection, partial(gpu_holders.local_leases, connection))

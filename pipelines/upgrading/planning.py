@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import deployment, imagesizes, partsizes
+from pipelines.client import deployment, imagesizes, partsizes, retired
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import ANNOTATION
 from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
@@ -33,7 +33,7 @@ class Plan:
     @property
     def sent(self) -> list[Step]:
         """The steps that change something on the server."""
-        return [step for step in self.steps if step.is_sent or step.change == "deleted"]
+        return [step for step in self.steps if step.is_sent or step.change in ("deleted", "retired")]
 
 
 def plan(
@@ -75,10 +75,9 @@ def plan(
         steps.append(comparing.compared(info, request, request.reprocess, found[spec.name].kept))
     known = {draft.name for draft in installed}
     ours = (name for name, info in there.items() if ANNOTATION in info.details.metadata.annotations)
-    steps += [
-        Step(name, "unused", spec_commit=there[name].spec_commit.id) for name in sorted(ours) if name not in known
-    ]
-    record = records.following(there.values(), {step.pipeline: step.spec_commit for step in steps if step.is_sent})
+    steps += [_not_installed(name, there) for name in sorted(ours) if name not in known]
+    before = {step.pipeline: step.spec_commit for step in steps if step.is_sent or step.change == "retired"}
+    record = records.following(there.values(), before)
     for step in steps:
         if step.is_sent:
             records.write(step.request, record)
@@ -87,9 +86,15 @@ def plan(
 
 def behind(installed: Sequence[Draft]) -> list[str]:
     """In words, the specifications of a directory of a team's own that name another version of a stage than those that
-    lookalike ships."""
+    lookalike ships, or one that it has retired."""
     shipped = {path.stem: path for path in optional.files(HERE)}
-    return [
+    gone = [
+        f"{draft.path} is of a pipeline that lookalike no longer has, since {retired.SUCCESSORS[draft.name]} writes "
+        "its output: delete the file"
+        for draft in installed
+        if comparing.code(draft.document).rpartition("-")[0] == draft.name in retired.SUCCESSORS
+    ]
+    return gone + [
         f"{draft.path} names {stage}, and this lookalike ships {newer}: bring the file up to date to upgrade that"
         for draft in installed
         if draft.name in shipped
@@ -123,6 +128,15 @@ def _as_info(draft: Draft) -> Any:
     info = pps_pb2.PipelineInfo()
     json_format.ParseDict(details, info.details, ignore_unknown_fields=True)
     return info
+
+
+def _not_installed(name: str, there: Mapping[str, Any]) -> Step:
+    """The step of a pipeline of ours without a specification: a retired one is deleted, unless others read it."""
+    commit = there[name].spec_commit.id
+    if name not in retired.found(there):
+        return Step(name, "unused", spec_commit=commit)
+    readers = sorted(each for each, info in there.items() if name in comparing.repos(info.details.input))
+    return Step(name, "unused" if readers else "retired", kept=tuple(readers), spec_commit=commit)
 
 
 def _keep_size(request: Any, info: Any, installed: Draft) -> None:

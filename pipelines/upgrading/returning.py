@@ -10,6 +10,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import DEPLOYED_BY
+from pipelines.client.retired import SUCCESSORS
 from pipelines.errors import LookalikeError
 from pipelines.upgrading import comparing, documents, records
 from pipelines.upgrading.comparing import Step
@@ -21,7 +22,8 @@ _ALL = -1
 
 def plan(connection: Connection, there: Mapping[str, Any]) -> Plan:
     """The way back for the deployed pipelines, by name with details. A pipeline that the upgrade created is deleted,
-    unless another one reads it. Raises LookalikeError if there was no upgrade, or a version is gone."""
+    unless another one reads it; one that it deleted is not brought back. Raises LookalikeError if there was no upgrade,
+    or a version is gone."""
     record = records.last(there.values())
     if record is None:
         raise LookalikeError("there is no upgrade to go back from: `lookalike history` lists the deployments")
@@ -33,6 +35,8 @@ def plan(connection: Connection, there: Mapping[str, Any]) -> Plan:
             steps[name] = Step(name, "deleted", spec_commit=there[name].spec_commit.id)
             continue
         found = versions.get((name, commit))
+        if found is None and name in SUCCESSORS:  # deleted by the upgrade, and created anew
+            continue
         if found is None:
             raise LookalikeError(
                 f"the server no longer has the specification of {name} from before the upgrade (commit {commit}): "
@@ -45,7 +49,8 @@ def plan(connection: Connection, there: Mapping[str, Any]) -> Plan:
         if step.change == "deleted" and readers:
             steps[name] = Step(name, "unused", kept=tuple(readers), spec_commit=step.spec_commit)
     order = [*TopologicalSorter(reads).static_order()]
-    return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.pipeline))), (), record)
+    gone = (Step(name, "gone") for name in record.before if name in SUCCESSORS and name not in there)
+    return Plan((*sorted(steps.values(), key=lambda step: order.index(step.pipeline)), *gone), (), record)
 
 
 def _back(connection: Connection, record: Record, info: Any, version: Any) -> Step:

@@ -19,16 +19,18 @@ from pipelines.upgrading.planning import Plan
 def send(connection: Connection, plan: Plan, there: Mapping[str, Any]) -> str:
     """Carries out a plan for the deployed pipelines that it was made for, by name with details; returns the id of the
     commit set, "" if pipelines are deleted alone. Killed at any moment, either nothing or all of the transaction has
-    happened; deletions come after it, and the same plan again does those that are left.
+    happened; retired pipelines, which would fail on what it computes, are deleted before it, all others after it, and
+    the same plan again does what is left.
 
-    Raises LookalikeError, and changes nothing, if one of the pipelines was deployed since the plan was made, or the
-    server refuses one.
+    Raises LookalikeError if one of the pipelines was deployed since the plan was made, and then changes nothing, or if
+    the server refuses one, and then deletes no more than the retired ones.
     """
     _check_unchanged(plan, there, Jobs(connection).pipelines())
     requests = [step.request for step in plan.steps if step.is_sent]
     for repo in dict.fromkeys(repo for request in requests for repo in comparing.repos(request.input)):
         if repo in SOURCES:
             deployment.make_repo(connection, repo)
+    _delete(connection, plan, "retired")
     begun_id = ""
     if requests:
         pps = pps_pb2_grpc.APIStub(connection.client._channel)
@@ -38,10 +40,14 @@ def send(connection: Connection, plan: Plan, there: Mapping[str, Any]) -> str:
                 with deployment.refusals_of(request.pipeline.name):
                     pps.CreatePipeline(request, metadata=begun.metadata)
         begun_id = begun.id
-    for step in reversed(plan.steps):
-        if step.change == "deleted":
-            connection.client.delete_pipeline(step.pipeline, project_name=connection.project)
+    _delete(connection, plan, "deleted")
     return begun_id
+
+
+def _delete(connection: Connection, plan: Plan, change: str) -> None:
+    for step in reversed(plan.steps):
+        if step.change == change:
+            connection.client.delete_pipeline(step.pipeline, project_name=connection.project)
 
 
 def _check_unchanged(plan: Plan, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:

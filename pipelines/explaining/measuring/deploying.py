@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from pipelines.checks import suite
-from pipelines.client import deployment
+from pipelines.client import deployment, retired
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import Deployed
 from pipelines.client.jobs import Jobs
@@ -115,20 +115,25 @@ def deploy(
 
 
 def remove(connection: Connection, group: str, upstream: bool = True) -> list[Deployed]:
-    """Deletes a group's pipelines and, unless told otherwise, those of other groups that only they read; returns the
-    outcome for each that is there: deleted, or kept for the pipelines that read it."""
+    """Deletes a group's pipelines, with retired ones that these have replaced, and, unless told otherwise, those of
+    other groups that only they read; returns the outcome for each that is there: deleted, or kept for the pipelines
+    that read it."""
     there = Jobs(connection).pipelines()
+    needed = [
+        spec.name
+        for spec in reversed(optional.needed(own.current(), group))
+        if spec.name in there and (upstream or optional.group(spec.path) == group)
+    ]
+    replaced = [name for name in retired.found(there) if retired.SUCCESSORS[name] in needed and name not in needed]
     done = []
-    for spec in reversed(optional.needed(own.current(), group)):
-        if spec.name not in there or not (upstream or optional.group(spec.path) == group):
-            continue
-        readers = sorted(name for name, info in there.items() if spec.name in _reads(info))
+    for name in (*replaced, *needed):
+        readers = sorted(other for other, info in there.items() if name in _reads(info))
         if readers:
-            done.append(Deployed("pipeline", spec.name, f"kept for {' and '.join(readers)}"))
+            done.append(Deployed("pipeline", name, f"kept for {' and '.join(readers)}"))
             continue
-        connection.client.delete_pipeline(spec.name, project_name=connection.project)
-        del there[spec.name]
-        done.append(Deployed("pipeline", spec.name, "deleted"))
+        connection.client.delete_pipeline(name, project_name=connection.project)
+        del there[name]
+        done.append(Deployed("pipeline", name, "deleted"))
     return done
 
 

@@ -159,6 +159,24 @@ def test_an_empty_library(command: Command) -> None:
     assert command.fails("evaluate", "--labels-from-folders") == NOTHING
 
 
+def test_pipelines_of_an_earlier_version_are_upgraded_or_deleted(filled: Command, as_user: Connection) -> None:
+    for name, repo in (("evaluate", "neighbours"), ("evaluate-sum", "evaluate")):
+        document = {
+            "pipeline": {"name": name},
+            "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
+            "transform": {"image": "shell:1", "cmd": ["true"], "env": {"LOOKALIKE_STAGE": f"{name}-1"}},
+        }
+        (filled.directory / f"{name}.json").write_text(json.dumps(document))
+    deploy(as_user, [reading.read(filled.directory / "specs" / "duplicates" / "neighbours.json")])
+    deploy(as_user, [reading.read(filled.directory / f"{name}.json") for name in ("evaluate", "evaluate-sum")])
+    assert filled.fails("evaluate", "--labels", write(filled, "mine.csv", labelled(library()))) == (
+        "evaluate was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
+    )
+    assert not Repository(as_user, "labels").exists("/mine.csv")
+    deleted = (f"pipeline {name}: deleted\n" for name in ("evaluate-sum", "evaluate", "neighbours"))
+    assert filled.says("evaluate", "--off").endswith("".join(deleted))
+
+
 def test_reading_outlasts_a_restart_of_the_server(filled: Command, own_configuration: Path) -> None:
     write(filled, "mine.csv", labelled(library()))
     filled.says("evaluate", "--labels", "mine.csv")
