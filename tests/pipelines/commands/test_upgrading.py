@@ -58,7 +58,9 @@ def document(name: str, repo: str, script: str, **variables: str) -> dict[str, A
 
 def whole(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
     """A specification that computes all files of a repo together."""
-    return merge(document(name, repo, script, **variables), {"input": {"pfs": {"glob": "/"}}})
+    found = document(name, repo, script, **variables)
+    found["input"]["pfs"]["glob"] = "/"
+    return found
 
 
 @dataclass
