@@ -1,25 +1,17 @@
 """Variables of lookalike's own stages on which several specifications must agree, or whose values cannot be right."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 
-from pipelines.specifications import proportions
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
-from pipelines.specifications.proportions import DIGITS, Numbers
-from stages import parts
+from pipelines.specifications.proportions import DIGITS, MOST_DIGITS
 
 _ENV = ("transform", "env")
 _FAR_FOR_COSINE = 0.4
 """A cosine distance of which few near copies are; a Euclidean one of vectors of length 1 would be 0.89."""
 
 _HASH_BITS = 64
-
-_OF_LIBRARY = '"/library/'
-"""The glob of features' parts of the library begins with it; query entries have no segments."""
-
-_PART = parts.VARIABLE
 
 
 def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
@@ -30,8 +22,8 @@ def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator
         if _stage(draft) == "neighbours":
             yield from (draft.finding(flaw) for flaw in (*_check_threshold(draft), *_check_hash_bits(draft)))
             yield from (draft.finding(flaw) for flaw in _check_metric(draft, everything.get("search")))
-        elif _stage(draft) == "features" and _OF_LIBRARY in json.dumps(draft.get("input", default={})):
-            yield from (draft.finding(flaw) for flaw in _check_files(draft, [*neighbours, *drafts]))
+        elif _stage(draft) == "partition":
+            yield from (draft.finding(flaw) for flaw in _check_digits(draft))
         elif _stage(draft) == "evaluate":
             yield from (draft.finding(flaw) for flaw in _check_k(draft, everything.get("neighbours")))
 
@@ -69,20 +61,12 @@ def cosine(threshold: float) -> str:
     return f"{threshold**2 / 2:.2g}"
 
 
-def _check_files(draft: Draft, others: Sequence[Draft]) -> Iterator[Flaw]:
-    """The small files that features writes of a part, in many segments."""
-    digits = _value(draft, DIGITS)
-    given = [_value(each, _PART) for each in others if _stage(each) == "preprocess"]
-    part = max((int(each) for each in given if each.isdecimal()), default=0)
-    if not part or not digits.isdecimal() or not 0 < int(digits) <= proportions.MOST_DIGITS:
-        return
-    now, least = Numbers(int(digits), part), proportions.part_of(int(digits))
-    if now.files > proportions.MOST_FILES and least > part:
-        why = (
-            f"{now.segments:,} segments with parts of {part:,} pictures are {now.files:.2f} files a picture in features"
-        )
-        fix = f"write {_PART}={least} in preprocess, or fewer digits: {Numbers(int(digits), least).files:.2f}"
-        yield Flaw(Level.WARNING, "variables", (*_ENV, DIGITS), why, fix)
+def _check_digits(draft: Draft) -> Iterator[Flaw]:
+    text = _value(draft, DIGITS).strip()
+    if text and not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_DIGITS):
+        why = f'"{text}" is not a whole number from 1 to {MOST_DIGITS}'
+        fix = "write the hex digits of an id that make a segment: 1 are 16 segments, 2 are 256"
+        yield Flaw(Level.ERROR, "variables", (*_ENV, DIGITS), why, fix)
 
 
 def _check_metric(draft: Draft, search: Draft | None) -> Iterator[Flaw]:

@@ -1,7 +1,7 @@
 """Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +75,7 @@ def deploy(
             note("repo", repo, make_repo(connection, repo))
     with rewired(connection, {spec.name: spec.request().input for spec in specs}, there):
         for spec in specs:
-            action = _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size, keep_parts)
+            action = _make_pipeline(connection, spec, there, spec.name in again, keep_size, keep_parts)
             note("pipeline", spec.name, action)
     return done
 
@@ -93,14 +93,17 @@ def make_repo(connection: Connection, repo: str) -> str:
     return "created"
 
 
-def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, keep_size: bool, keep_parts: bool) -> str:
-    request = request_of(connection, spec)
-    action = "created"
+def _make_pipeline(
+    connection: Connection, spec: Spec, there: Mapping[str, Any], again: bool, keep_size: bool, keep_parts: bool
+) -> str:
+    request, old = request_of(connection, spec), there.get(spec.name)
+    origin = partsizes.origin(spec.name, request.transform.env, there) if keep_parts else None
+    sizes = {} if origin is None else partsizes.keep(request, origin)
+    kept = "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
+    action = f"created{kept}"
     if old is not None:
         pushed = imagesizes.keep_pushed(request, old) if keep_size else None
-        sizes = partsizes.keep(request, old) if keep_parts else {}
-        kept = "" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`"
-        kept += "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
+        kept = ("" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`") + kept
         annotations = old.details.metadata.annotations
         unchanged = annotations.get(ANNOTATION) == spec.fingerprint
         let_go = {imagesizes.SPECIFIED: not keep_size, partsizes.SPECIFIED: not keep_parts}

@@ -85,7 +85,7 @@ def read(connection: Connection) -> Overview:
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
-        growth=growth.read(connection, pipelines.values(), number),
+        growth=growth.read(pipelines.values(), number),
         disk=_disk(connection),
         gpus=None if leases is None else Gpus(leases.total, leases.allocated),
         addresses=tuple(_addresses(connection, pipelines)),

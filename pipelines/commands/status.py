@@ -74,7 +74,7 @@ def show_status(
     for reason in facts.growth.outgrown:
         say(f"outgrown  {reason}")
     if facts.growth.outgrown:
-        say(f"{'':<9} `lookalike upgrade --sizes --dry-run` shows the cost of a change")
+        say(f"{'':<9} with --dry-run, `lookalike upgrade` shows the cost and changes nothing")
     say("")
     display.show_status(found)
 

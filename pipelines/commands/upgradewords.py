@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from pipelines.client import partsizes, retired
+from pipelines.client import retired
 from pipelines.cluster.growth import Growth
 from pipelines.commands.estimates import rounded
 from pipelines.commands.terminal import console, say
@@ -20,6 +20,7 @@ FIELDS = ("direction", "number", "commit", "pictures", "pipelines", "costs", "to
 """Those of the JSON."""
 
 _COMPUTING = "features"
+_OF_QUERIES = "features-queries"
 
 
 def show(plan: Plan, found: Sequence[Cost], pictures: int, back: bool) -> None:
@@ -42,21 +43,21 @@ def show(plan: Plan, found: Sequence[Cost], pictures: int, back: bool) -> None:
     if any(each.pipeline == _COMPUTING and each.datums for each in found):
         anew = next(each for each in found if each.pipeline == _COMPUTING).anew
         say(f"the backbone computes {'' if anew else 'up to '}{counted(pictures, 'picture', 'pictures')} again")
+    elif any(step.pipeline == _COMPUTING for step in plan.steps) and not _runs_backbone(found):
+        say("the backbone does not run again")
 
 
 def growth(found: Growth, settings: Mapping[str, str]) -> None:
-    """Prints the reasons for other sizes, the sizes, and the blocks that are cut again for them."""
+    """Prints the reasons for other sizes, and the sizes."""
     for reason in found.outgrown:
         say(reason)
-    if not settings:
+    if settings:
+        say(f"sizes: {', '.join(f'{name}={value}' for name, value in settings.items())}")
+    else:
         say(
-            f"the library has not outgrown its sizes: {found.in_segment:,} pictures a segment, {found.files:.2f} files "
-            "a picture in features"
+            f"the library has not outgrown its segments: {found.in_segment:,} pictures in each, and "
+            f"{found.files:.2f} files a picture in partition at most"
         )
-        return
-    say(f"sizes: {', '.join(f'{name}={value}' for name, value in settings.items())}")
-    if partsizes.PART in settings:
-        say(f"blocks are cut again: up to {size(found.image_bytes)} are fetched and put once more")
 
 
 def change(step: Step) -> str:
@@ -128,6 +129,10 @@ def _cost_table(found: Iterable[Cost]) -> Table:
         time = "unknown" if each.seconds is None else rounded(each.seconds) if each.datums else ""
         table.add_row(each.pipeline, datums, time, size(each.bytes) if each.bytes else "", "GPU" if each.gpu else "CPU")
     return table
+
+
+def _runs_backbone(found: Iterable[Cost]) -> bool:
+    return any(each.pipeline in (_COMPUTING, _OF_QUERIES) for each in found)
 
 
 def _total(found: Sequence[Cost], pictures: int) -> str:

@@ -8,27 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from pipelines.checks import suite
-from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import growth, overview, preflight, status
-from pipelines.cluster.growth import Growth
-from pipelines.commands import interrupts, progress, reporting, upgradewords
+from pipelines.commands import interrupts, reporting, upgradewords
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.deployment import OverlaysOption, SpecsOption, shipped
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, say, say_all, say_json
 from pipelines.errors import LookalikeError
-from pipelines.library import recutting
-from pipelines.library.recutting import Recut
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.upgrading import costs, planning, returning, sending
-from pipelines.upgrading.costs import Cost
 from pipelines.upgrading.planning import Plan
-from stages.wording import counted
 
 app = App()
 
@@ -59,7 +53,7 @@ def upgrade(
     ] = None,
     sizes: Annotated[
         bool,
-        typer.Option("--sizes", help="Give a library that has outgrown its numbers of segments and parts larger ones."),
+        typer.Option("--sizes", help="Give a library that has outgrown its segments more of them."),
     ] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
@@ -75,61 +69,32 @@ def upgrade(
     interrupts.explain("interrupted: run it again; it goes on, or finds that all is done")
     connection = connected(address) if dry_run else connected_to_write(address)
     there = Jobs(connection).pipelines()
-    grown = _grown(connection, there) if sizes else None
-    larger = {} if grown is None else growth.settings(grown)
+    larger = _larger(connection, there) if sizes else {}
     if back:
         plan = returning.plan(connection, there)
     else:
         asked = [*(f"{name}={value}" for name, value in larger.items()), *(settings or ())]
         plan = _forward(connection, there, directory, overlay or (), asked, as_written or ())
-    found = _priced(costs.read(connection, plan.steps, there), grown, larger)
+    found = costs.read(connection, plan.steps, there)
     pictures = overview.pictures(connection) if found else 0
     upgradewords.show(plan, found, pictures, back)
     commit = ""
     if plan.sent and not dry_run:
         _check(connection, plan.drafts)
         _ask(yes, back)
-        commit = _send(connection, plan, there, larger)
+        commit = sending.send(connection, plan, there)
         upgradewords.conclude(commit, back, bool(found))
         say_all(status.notes(connection))
     if as_json:
         say_json(upgradewords.data(plan, found, pictures, back, commit, larger))
 
 
-def _grown(connection: Connection, there: Mapping[str, Any]) -> Growth:
-    """The sizes of the library beside those proposed; says why it has outgrown them."""
-    found = growth.read(connection, there.values(), overview.pictures(connection))
-    upgradewords.growth(found, growth.settings(found))
-    return found
-
-
-def _priced(found: list[Cost], grown: Growth | None, larger: Mapping[str, str]) -> list[Cost]:
-    """The cost with the datums that larger sizes leave."""
-    if grown is None or not larger:
-        return found
-    digits, part = grown.segment_digits, grown.part
-    then = int(larger.get(partsizes.DIGITS, digits)), int(larger.get(partsizes.PART, part))
-    return costs.resized(found, (digits, then[0]), (part, then[1]))
-
-
-def _send(connection: Connection, plan: Plan, there: Mapping[str, Any], larger: Mapping[str, str]) -> str:
-    """Carries out the plan, with the blocks cut first. The jobs that this starts are stopped: those of the plan compute
-    all of it."""
-    cut = _cut(connection, int(larger[partsizes.PART])) if partsizes.PART in larger else None
-    commit = sending.send(connection, plan, there)
-    if cut is not None:
-        say(f"cut {counted(cut.gone, 'block', 'blocks')} into {cut.made:,}: commit {cut.commit}")
-        jobs = Jobs(connection)
-        for job in jobs.of_set(cut.commit):
-            if not job.ended and job.pipeline in {step.pipeline for step in plan.sent}:
-                jobs.stop(job, "another job computes the same with the new sizes")
-    return commit
-
-
-def _cut(connection: Connection, part: int) -> Recut | None:
-    """Cuts the blocks, with a bar: of a large library that takes minutes."""
-    with progress.counting("cutting blocks, pictures") as report:
-        return recutting.recut(connection, part, report)
+def _larger(connection: Connection, there: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that the library has outgrown, as they are proposed; says why."""
+    found = growth.read(there.values(), overview.pictures(connection))
+    larger = growth.settings(found)
+    upgradewords.growth(found, larger)
+    return larger
 
 
 def _forward(

@@ -76,7 +76,7 @@ class Changing:
         self._leaves: dict[_Key, _Leaf] = {}
         self._files: dict[str, frozenset[str]] = {}
         """The file sets of pictures that are files of their own, with the names in each."""
-        self._limit = partsizes.part(Jobs(connection).pipelines().values())
+        self._limit = partsizes.part(info.details for info in Jobs(connection).pipelines().values())
         self._sources = {each.name: each for each in sources}
         self._many = self._holding_many(sources)
 

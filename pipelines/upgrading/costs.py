@@ -10,10 +10,12 @@ from typing import Any
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
+from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.history import History
 from pipelines.client.outages import outlasting
 from pipelines.cluster import gpu_holders
+from pipelines.specifications.proportions import Numbers
 from pipelines.upgrading import comparing
 from pipelines.upgrading.comparing import Step
 
@@ -78,7 +80,9 @@ def read(connection: Connection, steps: Sequence[Step], there: Mapping[str, Any]
         cost = estimated(name, anew, inputs[name], past, size)
         found.append(replace(cost, gpu=cost.gpu and has_gpus))
     order = {step.pipeline: at for at, step in enumerate(steps)}
-    return sorted(found, key=lambda cost: order.get(cost.pipeline, len(order)))
+    found.sort(key=lambda cost: order.get(cost.pipeline, len(order)))
+    before = partsizes.numbers(info.details for info in there.values())
+    return resized(found, before, partsizes.numbers(inputs.values()))
 
 
 def estimated(name: str, anew: bool, spec: Any, past: Past, size: int) -> Cost:
@@ -93,12 +97,11 @@ def estimated(name: str, anew: bool, spec: Any, past: Past, size: int) -> Cost:
     return Cost(name, anew, bool(spec.resource_limits.gpu.number), past.total, seconds, size)
 
 
-def resized(costs: Sequence[Cost], digits: tuple[int, int], part: tuple[int, int]) -> list[Cost]:
-    """The costs, with the datums as they will be, of an upgrade that changes the digits of a segment and the pictures
-    of a part from the first number to the second. The time stays: it is that of as many pictures."""
-    segments = 16 ** (digits[1] - digits[0])
-    fewer = part[0] / part[1]
-    times: dict[str, float] = {"preprocess": fewer, "features": fewer, "neighbours": segments**2}
+def resized(costs: Sequence[Cost], before: Numbers, after: Numbers) -> list[Cost]:
+    """The costs, with the datums as they will be, of an upgrade that changes the segments and the buckets of a library.
+    The time stays: it is that of as many pictures."""
+    segments = after.segments / before.segments
+    times = {"partition": after.buckets / before.buckets, "neighbours": segments**2}
     times |= dict.fromkeys(("index", "search", "labelled"), segments)
     return [
         each if each.datums is None else replace(each, datums=math.ceil(each.datums * times.get(each.pipeline, 1)))

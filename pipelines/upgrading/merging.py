@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.client.imagesizes import IMAGE_SIZE
+from pipelines.client.partsizes import DIGITS
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
 from pipelines.upgrading import documents
@@ -67,6 +68,8 @@ def _choices(now: Mapping[str, Any], runs: Mapping[str, Any], recorded: Mapping[
     size = runs.get("transform", {}).get("env", {}).get(IMAGE_SIZE)
     if size is not None:  # it belongs to the backbone, whichever specification it came from
         env[IMAGE_SIZE] = size
+    if DIGITS not in now.get("transform", {}).get("env", {}):  # then it is a variable of partition now
+        env.pop(DIGITS, None)
     if recorded is None:
         found = {name: value for name, value in found.items() if name in _PLACE}
         inner = {name: value for name, value in inner.items() if name in CREDENTIALS and value is not None}

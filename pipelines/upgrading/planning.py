@@ -14,11 +14,13 @@ from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import takeover
 from pipelines.specifications import drafts, optional, reading
-from pipelines.specifications.drafts import Draft
+from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.reading import HERE
 from pipelines.upgrading import comparing, documents, merging, records
 from pipelines.upgrading.comparing import Step
 from pipelines.upgrading.merging import Merged
+
+_ENV = ("transform", "env")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +62,19 @@ def plan(
     }
     _check_conflicts(found)
     sent = {name: each.draft for name, each in found.items()}
-    sent |= _new({name: pair for name, pair in wanted.items() if name not in there}, sent, wanted)
+    new = _new({name: pair for name, pair in wanted.items() if name not in there}, sent, wanted)
+    found |= {name: _with_segments(draft, wanted[name], there, name in as_written) for name, draft in new.items()}
+    sent = {name: each.draft for name, each in found.items()}
     steps = []
     for spec in reading.ordered(draft.spec() for draft in sent.values()):
         request = deployment.request_of(connection, spec)
+        _keep_parts(request, wanted[spec.name][0])
         if spec.name not in there:
-            steps.append(Step(spec.name, "new", request=request))
+            steps.append(Step(spec.name, "new", kept=found[spec.name].kept, request=request))
             continue
         info = there[spec.name]
         request.update = True
         _keep_size(request, info, wanted[spec.name][0])
-        _keep_parts(request, wanted[spec.name][0])
         request.reprocess = deployment.has_other_code(request, info)
         steps.append(comparing.compared(info, request, request.reprocess, found[spec.name].kept))
     known = {draft.name for draft in installed}
@@ -123,6 +127,20 @@ def _new(
     return {name: takeover.as_deployed(on_top, base, will_run) for name, (_, on_top) in wanted.items()}
 
 
+def _with_segments(draft: Draft, pair: tuple[Draft, Draft], there: Mapping[str, Any], as_written: bool) -> Merged:
+    """A new pipeline with the segments that the library has: an earlier version has them in another pipeline. The
+    command prevails. pair: its specification as it is in its file, and with the settings of the command."""
+    stated, asked = (str(each.get(*_ENV, partsizes.DIGITS, default="")) for each in pair)
+    origin = partsizes.origin(draft.name, draft.get(*_ENV, default={}), there)
+    if origin is None or as_written or asked != stated:
+        return Merged(draft, (), ())
+    has = str(partsizes.numbers([origin.details]).segment_digits)
+    if has == stated:
+        return Merged(draft, (), ())
+    patch = Patch({"transform": {"env": {partsizes.DIGITS: has}}})
+    return Merged(draft.patched(patch), (f"{partsizes.DIGITS}={has}",), ())
+
+
 def _as_info(draft: Draft) -> Any:
     details = json_format.MessageToDict(draft.spec().request())
     info = pps_pb2.PipelineInfo()
@@ -142,7 +160,7 @@ def _not_installed(name: str, there: Mapping[str, Any]) -> Step:
 def _keep_size(request: Any, info: Any, installed: Draft) -> None:
     """Marks a size of pictures that stays though the installed specification states another one, so that deployments
     keep it too. A size that an overlay or `--set` chose is no different from other variables."""
-    specified = installed.get("transform", "env", default={}).get(IMAGE_SIZE, "")
+    specified = installed.get(*_ENV, default={}).get(IMAGE_SIZE, "")
     now = request.transform.env.get(IMAGE_SIZE, "")
     if not now or now == specified or now != info.details.transform.env.get(IMAGE_SIZE):
         return
@@ -153,8 +171,8 @@ def _keep_size(request: Any, info: Any, installed: Draft) -> None:
 
 def _keep_parts(request: Any, installed: Draft) -> None:
     """Marks sizes of parts and segments that differ from those of the installed specification, so that deployments keep
-    them: to go back by mistake would compute the backbone for every picture again."""
-    env = installed.get("transform", "env", default={})
+    them: to go back by mistake would compute the whole library again, from preprocess or from partition on."""
+    env = installed.get(*_ENV, default={})
     names = [name for name in partsizes.NAMES if name in request.transform.env]
     stated = {name: str(env.get(name, "")) for name in names if request.transform.env[name] != env.get(name)}
     if stated:

@@ -69,33 +69,11 @@ def test_rankings_are_no_longer_than_what_is_kept(draft: Any, mine: str, theirs:
     assert all(each.flaw.why.startswith("20 is more than K=10 of neighbours") for each in found)
 
 
-def of_parts(draft: Any, digits: str, part: str, glob: str = "/library/*") -> list[Any]:
-    made = draft("preprocess", **runs("preprocess", PART=part))
-    pictures = {"pfs": {"name": "pictures", "repo": "preprocess", "branch": "master", "glob": glob}}
-    computed = draft("features", **runs("features", SEGMENT_DIGITS=digits), input={"cross": [pictures]})
-    found = suite.check([computed], neighbours=[made]).findings
-    return [each.flaw for each in found if "SEGMENT_DIGITS" in dotted(each.flaw.field)]
-
-
 @pytest.mark.parametrize(
-    ("digits", "part", "flaws"),
-    [
-        ("1", "400", 0),
-        ("2", "400", 1),
-        ("2", "6400", 0),
-        ("3", "6400", 1),
-        ("1", "100", 1),
-        ("1", "few", 0),
-        ("9", "1", 0),
-    ],
+    ("text", "flaws"), [("1", 0), ("2", 0), ("8", 0), ("", 0), ("0", 1), ("9", 1), ("-1", 1), ("2.0", 1), ("²", 1)]
 )
-def test_parts_grow_with_the_segments(draft: Any, digits: str, part: str, flaws: int) -> None:
-    found = of_parts(draft, digits, part)
-    assert [flaw.level for flaw in found] == [Level.WARNING] * flaws
-    assert not of_parts(draft, digits, part, "/queries/*")
-
-
-def test_the_size_of_parts_for_many_segments_is_proposed(draft: Any) -> None:
-    (flaw,) = of_parts(draft, "2", "400")
-    assert flaw.why == "256 segments with parts of 400 pictures are 1.52 files a picture in features"
-    assert flaw.fix == "write PART=6400 in preprocess, or fewer digits: 0.12"
+def test_the_digits_of_segments(draft: Any, text: str, flaws: int) -> None:
+    found = suite.check([draft(**runs("partition", SEGMENT_DIGITS=text))]).findings
+    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
+        (Level.ERROR, "transform.env.SEGMENT_DIGITS", f'"{text}" is not a whole number from 1 to 8')
+    ] * flaws

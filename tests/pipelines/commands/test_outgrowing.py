@@ -1,9 +1,8 @@
-"""A library that has outgrown its segments and parts, on small stages: what is said of it, and `upgrade --sizes`."""
+"""A library that has outgrown its segments, on small stages: what is said of it, `upgrade --sizes`, and the segments of
+an earlier version."""
 
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +10,13 @@ import pytest
 from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
-from pipelines.client.repository import Repository
-from pipelines.commands import progress
-from pipelines.library import ingest
-from pipelines.library.pictures import Source
+from pipelines.client.repository import Put, Repository
+from pipelines.upgrading import documents
 from speclang.merge_patches import merge
-from stages import blocknames
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
-
-PICTURES = 2_000_000
-NAMES = [f"photos/{number}.jpg" for number in range(900)]
 
 COPY = 'cp "$given" "${LOCALPACHD_PFS:-/pfs}/out/"'
 INDEX = """
@@ -31,7 +24,7 @@ mkdir -p "${LOCALPACHD_PFS:-/pfs}/out/0"
 echo '{"count": %d, "model": "a"}' > "${LOCALPACHD_PFS:-/pfs}/out/0/index.json"
 """
 
-LARGER = {"SEGMENT_DIGITS": "2", "PART": "6400"}
+DIGITS = "SEGMENT_DIGITS"
 
 
 def document(name: str, repo: str, glob: str, script: str, **env: str) -> dict[str, Any]:
@@ -49,15 +42,16 @@ def document(name: str, repo: str, glob: str, script: str, **env: str) -> dict[s
 
 
 class Library:
-    """images → preprocess → features → index, which claims that there are millions of pictures."""
+    """images → preprocess → features → partition → index, which claims that there are millions of pictures."""
 
-    def __init__(self, connection: Connection, command: Command) -> None:
+    def __init__(self, connection: Connection, command: Command, pictures: int = 2_000_000) -> None:
         self.connection, self.command = connection, command
         self.specs = command.directory / "specs"
         self.specs.mkdir()
         self.write(document("preprocess", "images", "/*", COPY, IMAGE_SIZE="96", PART="400"))
-        self.write(document("features", "preprocess", "/*", COPY, SEGMENT_DIGITS="1"))
-        self.write(document("index", "features", "/", INDEX % PICTURES))
+        self.write(document("features", "preprocess", "/*", COPY))
+        self.write(document("partition", "features", "/*", COPY, SEGMENT_DIGITS="1"))
+        self.write(document("index", "partition", "/", INDEX % pictures))
 
     def write(self, specification: Mapping[str, Any]) -> None:
         (self.specs / f"{specification['pipeline']['name']}.json").write_text(json.dumps(specification))
@@ -65,91 +59,146 @@ class Library:
     def change(self, name: str, patch: Mapping[str, Any]) -> None:
         self.write(merge(json.loads((self.specs / f"{name}.json").read_text()), patch))
 
-    def sizes(self) -> dict[str, str]:
+    def earlier(self) -> None:
+        """Deploys the specifications of an earlier version, whose features had the segments, and installs these."""
+        found = {path: path.read_text() for path in self.specs.iterdir()}
+        (self.specs / "partition.json").unlink()
+        older = {"transform": {"env": {"LOOKALIKE_STAGE": "features-0", DIGITS: "1"}}}
+        self.change("features", older)
+        self.change("index", {"input": {"pfs": {"repo": "features"}}})
+        self.command.says("deploy", "--set", f"{DIGITS}=2")
+        for path, text in found.items():
+            path.write_text(text)
+
+    def env(self, name: str) -> dict[str, str]:
+        return dict(Jobs(self.connection).pipelines()[name].details.transform.env)
+
+    def marks(self) -> dict[str, str]:
+        """The sizes that the specifications state, where others are kept."""
         infos = Jobs(self.connection).pipelines()
-        return {
-            "SEGMENT_DIGITS": infos["features"].details.transform.env["SEGMENT_DIGITS"],
-            "PART": infos["preprocess"].details.transform.env["PART"],
-        }
+        found = {name: info.details.metadata.annotations.get(partsizes.SPECIFIED, "") for name, info in infos.items()}
+        return {name: mark for name, mark in found.items() if mark}
 
-    def blocks(self) -> int:
-        paths = Repository(self.connection, "images").list()
-        return sum(blocknames.prefix_of(path.strip("/")) is not None for path in paths)
+    def put(self) -> str:
+        return Repository(self.connection, "images").write([Put("/a", b"one\n"), Put("/b", b"two\n")])
 
-    def add(self, directory: Path, names: list[str]) -> str:
-        sources = []
-        for name in names:
-            path = directory / name.replace("/", "-")
-            path.write_text(name)
-            sources.append(Source(name, path, len(name)))
-        return ingest.add(self.connection, sources, most_single=0).commit
+    def counts(self, commit: str) -> dict[str, int]:
+        """The datums that the jobs of a commit have computed."""
+        return {job.pipeline: job.processed for job in Jobs(self.connection).of_set(commit)}
 
 
 @pytest.fixture
-def library(as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs: WaitForJobs) -> Library:
-    """The library with 900 pictures in four blocks."""
-    found = Library(as_user, command)
-    command.says("deploy")
-    wait_for_jobs(found.add(tmp_path, NAMES))
-    assert found.blocks() == 4
-    return found
+def library(as_user: Connection, command: Command) -> Library:
+    return Library(as_user, command)
 
 
-def test_larger_sizes_are_proposed_priced_made_and_kept(
-    library: Library, tmp_path: Path, wait_for_jobs: WaitForJobs, monkeypatch: pytest.MonkeyPatch
+def test_more_segments_are_proposed_priced_made_and_kept_and_the_backbone_rests(
+    library: Library, wait_for_jobs: WaitForJobs
 ) -> None:
     command = library.command
-    bars: dict[str, list[int]] = {}
-    monkeypatch.setattr(progress, "counting", lambda what: nullcontext(bars.setdefault(what, []).append))
+    command.says("deploy")
+    wait_for_jobs(library.put())
     said = command.says("status")
     assert "outgrown  125,000 pictures are in each of 16 segments, and each picture more reads and writes one" in said
-    assert "`lookalike upgrade --sizes --dry-run` shows the cost of a change\n" in said
+    assert "with --dry-run, `lookalike upgrade` shows the cost and changes nothing\n" in said
     growth = json.loads(command.says("status", "--json"))["library"]["growth"]
-    assert (growth["segment_digits"], growth["part"], growth["in_segment"]) == (1, 400, 125_000)
-    assert growth["proposed"] == {"segment_digits": 2, "part": 6400}
-    assert len(growth["outgrown"]) == 2
+    assert (growth["segment_digits"], growth["buckets"], growth["in_segment"]) == (1, 64, 125_000)
+    assert growth["proposed"] == {"segment_digits": 2, "buckets": 64}
+    assert len(growth["outgrown"]) == 1
 
     shown = command.says("upgrade", "--sizes", "--dry-run")
-    assert "sizes: SEGMENT_DIGITS=2, PART=6400\n" in shown
-    assert "blocks are cut again: up to " in shown
-    assert "the backbone computes 2,000,000 pictures again\n" in shown
-    assert "16" in next(line for line in shown.splitlines() if line.startswith("index") and "CPU" in line)
-    assert library.sizes() == {"SEGMENT_DIGITS": "1", "PART": "400"}
-    assert library.blocks() == 4
+    assert "sizes: SEGMENT_DIGITS=2\n" in shown
+    assert "the backbone does not run again\n" in shown
+    costs = {line.split()[0]: line.split() for line in shown.split("to compute")[1].splitlines()[1:] if "CPU" in line}
+    assert {name: line[1] for name, line in costs.items() if name == "partition"} == {"partition": "2"}
+    assert "16" in costs["index"]
+    assert library.env("partition")[DIGITS] == "1"
 
-    before = dict(Repository(library.connection, "images").read_all("/*"))
     data = json.loads(command.run("upgrade", "--sizes", "--yes", "--json").stdout)
-    assert data["sizes"] == LARGER
-    assert {what: sum(increments) for what, increments in bars.items()} == {"cutting blocks, pictures": len(NAMES)}
+    assert data["sizes"] == {DIGITS: "2"}
     assert {job.state for job in wait_for_jobs(data["commit"])} == {"success"}
-    assert library.sizes() == LARGER
-    (block,) = dict(Repository(library.connection, "preprocess").read_all("/*")).values()
-    assert all(name.encode() in block for name in NAMES)
-    assert len(before) == 4
+    computed = library.counts(data["commit"])
+    assert computed["partition"] == 2
+    assert not computed.get("preprocess") and not computed.get("features")
+    assert library.env("partition")[DIGITS] == "2"
 
     said = command.says("deploy")
-    assert "with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`" in said
-    assert "with PART=6400 of `lookalike upgrade --sizes`" in said
-    assert "reprocessing" not in said
-    assert library.sizes() == LARGER
+    assert "pipeline partition: updated, with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`\n" in said
+    assert library.env("partition")[DIGITS] == "2"
     assert "outgrown" not in command.says("status")
-    assert "the library has not outgrown its sizes: 7,813 pictures a segment" in command.says(
+    assert "the library has not outgrown its segments: 7,813 pictures in each" in command.says(
         "upgrade", "--sizes", "-n"
     )
-    library.add(tmp_path, [f"more/{number}.jpg" for number in range(300)])
-    assert library.blocks() == 1  # of 1,200
 
 
-def test_sizes_go_back_when_that_is_said(library: Library) -> None:
+def test_segments_go_back_when_that_is_said(library: Library, wait_for_jobs: WaitForJobs) -> None:
     command = library.command
+    command.says("deploy")
+    wait_for_jobs(library.put())
     command.says("upgrade", "--sizes", "--yes")
     command.says("deploy", "--set", "SEGMENT_DIGITS=1")
-    assert library.sizes()["SEGMENT_DIGITS"] == "1"
+    assert library.env("partition")[DIGITS] == "1"
     command.says("upgrade", "--sizes", "--yes")
-    assert library.sizes() == LARGER
-    library.change("features", {"transform": {"env": {"SEGMENT_DIGITS": "3"}}})
+    assert library.env("partition")[DIGITS] == "2"
+    library.change("partition", {"transform": {"env": {DIGITS: "3"}}})
     command.says("deploy")
-    assert library.sizes() == {"SEGMENT_DIGITS": "3", "PART": "6400"}
-    assert partsizes.SPECIFIED not in Jobs(library.connection).pipelines()["features"].details.metadata.annotations
+    assert library.env("partition")[DIGITS] == "3"
+    assert library.marks() == {}
     refused = command.run("upgrade", "--back", "--sizes").stderr
     assert "takes no --overlay, --set, --as-written or --sizes" in refused
+
+
+def test_the_segments_of_an_earlier_version_move_to_partition(library: Library) -> None:
+    command = library.command
+    library.earlier()
+    assert library.env("features")[DIGITS] == "2"
+    shown = command.says("upgrade", "--dry-run")
+    assert "kept: SEGMENT_DIGITS=2 in partition\n" in shown
+    command.says("upgrade", "--yes")
+    assert library.env("partition")[DIGITS] == "2"
+    assert DIGITS not in library.env("features")
+    assert library.marks() == {"partition": '{"SEGMENT_DIGITS": "1"}'}
+    assert "with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`" in command.says("deploy")
+    assert "nothing to do" in command.says("upgrade", "--yes")
+    assert library.env("partition")[DIGITS] == "2"
+    command.says("upgrade", "--back", "--yes")
+    assert library.env("features")[DIGITS] == "2"
+    assert "partition" not in Jobs(library.connection).pipelines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "digits"),
+    [(("--set", "SEGMENT_DIGITS=3"), "3"), (("--sizes", "--set", "SEGMENT_DIGITS=4"), "4"),
+     (("--as-written", "partition"), "1")],
+)  # fmt: skip
+def test_the_command_decides_on_the_segments_of_an_earlier_version(
+    library: Library, arguments: tuple[str, ...], digits: str
+) -> None:
+    library.earlier()
+    library.command.says("upgrade", "--yes", *arguments)
+    assert library.env("partition")[DIGITS] == digits
+
+
+def test_a_deployment_keeps_the_segments_that_an_upgrade_gave_an_earlier_version(library: Library) -> None:
+    library.earlier()
+    info = Jobs(library.connection).pipelines()["features"]
+    request = documents.request_of(info)
+    request.update = True
+    partsizes.mark(request, {DIGITS: "1"})
+    library.connection.client.create_pipeline_from_request(request)
+    said = library.command.says("deploy")
+    assert "pipeline partition: created, with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`\n" in said
+    assert library.env("partition")[DIGITS] == "2"
+    assert library.marks() == {"partition": '{"SEGMENT_DIGITS": "1"}'}
+
+
+def test_a_library_that_has_outgrown_its_buckets_alone_is_told_of_the_overlay(
+    as_user: Connection, command: Command, wait_for_jobs: WaitForJobs
+) -> None:
+    library = Library(as_user, command, pictures=5_000_000)
+    command.says("deploy", "--set", "SEGMENT_DIGITS=2")
+    wait_for_jobs(library.put())
+    said = command.says("upgrade", "--sizes", "--dry-run")
+    assert "78,125 pictures are in each of 64 buckets of partition" in said
+    assert "(`lookalike upgrade --overlay large`)\n" in said
+    assert "the library has not outgrown its segments: 19,532 pictures in each" in said

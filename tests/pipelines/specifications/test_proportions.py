@@ -5,73 +5,84 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.specifications import proportions
-from pipelines.specifications.proportions import MOST_FILES, MOST_IN_SEGMENT, Numbers, outgrown, proposed
-from stages.parts import PART
+from pipelines.specifications.proportions import (
+    BUCKETS,
+    MOST_BUCKETS,
+    MOST_FILES,
+    MOST_IN_BUCKET,
+    MOST_IN_SEGMENT,
+    Numbers,
+    outgrown,
+    proposed,
+)
 
-USUAL = Numbers(1, PART)
+USUAL = Numbers(1)
 
 
 @pytest.mark.parametrize(
-    ("pictures", "side", "numbers"),
+    ("pictures", "numbers"),
     [
-        (0, 224, USUAL),
-        (1_000_000, 224, USUAL),
-        (1_048_576, 96, USUAL),
-        (1_048_577, 96, Numbers(2, 6_400)),
-        (10_000_000, 224, Numbers(2, 6_400)),
-        (100_000_000, 224, Numbers(3, 6_800)),  # a gibibyte of pixels
-        (100_000_000, 96, Numbers(3, 38_800)),
-        (1_000_000_000, 96, Numbers(4, 38_800)),
+        (0, USUAL),
+        (1_000_000, USUAL),
+        (1_048_576, USUAL),
+        (1_048_577, Numbers(2)),
+        (4_194_304, Numbers(2)),
+        (4_194_305, Numbers(2, MOST_BUCKETS)),
+        (10_000_000, Numbers(2, MOST_BUCKETS)),
+        (20_000_000, Numbers(2, MOST_BUCKETS)),  # 4,096 segments would be 0.63 files a picture
+        (100_000_000, Numbers(3, MOST_BUCKETS)),
+        (1_000_000_000, Numbers(3, MOST_BUCKETS)),
+        (1_100_000_000, Numbers(4, MOST_BUCKETS)),
     ],
 )
-def test_segments_grow_with_the_library_and_parts_with_the_segments(pictures: int, side: int, numbers: Numbers) -> None:
-    assert proposed(pictures, side) == numbers
+def test_segments_and_buckets_grow_with_the_library(pictures: int, numbers: Numbers) -> None:
+    assert proposed(pictures) == numbers
 
 
-def test_large_files_bound_the_pictures_of_a_block() -> None:
-    assert proposed(2_000_000, 96, 1_000_000.0) == Numbers(2, 800)
-    assert proposed(2_000_000, 96, 100_000_000.0) == Numbers(2, PART)
-
-
-@given(st.integers(1, 10**10), st.integers(8, 1024), st.floats(0, 1e8))
-def test_no_library_outgrows_the_numbers_proposed_for_it(pictures: int, side: int, file_bytes: float) -> None:
-    numbers = proposed(pictures, side, file_bytes)
+@given(st.integers(0, 10**11), st.integers(0, 10**10))
+def test_no_library_outgrows_the_numbers_proposed_for_it_and_growth_takes_none_back(pictures: int, more: int) -> None:
+    numbers, then = proposed(pictures), proposed(pictures + more)
     assert outgrown(pictures, numbers, numbers) == []
-    assert numbers.in_segment(pictures) <= MOST_IN_SEGMENT
-    assert numbers.part % PART == 0
-    assert numbers.segment_digits == 1 or proposed(pictures // 16, side, file_bytes).segment_digits < (
-        numbers.segment_digits
-    )
+    assert numbers.segment_digits <= then.segment_digits
+    assert numbers.buckets <= then.buckets
 
 
-@given(st.integers(1, 4), st.integers(1, 10**5))
-def test_files_are_counted_as_if_each_picture_fell_anywhere(digits: int, part: int) -> None:
-    numbers = Numbers(digits, part)
-    assert numbers.files <= 3.0 + 1e-9
-    assert numbers.files <= 3 * numbers.segments / part + 1e-9
-    assert numbers.files >= Numbers(digits, part + 1).files
-    if part == 1:
-        assert numbers.files == pytest.approx(3)
+@given(st.integers(1, 10**11))
+def test_segments_are_small_as_far_as_files_are_few(pictures: int) -> None:
+    numbers = proposed(pictures)
+    more = Numbers(numbers.segment_digits + 1, numbers.buckets)
+    assert numbers.in_segment(pictures) <= MOST_IN_SEGMENT or more.files(pictures) > MOST_FILES
+    assert numbers.segment_digits == 1 or numbers.files(pictures) <= MOST_FILES
+    assert numbers.in_bucket(pictures) <= MOST_IN_BUCKET or numbers.buckets == MOST_BUCKETS
 
 
-def test_the_reasons_have_the_figures() -> None:
-    assert outgrown(1_000_000, USUAL, proposed(1_000_000, 224)) == []
-    segments, parts = outgrown(2_000_000, USUAL, proposed(2_000_000, 224))
+@given(st.integers(1, 8), st.sampled_from([BUCKETS, MOST_BUCKETS]), st.integers(1, 10**10))
+def test_files_are_those_of_each_segment_of_a_bucket_and_no_more_than_the_pictures_have(
+    digits: int, buckets: int, pictures: int
+) -> None:
+    found = Numbers(digits, buckets).files(pictures) * pictures
+    assert found == pytest.approx(min(3 * 16**digits * buckets, 3 * pictures))
+    assert Numbers(digits, buckets).files(0) == 0
+
+
+def test_the_reasons_have_the_figures_and_the_commands() -> None:
+    assert outgrown(1_000_000, USUAL, proposed(1_000_000)) == []
+    (segments,) = outgrown(2_000_000, USUAL, proposed(2_000_000))
     assert segments == (
         "125,000 pictures are in each of 16 segments, and each picture more reads and writes one again: "
-        "SEGMENT_DIGITS=2 makes that 7,813"
+        "SEGMENT_DIGITS=2 makes that 7,813 (`lookalike upgrade --sizes`)"
     )
-    assert parts == (
-        "3,037,551 files of features for 2,000,000 pictures are 1.52 a picture with parts of 400 and 256 segments: "
-        "PART=6400 makes that 0.12"
+    (buckets,) = outgrown(5_000_000, Numbers(2), proposed(5_000_000))
+    assert buckets == (
+        "78,125 pictures are in each of 64 buckets of partition, and each picture more reads and writes one again: the "
+        "overlay `large` makes that 4,883 (`lookalike upgrade --overlay large`)"
     )
-    assert Numbers(2, 6_400).files <= MOST_FILES
 
 
 def test_larger_numbers_than_proposed_are_a_choice() -> None:
-    assert outgrown(1_000, Numbers(2, 6_400), USUAL) == []
-    assert len(outgrown(20_000_000, Numbers(2, 400), proposed(20_000_000, 224))) == 2
+    assert outgrown(1_000, Numbers(2, MOST_BUCKETS), USUAL) == []
+    assert len(outgrown(20_000_000, USUAL, proposed(20_000_000))) == 2
 
 
 def test_digits_end_at_eight() -> None:
-    assert proposed(10**18, 224).segment_digits == proportions.MOST_DIGITS
+    assert proposed(10**18).segment_digits == proportions.MOST_DIGITS
