@@ -30,10 +30,10 @@ from pipelines.commands.syncing import sync_data
 from pipelines.explaining.changes.history import Change
 from pipelines.library.syncing import Difference
 from pipelines.specifications import optional, proportions
-from pipelines.specifications.proportions import Numbers
 from speclang.warmth import MEMORY, SECONDS
 from stages import limits
 from stages.kinds import Kind
+from stages.parts import PART
 from stages.serving.bounds import Bounds
 from stages.serving.fetching import Limits
 from stages.serving.questions import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
@@ -412,34 +412,27 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
             assert float(amount) * units[unit] == pytest.approx(number * of_one, rel=0.03)
 
 
-def test_the_numbers_that_are_documented_are_those_that_are_proposed() -> None:
-    given = {"1 million": 10**6, "10 million": 10**7, "100 million": 10**8}
-    for count, side, digits, segments, part, each, files in rows("docs/cluster.md", "| N | side |"):
-        numbers = proportions.proposed(given[count], int(side))
-        said = Numbers(int(digits), int(part.replace(",", "")))
-        assert numbers == said
-        assert (segments, each) == (f"{numbers.segments:,}", f"{numbers.in_segment(given[count]):,}")
-        assert files == f"{numbers.files:.2f}"
-    text_of = text("docs/cluster.md")
-    assert f"at most {proportions.MOST_IN_SEGMENT:,} pictures" in text_of
-    assert f"more than {proportions.MOST_FILES:g}\nfiles a picture" in text_of
-
-
-def test_the_numbers_of_files_add_up() -> None:
-    """A part of 400 pictures has some in S (1 - (1 - 1/S)^400) segments, and features three files for each."""
+def test_the_numbers_that_are_documented_are_those_that_are_proposed_and_add_up() -> None:
     words = {"million": 1e6, "billion": 1e9}
 
     def number(said: str) -> float:
         amount, *unit = said.replace(",", "").split()
         return float(amount) * (words[unit[0]] if unit else 1)
 
-    for row in rows("docs/cluster.md", "| N | S | parts of 400 |"):
-        pictures, segments, parts, written, read, shown = map(number, row)
-        assert parts == pictures / 400
-        of_segment = parts * (1 - (1 - 1 / segments) ** 400)
-        assert written == pytest.approx(3 * segments * of_segment, rel=0.02)
-        assert read == pytest.approx(2 * of_segment, rel=0.02)
-        assert shown == pytest.approx(of_segment, rel=0.02)
+    for row in rows("docs/cluster.md", "| N | S | B |"):
+        pictures, segments, buckets, in_segment, in_bucket, of_parts, dealt, indexed, each = map(number, row)
+        numbers = proportions.proposed(int(pictures))
+        assert (numbers.segments, numbers.buckets) == (segments, buckets)
+        assert (numbers.in_segment(int(pictures)), numbers.in_bucket(int(pictures))) == (in_segment, in_bucket)
+        assert of_parts == 4 * pictures / PART
+        assert dealt == pytest.approx(numbers.files(int(pictures)) * pictures, rel=0.005)
+        assert indexed == pytest.approx(segments * (4 + buckets), rel=0.005)
+        total = 4 * pictures / PART + 3 * segments * buckets + segments * (4 + buckets)
+        assert each == pytest.approx(total / pictures, abs=0.0005)
+    words_of = " ".join(text("docs/cluster.md").split())
+    assert f"a segment holds at most {proportions.MOST_IN_SEGMENT:,} pictures" in words_of
+    assert f"no more than {proportions.MOST_FILES:g} files a picture" in words_of
+    assert f"more than {proportions.MOST_IN_BUCKET:,} pictures in each of {proportions.BUCKETS} buckets" in words_of
 
 
 def test_every_claim_about_security_names_its_tests() -> None:
