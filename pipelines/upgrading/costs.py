@@ -81,8 +81,8 @@ def read(connection: Connection, steps: Sequence[Step], there: Mapping[str, Any]
         found.append(replace(cost, gpu=cost.gpu and has_gpus))
     order = {step.pipeline: at for at, step in enumerate(steps)}
     found.sort(key=lambda cost: order.get(cost.pipeline, len(order)))
-    before = partsizes.numbers(info.details for info in there.values())
-    return resized(found, before, partsizes.numbers(inputs.values()))
+    now, then = partsizes.numbers(info.details for info in there.values()), partsizes.numbers(inputs.values())
+    return resized(found, now, then)
 
 
 def estimated(name: str, anew: bool, spec: Any, past: Past, size: int) -> Cost:

@@ -19,7 +19,7 @@ def deployed(stage: str, annotations: dict[str, str] | None = None, **env: str) 
 
 
 def details(stage: str, **env: str) -> Any:
-    return deployed(stage, **env).details
+    return deployed(stage, None, **env).details
 
 
 def dealing(*globs: str) -> Any:

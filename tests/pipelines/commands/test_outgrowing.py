@@ -3,6 +3,7 @@ an earlier version."""
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.library import ingest
+from pipelines.library.pictures import Source
 from pipelines.upgrading import documents
 from speclang.merge_patches import merge
+from stages import blocknames
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
@@ -190,6 +194,28 @@ def test_a_deployment_keeps_the_segments_that_an_upgrade_gave_an_earlier_version
     assert "pipeline partition: created, with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`\n" in said
     assert library.env("partition")[DIGITS] == "2"
     assert library.marks() == {"partition": '{"SEGMENT_DIGITS": "1"}'}
+
+
+def test_parts_that_an_earlier_version_made_larger_stay_and_add_makes_such_blocks(
+    library: Library, tmp_path: Path
+) -> None:
+    library.command.says("deploy", "--set", "PART=1200")
+    info = Jobs(library.connection).pipelines()["preprocess"]
+    request = documents.request_of(info)
+    request.update = True
+    partsizes.mark(request, {"PART": "400"})
+    library.connection.client.create_pipeline_from_request(request)
+    assert "with PART=1200 of `lookalike upgrade --sizes`" in library.command.says("deploy")
+    assert "kept: PART=1200 in preprocess\n" in library.command.says("upgrade", "--yes")
+    assert library.env("preprocess")["PART"] == "1200"
+    sources = []
+    for number in range(1_100):
+        path = tmp_path / f"{number}.jpg"
+        path.write_text(path.name)
+        sources.append(Source(path.name, path, len(path.name)))
+    ingest.add(library.connection, sources, most_single=0)
+    paths = Repository(library.connection, "images").list()
+    assert sum(blocknames.prefix_of(path.strip("/")) is not None for path in paths) == 1
 
 
 def test_a_library_that_has_outgrown_its_buckets_alone_is_told_of_the_overlay(
