@@ -72,7 +72,13 @@ class DistinctPictures:
     def pictures(self) -> list[Picture]:
         """All pictures so far, sorted by id."""
         return [
-            Picture(digest, tuple(sorted(self._sources[digest])), self._sizes[digest], self._hashes[digest])
+            Picture(
+                digest,
+                tuple(sorted(self._sources[digest])),
+                self._sizes[digest],
+                self._hashes[digest],
+                self._chosen[digest].size,
+            )
             for digest in sorted(self._rows)
         ]
 

@@ -6,25 +6,23 @@ that the stage writes. Knows nothing about how a model computes.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import packthumbnails, thumbnailfiles
+from stages import parts, thumbnailfiles
 from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.framing import Framed
 from stages.packs import read_pack, read_rejections, write_rejections
 from stages.progress import Progress
 from stages.sources import Source, chosen, unite
+from stages.tables.embedded import write_embedded
 from stages.tables.images import Images, write_images
+from stages.thumbnailfiles import Place
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class _Picture:
     framed: Framed  # its pixels are a view of its pack
     sources: tuple[Source, ...]
     hash: int
-    thumbnail: bytes
+    thumbnail: Place  # in the file of its pack
 
 
 @dataclass(frozen=True)
@@ -42,9 +40,9 @@ class _Pictures:
     by_id: Mapping[str, _Picture]
     fit: str
 
-    @cached_property
-    def thumbnails(self) -> list[bytes]:
-        """Their thumbnails, in the same order."""
+    @property
+    def thumbnails(self) -> list[Place]:
+        """The places of their thumbnails, in the same order."""
         return [each.thumbnail for each in self.by_id.values()]
 
 
@@ -55,43 +53,44 @@ class Embedding:
         self.embedder = embedder
         self.spec = embedder.spec
 
-    def library(self, packs: Path, part: str, out: Path, segment_digits: int) -> None:
-        """Writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails below `out` for
-        each segment with pictures of the packs, as soon as its vectors are there: meanwhile the next ones are
-        computed."""
+    def library(self, packs: Path, part: str, out: Path) -> None:
+        """Writes library/<bucket>/<part>.npy and .parquet below `out` (see stages.parts.directory)."""
         pictures = _united(packs)
-        images, vectors = self._images(pictures), self._room(pictures)
-        left = deque(_segments(images.ids, segment_digits))
-        for done in _filled(vectors, self.embedder, pictures):
-            while left and left[0].rows.stop <= done:
-                segment, rows = left.popleft()
-                target = out / "library" / segment
-                _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
-                file = out / thumbnailfiles.DIRECTORY / segment / f"{part}{thumbnailfiles.SUFFIX}"
-                thumbnailfiles.write(file, pictures.thumbnails[rows])
+        target = out / "library" / parts.directory(part)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / f"{part}.npy", self._vectors(pictures))
+        write_embedded(self._images(pictures), pictures.thumbnails, target / f"{part}.parquet")
 
     def query(self, packs: Path, out: Path) -> None:
         """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
         `out`."""
         pictures = _united(packs)
-        vectors = self._room(pictures)
-        for _ in _filled(vectors, self.embedder, pictures):
-            pass
-        table = out / "images.parquet"
-        _write(out / "vectors.npy", vectors, table, self._images(pictures))
-        thumbnailfiles.write(table.with_suffix(thumbnailfiles.SUFFIX), pictures.thumbnails)
+        table, shown = out / "images.parquet", thumbnailfiles.Files(packs, "preprocess-queries")
+        out.mkdir(parents=True, exist_ok=True)
+        np.save(out / "vectors.npy", self._vectors(pictures))
+        write_images(self._images(pictures), table)
+        thumbnailfiles.write(table.with_suffix(thumbnailfiles.SUFFIX), map(shown.read, pictures.thumbnails))
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:
             write_rejections(out / "rejected.jsonl", rejected)
 
-    def _room(self, pictures: _Pictures) -> NDArray[np.float32]:
-        return np.empty((len(pictures.by_id), self.spec.dimension), np.float32)
+    def _vectors(self, pictures: _Pictures) -> NDArray[np.float32]:
+        """The vectors of n pictures, (n, dimension)."""
+        vectors = np.empty((len(pictures.by_id), self.spec.dimension), np.float32)
+        squares, batch = [each.framed.pixels for each in pictures.by_id.values()], self.spec.batch
+        batches = (np.stack(squares[begin : begin + batch]) for begin in range(0, len(squares), batch))
+        progress, done = Progress("pictures", len(squares)), 0
+        for some in self.embedder.stream(batches):
+            vectors[done : done + len(some)] = some
+            done += len(some)
+            progress.add(len(some))
+        return vectors
 
     def _images(self, pictures: _Pictures) -> Images:
         return Images(
             ids=list(pictures.by_id),
             sources=[each.sources for each in pictures.by_id.values()],
-            thumbnail_sizes=list(map(len, pictures.thumbnails)),
+            thumbnail_sizes=[each.size for each in pictures.thumbnails],
             hashes=[each.hash for each in pictures.by_id.values()],
             model=self.spec.sha256,
             image_size=self.spec.image_size,
@@ -102,20 +101,6 @@ class Embedding:
         )
 
 
-class _Segment(NamedTuple):
-    name: str
-    rows: slice
-
-
-def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:
-    """The segments of ascending ids, with their rows."""
-    first = 0
-    for name, members in groupby(ids, lambda id: id[:digits]):
-        rows = slice(first, first + sum(1 for _ in members))
-        yield _Segment(name, rows)
-        first = rows.stop
-
-
 def _united(directory: Path) -> _Pictures:
     """The distinct pictures of all packs; one in several packs has all its sources (see stages.sources.chosen)."""
     found: dict[str, _Picture] = {}
@@ -123,8 +108,8 @@ def _united(directory: Path) -> _Pictures:
     for npy in sorted(directory.glob("*.npy")):
         pack = read_pack(npy)
         fits.add(pack.fit)
-        thumbnails = packthumbnails.read(npy, len(pack.pictures))
-        for (picture, framed), thumbnail in zip(pack.framed(), thumbnails, strict=True):
+        places = thumbnailfiles.places(npy.stem, (each.thumbnail_size for each in pack.pictures))
+        for (picture, framed), thumbnail in zip(pack.framed(), places, strict=True):
             sources, before = picture.sources, found.get(picture.id)
             if before is not None:
                 thumbnail = chosen([(before.sources, before.thumbnail), (sources, thumbnail)])
@@ -137,21 +122,3 @@ def _united(directory: Path) -> _Pictures:
             "pipelines that pack pictures: lookalike deploy --reprocess preprocess --reprocess preprocess-queries"
         )
     return _Pictures(dict(sorted(found.items())), fits.pop())
-
-
-def _filled(vectors: NDArray[np.float32], embedder: Embedder, pictures: _Pictures) -> Iterator[int]:
-    """Fills (n, dimension) with the vectors of n pictures; yields the number of rows that are, again and again."""
-    squares, batch = [each.framed.pixels for each in pictures.by_id.values()], embedder.spec.batch
-    batches = (np.stack(squares[begin : begin + batch]) for begin in range(0, len(squares), batch))
-    progress, done = Progress("pictures", len(squares)), 0
-    for some in embedder.stream(batches):
-        vectors[done : done + len(some)] = some
-        done += len(some)
-        progress.add(len(some))
-        yield done
-
-
-def _write(vectors_file: Path, vectors: NDArray[np.float32], images_file: Path, images: Images) -> None:
-    vectors_file.parent.mkdir(parents=True, exist_ok=True)
-    np.save(vectors_file, vectors)
-    write_images(images, images_file)

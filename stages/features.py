@@ -22,30 +22,26 @@ from stages import entrypaths
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.packheaders import picture_size
-from stages.parameters import integer
 
 if TYPE_CHECKING:
     from stages.embedding import Embedding
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads SEGMENT_DIGITS; the GPU settings are read with the first model. The returned object keeps a loaded model
-    between datums."""
-    return Features(integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=8), environment)
+    """Reads the GPU settings with the first model. The returned object keeps a loaded model between datums."""
+    return Features(environment)
 
 
 class Features:
     """Computes the vectors of one datum at a time.
 
     Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
-    /library/<part>: writes library/<segment>/<part>.npy and .parquet and thumbnails/<segment>/<part>.thumbnails for
-    each segment with pictures of the part;
+    /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.parts.directory, stages.tables.embedded);
     /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected,
     rejected.jsonl to queries/<bucket>/<entry>.
     """
 
-    def __init__(self, segment_digits: int, environment: Mapping[str, str]) -> None:
-        self._segment_digits = segment_digits
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._commit = ""
         self._embedding: Embedding | None = None
@@ -64,7 +60,7 @@ class Features:
             )
         embedding = self._embedding_of(datum.inputs["models"], pictures.path)
         if kind == "library":
-            embedding.library(pictures.path, name, datum.out, self._segment_digits)
+            embedding.library(pictures.path, name, datum.out)
         else:
             embedding.query(pictures.path, datum.out / entrypaths.directory(name))
 

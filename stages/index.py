@@ -23,25 +23,27 @@ from stages.knn.codes import Coded
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
-from stages.merging import Segment, read_segment
-from stages.tables.indexed import TABLE, parts_of, write_indexed
+from stages.merging import Merged, read_segment
+from stages.tables.indexed import TABLE, write_indexed
+from stages.tables.places import parts_of
 from stages.thumbnailfiles import DIRECTORY, SUFFIX
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
-    The datum's inputs: `features`, the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
-    <part>.parquet; `thumbnails`, the directory /thumbnails/<b>: for each part <part>.thumbnails, of which nothing is
-    read. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet and hashes.npy,
-    uint64 (N,); index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
-    /<b>/thumbnails/<part>.thumbnails. BACKEND searches exactly for the recall of the codes, and for nothing else.
+    The datum's inputs: `features`, the directory /library/<b> of partition: for each bucket of parts <bucket>.npy,
+    float32 (n, d), and <bucket>.parquet; `thumbnails`, the directory /thumbnails/<b>: for each bucket
+    <bucket>.thumbnails, of which nothing is read. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the
+    same order images.parquet and hashes.npy, uint64 (N,); index.json; with an approximate ALGORITHM also codes.bin, if
+    the segment is large enough; and passes on /<b>/thumbnails/<bucket>.thumbnails. BACKEND searches exactly for the
+    recall of the codes, and for nothing else.
     """
     chosen = settings(environment)
 
     def process(datum: Datum) -> None:
         if "features" not in datum.inputs:
-            raise StageError("the input features is missing: index needs /library/<segment> of features")
+            raise StageError("the input features is missing: index needs /library/<segment> of partition")
         features = datum.inputs["features"]
         target = datum.out / Path(features.repo_path).name
         segment = read_segment(features.path)
@@ -51,20 +53,20 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def _pass_on(datum: Datum, segment: Segment, target: Path) -> None:
-    """Gives the segment the thumbnails of its parts, without reading them."""
+def _pass_on(datum: Datum, segment: Merged, target: Path) -> None:
+    """Gives the segment its files of thumbnails, without reading them."""
     thumbnails: Input | None = datum.inputs.get("thumbnails")
     for part in parts_of(segment.thumbnails):
         file = None if thumbnails is None else thumbnails.path / f"{part}{SUFFIX}"
         if file is None or not file.exists():
             raise StageError(
-                f"segment {segment.name} has no thumbnails of part {part}: an older version of features wrote it; "
-                "reprocess it: lookalike deploy --reprocess features"
+                f"segment {segment.name} has no thumbnails of bucket {part}; reprocess the partition pipeline, which "
+                "writes both: lookalike deploy --reprocess partition"
             )
         datum.pass_on(file, target / file.name)
 
 
-def _index(segment: Segment, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
+def _index(segment: Merged, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
     images = segment.images
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", segment)
@@ -87,8 +89,8 @@ def _index(segment: Segment, target: Path, chosen: Settings, environment: Mappin
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
-def _written(path: Path, segment: Segment) -> Vectors:
-    """Copies the parts' vectors into one file in the order of the images; returns them, memory-mapped."""
+def _written(path: Path, segment: Merged) -> Vectors:
+    """Copies the buckets' vectors into one file in the order of the images; returns them, memory-mapped."""
     shape = (len(segment.images), segment.images.dimension)
     together: Vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
     segment.fill(together, segment.images.ids)

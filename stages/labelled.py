@@ -1,9 +1,9 @@
 """The labelled stage: the labelled pictures of a segment, with vectors and thumbnails, to train on.
 
-Inputs: `labels`, the whole repo, and `thumbnails`, the directory /thumbnails/<segment> of features, both lazy or not;
-`features`, the directory /library/<segment>. Parameter: HELD_OUT, the share of pictures that no training sees. Writes
-/<segment>.npy, float32 (n, d), and /<segment>.parquet (stages.tables.labelled) of the pictures with a label that can be
-used, sorted by id, which may be none; and /left_out/<segment>.json.
+Inputs: `labels`, the whole repo, and `thumbnails`, the directory /thumbnails/<segment> of partition, both lazy or not;
+`features`, the directory /library/<segment> of partition. Parameter: HELD_OUT, the share of pictures that no training
+sees. Writes /<segment>.npy, float32 (n, d), and /<segment>.parquet (stages.tables.labelled) of the pictures with a
+label that can be used, sorted by id, which may be none; and /left_out/<segment>.json.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -23,7 +23,7 @@ from stages.classify.splits import share
 from stages.contract import Datum, Input, StageError
 from stages.inputcache import InputCache
 from stages.labelling import UNLABELLED, Coder, examples, read_labels
-from stages.merging import Segment, read_segment
+from stages.merging import Merged, read_segment
 from stages.tables.images import Images
 from stages.tables.labelled import Labelled, write_labelled
 from stages.thumbnailfiles import Files
@@ -39,7 +39,10 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     def process(datum: Datum) -> None:
         for name in ("labels", "features", "thumbnails"):
             if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: labelled needs labels, and features with thumbnails")
+                raise StageError(
+                    f"the input {name} is missing: labelled needs labels, and /library/<segment> and "
+                    "/thumbnails/<segment> of partition"
+                )
         segment = read_segment(datum.inputs["features"].path)
         _write(datum, segment, coders.get(datum.inputs["labels"]), held_out)
 
@@ -51,7 +54,7 @@ def _coder(labels: Input) -> Coder:
         return Coder(read_labels(labels.path, Path(directory)))
 
 
-def _write(datum: Datum, segment: Segment, coder: Coder, held_out: float) -> None:
+def _write(datum: Datum, segment: Merged, coder: Coder, held_out: float) -> None:
     name, images, out = Path(datum.inputs["features"].repo_path).name, segment.images, datum.out
     paths = [source.path for sources in images.sources for source in sources]
     numbers = [len(sources) for sources in images.sources]

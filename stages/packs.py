@@ -29,12 +29,14 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", 
 
 class Picture(NamedTuple):
     """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, the (width,
-    height) of the picture in the middle of its square, and its perceptual hash; 0 where a test does not care."""
+    height) of the picture in the middle of its square, its perceptual hash, and the bytes of its thumbnail, a file
+    apart; 0 where a test does not care."""
 
     id: str
     sources: tuple[Source, ...]
     size: tuple[int, int]
     perceptual_hash: int = 0
+    thumbnail_size: int = 0
 
 
 class Rejection(NamedTuple):
@@ -75,9 +77,14 @@ def write_pack(npy: Path, framing: Framing, pictures: Sequence[Picture], rows: I
             file.write(row)
         file.write(_line({"fit": framing.fit}))
         for each in pictures:
-            sources = [source._asdict() for source in each.sources]
-            hash = f"{each.perceptual_hash:016x}"
-            file.write(_line({"id": each.id, "perceptual_hash": hash, "size": each.size, "sources": sources}))
+            line = {
+                "id": each.id,
+                "perceptual_hash": f"{each.perceptual_hash:016x}",
+                "size": each.size,
+                "sources": [source._asdict() for source in each.sources],
+                "thumbnail_size": each.thumbnail_size,
+            }
+            file.write(_line(line))
 
 
 def read_pack(npy: Path) -> Pack:
@@ -153,7 +160,10 @@ def _picture(line: bytes) -> Picture:
     value = json.loads(line)
     width, height = value["size"]
     sources = tuple(Source(**each) for each in value["sources"])
-    return Picture(value["id"], sources, (width, height), int(value["perceptual_hash"], 16))
+    hash, thumbnail_size = int(value["perceptual_hash"], 16), value["thumbnail_size"]
+    if type(thumbnail_size) is not int or not 0 <= thumbnail_size < 1 << 32:
+        raise ValueError(f"{thumbnail_size!r} is not the size of a thumbnail")
+    return Picture(value["id"], sources, (width, height), hash, thumbnail_size)
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -33,6 +33,13 @@ def bucket(picture: str, buckets: int) -> str:
     return f"{number:0{len(f'{buckets - 1:x}')}x}"
 
 
+def directory(part: str) -> str:
+    """The bucket of a part, as two levels of directories, 64 and in each of them 16, by a hash of the part's name: so a
+    glob takes a 64th of all parts, or a 1,024th."""
+    digest = hashlib.sha256(part.encode("ascii")).digest()
+    return f"{digest[0] >> 2:02x}/{digest[1] >> 4:x}"
+
+
 def digits(pictures: int, part: int = PART) -> int:
     """The number of hex digits that divide so many pictures into parts of that size."""
     return next(digits for digits in range(16) if pictures <= part * 16**digits)

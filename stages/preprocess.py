@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages import packthumbnails, parts
+from stages import parts, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.decoderprocesses import DecoderProcesses
 from stages.distinct import DistinctPictures
@@ -41,11 +41,11 @@ def start(environment: Mapping[str, str]) -> Preprocess:
 class Preprocess:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
-    images: packs `/library/<part>/<src>.npy`; if something was rejected, `/rejected/images/<src>.jsonl`. queries: the
-    pack `/queries/<entry>/<src>.npy` with all pictures, even if none; if something was rejected,
-    `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. Each pack has its thumbnails beside it,
-    `<src>.thumbnails`. src: 16 hex digits of the sha256 of the datum's path in its repo, since no two datums may write
-    to one path.
+    images: packs `/library/<part>/<src>.npy` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
+    bucket being two levels (stages.parts.directory); if something was rejected, `/rejected/images/<src>.jsonl`.
+    queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and `<src>.thumbnails` beside it; if
+    something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex
+    digits of the sha256 of the datum's path in its repo, since no two datums may write to one path.
 
     features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
     which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
@@ -73,27 +73,28 @@ class Preprocess:
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":
-                self._write_library(distinct, datum.out / "library", src)
+                self._write_library(distinct, datum.out, src)
             else:
                 self._write_entry(distinct, rejections, datum.out / "queries" / _entry(given), src)
         if rejections:
             write_rejections(datum.out / "rejected" / given.name / f"{src}.jsonl", rejections)
         print(f"{STAGE}: {len(distinct)} pictures, {len(rejections)} rejected")
 
-    def _write_library(self, distinct: DistinctPictures, library: Path, src: str) -> None:
+    def _write_library(self, distinct: DistinctPictures, out: Path, src: str) -> None:
         lone = len(distinct) == 1
         for prefix, members in distinct.by_prefix(parts.digits(len(distinct), self.part)):
             part = parts.bucket(members[0].id, self.buckets) if lone else parts.name(src, prefix)
-            self._write_pack(distinct, members, library / part / f"{src}.npy")
+            shown = out / thumbnailfiles.DIRECTORY / parts.directory(part) / part
+            self._write_pack(distinct, members, out / "library" / part / src, shown / src)
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
-        self._write_pack(distinct, distinct.pictures(), entry / f"{src}.npy")
+        self._write_pack(distinct, distinct.pictures(), entry / src, entry / src)
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
-    def _write_pack(self, distinct: DistinctPictures, members: Sequence[Picture], npy: Path) -> None:
-        write_pack(npy, self.framing, members, distinct.rows(members))
-        packthumbnails.write(npy, len(members), distinct.thumbnails(members))
+    def _write_pack(self, distinct: DistinctPictures, members: Sequence[Picture], pack: Path, shown: Path) -> None:
+        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members))
+        thumbnailfiles.write(shown.with_suffix(thumbnailfiles.SUFFIX), distinct.thumbnails(members))
 
 
 def _files(given: Input) -> int | None:

@@ -115,7 +115,7 @@ def _images(queries: Path | None) -> Images | None:
 
 def _thumbnails(queries: Path, images: Images) -> list[bytes]:
     """Those of all queries, which the pages show."""
-    read = thumbnailfiles.Files(queries).read
+    read = thumbnailfiles.Files(queries, "features-queries").read
     return [read(place) for place in thumbnailfiles.places(Path(_TABLE).stem, images.thumbnail_sizes)]
 
 

@@ -1,4 +1,4 @@
-"""Files of thumbnails of features and of the index: JPEG files one after the other, and the way to a single one.
+"""Files of thumbnails: JPEG files one after the other, and the way to a single one.
 
 The table of the pictures has the places, so a reader takes one thumbnail and leaves all others alone, and nothing has
 to rewrite a file whose pictures did not change. Knows no table and no Pachyderm.
@@ -17,16 +17,18 @@ from typing import IO, Any, NamedTuple
 from stages.contract import StageError
 
 DIRECTORY = "thumbnails"
-"""The directory of these files: of features above the segments, of the index in each segment."""
+"""The directory of these files: of preprocess above the buckets of parts, of partition above the segments, of the index
+in each segment."""
 
 SUFFIX = ".thumbnails"
 
-_AGAIN = "reprocess the pipeline that wrote it, features or features-queries: lookalike deploy --reprocess features"
+_WRITER = "partition"
+"""The pipeline that wrote the thumbnails of most tables; index passes them on."""
 
 
 class Place(NamedTuple):
-    """The place of a thumbnail: the name of its file without the suffix, which is the part's, and there its first byte
-    and its number of bytes."""
+    """The place of a thumbnail: the name of its file without the suffix, and there its first byte and its number of
+    bytes."""
 
     part: str
     begin: int
@@ -56,8 +58,10 @@ class Files:
     in one file for all of them, which is deleted from the start, so that even a killed process leaves nothing behind.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, writer: str = _WRITER) -> None:
+        """writer: the pipeline that wrote them, for errors."""
         self._directory = directory
+        self._writer = writer
         self._kept: IO[bytes] | None = None
         self._spans: dict[str, tuple[int, int]] = {}  # of kept parts: first byte and number of bytes
 
@@ -69,12 +73,12 @@ class Files:
                 with path.open("rb") as file:
                     state = os.fstat(file.fileno())
                     if not stat.S_ISFIFO(state.st_mode):
-                        return _piece(file, place, 0, state.st_size, path)
+                        return self._piece(file, place, 0, state.st_size)
                     self._keep(file, place.part)
             except (FileNotFoundError, NotADirectoryError) as failure:
-                raise StageError(f"{path.name}, a file of thumbnails, is missing: {_AGAIN}") from failure
+                raise StageError(f"{path.name}, a file of thumbnails, is missing: {_again(self._writer)}") from failure
         assert self._kept is not None
-        return _piece(self._kept, place, *self._spans[place.part], path)
+        return self._piece(self._kept, place, *self._spans[place.part])
 
     def _keep(self, pipe: IO[bytes], part: str) -> None:
         if self._kept is None:
@@ -83,6 +87,11 @@ class Files:
         shutil.copyfileobj(pipe, self._kept, 1 << 20)
         self._spans[part] = begin, self._kept.tell() - begin
         self._kept.flush()
+
+    def _piece(self, file: IO[bytes], place: Place, begin: int, size: int) -> bytes:
+        within = place.begin + place.size <= size  # else no memory is taken for it
+        found = os.pread(file.fileno(), place.size, begin + place.begin) if within else b""
+        return check(found, place, f"{place.part}{SUFFIX}", self._writer)
 
 
 def write(path: Path, thumbnails: Iterable[bytes]) -> None:
@@ -93,7 +102,7 @@ def write(path: Path, thumbnails: Iterable[bytes]) -> None:
 
 
 def places(part: str, sizes: Iterable[int]) -> list[Place]:
-    """The places of thumbnails of these sizes, in bytes, as `write` puts them into the file of a part."""
+    """The places of thumbnails of these sizes, in bytes, as `write` puts them into the file with the name `part`."""
     found, begin = [], 0
     for size in sizes:
         found.append(Place(part, begin, size))
@@ -101,14 +110,13 @@ def places(part: str, sizes: Iterable[int]) -> list[Place]:
     return found
 
 
-def check(found: bytes, place: Place, name: str) -> bytes:
-    """The bytes that were read at a place. Raises StageError unless they are all of them."""
+def check(found: bytes, place: Place, name: str, writer: str = _WRITER) -> bytes:
+    """The bytes that were read at a place. name: of their file. writer: the pipeline that wrote it. Raises StageError
+    unless they are all of them."""
     if len(found) != place.size:
-        raise StageError(f"{name} is not the file of thumbnails that its table describes: {_AGAIN}")
+        raise StageError(f"{name} is not the file of thumbnails that its table describes: {_again(writer)}")
     return found
 
 
-def _piece(file: IO[bytes], place: Place, begin: int, size: int, path: Path) -> bytes:
-    if place.begin + place.size > size:  # before memory is taken for it
-        return check(b"", place, path.name)
-    return check(os.pread(file.fileno(), place.size, begin + place.begin), place, path.name)
+def _again(writer: str) -> str:
+    return f"reprocess the pipeline that wrote it: lookalike deploy --reprocess {writer}"

@@ -282,8 +282,10 @@ def _input(tree: dict[str, Any]) -> str:
         members = [_input(each) if "pfs" in each else f"({_input(each)})" for each in tree["cross"]]
         return f"cross of {' and '.join(members)}"
     if "join" in tree:
-        assert all(leaf["outer_join"] for leaf in _leaves(tree))
-        return f"outer join of {' and '.join(map(_input, tree['join']))}"
+        first, *others = (bool(leaf.get("outer_join")) for leaf in _leaves(tree))
+        assert first
+        kind = "outer" if all(others) else "left outer"
+        return f"{kind} join of {' and '.join(map(_input, tree['join']))}"
     leaf = tree["pfs"]
     return (
         f"`{leaf['repo']}{_branch(leaf)}:{leaf['glob']}`"

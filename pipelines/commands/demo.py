@@ -118,8 +118,8 @@ def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tu
     """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
     our answers and by a plain colour histogram of the same normalised pictures."""
     lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
-    library = outlasting(connection, partial(_pictures, connection, "preprocess", "/library/*/*"))
-    asked = outlasting(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*"))
+    library = outlasting(connection, partial(_pictures, connection, "preprocess", "/library/*/*.npy"))
+    asked = outlasting(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*.npy"))
     ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),
@@ -137,10 +137,8 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
         raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
     found: dict[str, npt.NDArray[np.uint8]] = {}
     for path, content in repo.read_all(pattern):
-        if path.endswith(".npy"):
-            pack = parse_pack(content, path)
-            for picture, framed in pack.framed():
-                found.update((source.path, unpadded(framed)) for source in picture.sources)
+        for picture, framed in parse_pack(content, path).framed():
+            found.update((source.path, unpadded(framed)) for source in picture.sources)
     return found
 
 

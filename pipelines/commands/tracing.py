@@ -19,7 +19,7 @@ from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, near, say, say_json
 from pipelines.explaining.tracing import indexed, pages, traces, walk, words
-from pipelines.explaining.tracing.traces import Origin, PictureTrace, Step, Trace
+from pipelines.explaining.tracing.traces import Model, Origin, Pictured, PictureTrace, Step, Trace
 from pipelines.library.results import directory_name
 from stages.wording import visible
 
@@ -132,20 +132,33 @@ def _show(found: Trace | PictureTrace) -> None:
 
 def _tree(found: Trace) -> _Node:
     """The path from the answer back to the files."""
-    model = _Node("models", found.model.name, [f"hash {words.short(found.model.sha256)}", *words.put(found.model.file)])
-    again = _Node("models", f"{found.model.name}, as above", [])
-    asked = [_features(*each, again if at else model) for at, each in enumerate(words.by_features(found.query))]
-    library = [_features(*each, again) for each in words.by_features(found.neighbour)]
-    index = _step(found.index, library)
-    return _step(found.render, [_step(found.search, [*asked, index])])
+    model, again = _models(found.model)
+    asked, library = _pictured(found.query, model, again), _pictured(found.neighbour, again, again)
+    return _step(found.render, [_step(found.search, [*asked, _step(found.index, library)])])
 
 
 def _picture_tree(found: PictureTrace) -> _Node:
     """The path from the index back to the files."""
-    model = _Node("models", found.model.name, [f"hash {words.short(found.model.sha256)}", *words.put(found.model.file)])
-    again = _Node("models", f"{found.model.name}, as above", [])
-    made = [_features(*each, again if at else model) for at, each in enumerate(words.by_features(found.picture))]
-    return _step(found.index, made)
+    return _step(found.index, _pictured(found.picture, *_models(found.model)))
+
+
+def _models(model: Model) -> tuple[_Node, _Node]:
+    """The model with its facts, and without them, for all places but the first."""
+    facts = [f"hash {words.short(model.sha256)}", *words.put(model.file)]
+    return _Node("models", model.name, facts), _Node("models", f"{model.name}, as above", [])
+
+
+def _pictured(picture: Pictured, model: _Node, again: _Node) -> list[_Node]:
+    """The steps of partition, or without one those of features, for all sources of a picture. model: that of the first
+    vector; again: that of all others."""
+    nodes: list[_Node] = []
+    for partition, dealt in words.by_partition(picture):
+        computed = []
+        for each in dealt:
+            computed.append(_features(*each, model))
+            model = again
+        nodes += computed if partition is None else [_step(partition, computed)]
+    return nodes
 
 
 def _features(step: Step, origins: Sequence[Origin], model: _Node) -> _Node:

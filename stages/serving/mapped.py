@@ -18,8 +18,9 @@ from stages.knn.backend import Rows, Vectors
 from stages.knn.codes import Coded, Codes
 from stages.sources import Source
 from stages.tables.images import OfVectors
-from stages.tables.indexed import TABLE, Places, read_columns
+from stages.tables.indexed import TABLE, read_columns
 from stages.tables.parquet import true_sources
+from stages.tables.places import Places
 
 FILES = (codes.FILE, "hashes.npy", TABLE, "index.json", "vectors.npy")
 """The files of a segment that are opened; all but the codes are needed."""

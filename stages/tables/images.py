@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from stages import thumbnailfiles
 from stages.contract import StageError
 from stages.sources import Source, chosen, unite
 from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 from stages.thumbnailfiles import Place
 
-_SCHEMA = pa.schema(
-    [("id", pa.string()), ("sources", SOURCES), ("thumbnail_size", pa.uint32()), ("perceptual_hash", pa.uint64())]
-)
+FIELDS = {"id": pa.string(), "sources": SOURCES, "thumbnail_size": pa.uint32(), "perceptual_hash": pa.uint64()}
+"""The columns."""
+
+FACTS = ("model", "image_size", "fit", "dimension", "backbone", "devices")
+
+_SCHEMA = pa.schema([*FIELDS.items()])
 
 
 class OfVectors:
@@ -79,7 +81,12 @@ class Images(OfVectors):
 
 def write_images(images: Images, path: Path) -> None:
     """Writes a table of pictures; equal values give equal bytes."""
-    facts = {
+    write_table(stored(images), _SCHEMA, stored_facts(images), path)
+
+
+def stored_facts(images: Images) -> dict[str, str]:
+    """The facts of a table of pictures, as a file holds them."""
+    return {
         "model": images.model,
         "image_size": str(images.image_size),
         "fit": images.fit,
@@ -87,13 +94,16 @@ def write_images(images: Images, path: Path) -> None:
         "backbone": images.backbone,
         "devices": json.dumps(images.devices),
     }
-    columns = {
+
+
+def stored(images: Images) -> dict[str, Sequence[Any]]:
+    """The columns of a table of pictures, as a file holds them."""
+    return {
         "id": images.ids,
         "sources": stored_sources(images.sources),
         "thumbnail_size": images.thumbnail_sizes,
         "perceptual_hash": images.hashes,
     }
-    write_table(columns, _SCHEMA, facts, path)
 
 
 @reader
@@ -102,7 +112,11 @@ def read_images(file: Path | BinaryIO) -> Images:
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension", "backbone", "devices")
+    return parsed(*read_table(file, _SCHEMA, *FACTS))
+
+
+def parsed(table: pa.Table, facts: Mapping[str, str]) -> Images:
+    """The pictures of a table with at least the columns and facts of `write_images`. Raises ValueError for others."""
     if table["thumbnail_size"].null_count:
         raise ValueError("it lacks sizes of thumbnails")
     return Images(
@@ -119,17 +133,17 @@ def read_images(file: Path | BinaryIO) -> Images:
     )
 
 
-def merge_images(parts: Mapping[str, Images]) -> tuple[Images, list[Place]]:
-    """One table of several, which are named by their files of thumbnails, and the places of its thumbnails. A picture
-    in several of them has the sources of all, and the thumbnail of the smallest (see stages.sources.chosen). Vectors of
-    several kinds of devices, which differ in their last digits, may be mixed.
+def merge_images(parts: Sequence[tuple[Images, Sequence[Place]]]) -> tuple[Images, list[Place]]:
+    """One table of several, each given with the places of its thumbnails, and the places of its own. A picture in
+    several of them has the sources of all, and the thumbnail of the smallest (see stages.sources.chosen), of equal ones
+    that of the first table. Vectors of several kinds of devices, which differ in their last digits, may be mixed.
 
     Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
     if not parts:
         raise ValueError("nothing to merge")
-    first = next(iter(parts.values()))
-    for part in parts.values():
+    first = parts[0][0]
+    for part, _ in parts:
         if part.origin != first.origin:
             raise StageError(
                 f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
@@ -138,8 +152,7 @@ def merge_images(parts: Mapping[str, Images]) -> tuple[Images, list[Place]]:
             )
     sources: dict[str, Sequence[Source]] = {}
     facts: dict[str, tuple[Place, int]] = {}
-    for name, part in sorted(parts.items()):  # of equal files in two parts the first one's thumbnail is taken
-        places = thumbnailfiles.places(name, part.thumbnail_sizes)
+    for part, places in parts:
         for id, from_, place, hash in zip(part.ids, part.sources, places, part.hashes, strict=True):
             if id in sources:
                 place = chosen([(sources[id], facts[id][0]), (from_, place)])
@@ -157,6 +170,6 @@ def merge_images(parts: Mapping[str, Images]) -> tuple[Images, list[Place]]:
         fit=first.fit,
         dimension=first.dimension,
         backbone=first.backbone,
-        devices=tuple(sorted({device for part in parts.values() for device in part.devices})),
+        devices=tuple(sorted({device for part, _ in parts for device in part.devices})),
     )
     return merged, shown

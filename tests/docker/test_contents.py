@@ -41,6 +41,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.duplicates",
             "stages.evaluate",
             "stages.labelled",
+            "stages.partition",
             "stages.preprocess",
             "stages.render",
             "stages.select",

@@ -52,19 +52,21 @@ class Oracle:
         return found
 
     def _datums(self, tree: Mapping[str, Any], run: Path) -> list[Member]:
-        """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key."""
+        """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key,
+        whole or with a member of an outer input."""
         if "cross" in tree:
             members = (self._datums(each, run) for each in tree["cross"])
             return [dict(ChainMap(*combined)) for combined in itertools.product(*members)]
         if "join" in tree:
-            # All members are outer ones, and the capture is always the last component.
+            # The capture is always the last component.
             by_key: dict[str, Member] = {}
             for each in tree["join"]:
-                assert each["pfs"]["outer_join"]
                 for member in self._datums(each, run):
                     (given,) = member.values()
                     by_key.setdefault(given.path.name, {}).update(member)
-            return [by_key[key] for key in sorted(by_key)]
+            outer = {each["pfs"]["name"] for each in tree["join"] if each["pfs"].get("outer_join")}
+            whole = len(tree["join"])
+            return [by_key[key] for key in sorted(by_key) if outer & by_key[key].keys() or len(by_key[key]) == whole]
         pfs = tree["pfs"]
         root = run / pfs["repo"]
         pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")

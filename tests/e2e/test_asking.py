@@ -129,7 +129,7 @@ def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("stage", ["preprocess", "features", "index"])
+@pytest.mark.parametrize("stage", ["preprocess", "features", "partition", "index"])
 def test_another_stage_is_refused_unless_todays_code_may_compute_again(
     told: Told, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,8 +142,9 @@ def test_another_stage_is_refused_unless_todays_code_may_compute_again(
     assert f"{stage} ran {stage}-" in refused
     assert f"and this code has {stage}-9" in refused
     again = {
-        "preprocess": "computes preprocess, features and index of the whole library again",
-        "features": "computes features and index of the whole library again",
+        "preprocess": "computes preprocess, features, partition and index of the whole library again",
+        "features": "computes features, partition and index of the whole library again",
+        "partition": "computes partition and index of the whole library again",
         "index": "computes index of the whole library again",
     }
     assert again[stage] in refused
@@ -179,7 +180,7 @@ def test_an_empty_library_is_told(make_world: MakeWorld, backbones: dict[str, Pa
 def test_pipelines_deleted_since_answer_with_todays_code(told: Told) -> None:
     at, world = told.commits["asked"], told.world
     before = recorded(world, at)
-    for name in ("render", "search", "index"):
+    for name in ("render", "search", "index", "partition"):
         world.client.delete_pipeline(name)
     refused = world.lookalike("query", "mine.png", "--at", at, fails=True)
     assert "render did not exist, or was deleted since" in refused

@@ -9,7 +9,7 @@ from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)
 
-STAGES = ("preprocess", "features", "index", "search", "render")
+STAGES = ("preprocess", "features", "partition", "index", "search", "render")
 
 
 def first_words(world: World, pipeline: str, commit: str) -> str:

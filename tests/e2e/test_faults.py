@@ -123,7 +123,7 @@ def test_mixed_models_are_the_reason(steps: dict[str, Step]) -> None:
 
 def test_a_started_pipeline_catches_up(steps: dict[str, Step]) -> None:
     step = steps["started"]
-    assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
+    assert {step.jobs[name].state for name in ("features", "partition", "index", "search", "render")} == {"success"}
 
 
 def test_a_push_brings_everything_to_another_size(steps: dict[str, Step]) -> None:
@@ -143,5 +143,5 @@ def test_a_failing_import_is_the_reason(steps: dict[str, Step]) -> None:
 
 def test_a_fixed_specification_is_computed_again(steps: dict[str, Step]) -> None:
     step = steps["tensorflow again"]
-    assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
+    assert {step.jobs[name].state for name in ("features", "partition", "index", "search", "render")} == {"success"}
     assert step.jobs["features"].counts == (1, 0, 0)

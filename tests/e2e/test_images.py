@@ -98,17 +98,23 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
     model = (backbone, "")
     for part in children(out["preprocess"] / "library"):
         run("features", {"models": model, "pictures": (out["preprocess"], f"library/{part}")}, out["features"])
+    for bucket in children(out["features"] / "library"):
+        dealt = {
+            "features": (out["features"], f"library/{bucket}"),
+            "thumbnails": (out["preprocess"], f"thumbnails/{bucket}"),
+        }
+        run("partition", dealt, out["partition"])
     asked = {"models": model, "pictures": (out["preprocess-queries"], "queries/queries")}
     run("features-queries", asked, out["features-queries"])
     path = entrypaths.directory("queries")
-    entry, bucket = (out["features-queries"], path), (out["features-queries"], path.rpartition("/")[0])
-    for segment in children(out["features"] / "library")[:SEGMENTS]:
-        parts = {
-            "features": (out["features"], f"library/{segment}"),
-            "thumbnails": (out["features"], f"thumbnails/{segment}"),
+    entry, entries = (out["features-queries"], path), (out["features-queries"], path.rpartition("/")[0])
+    for segment in children(out["partition"] / "library")[:SEGMENTS]:
+        buckets = {
+            "features": (out["partition"], f"library/{segment}"),
+            "thumbnails": (out["partition"], f"thumbnails/{segment}"),
         }
-        run("index", parts, out["index"])
-        run("search", {"index": (out["index"], segment), "queries": bucket}, out["search"])
+        run("index", buckets, out["index"])
+        run("search", {"index": (out["index"], segment), "queries": entries}, out["search"])
     run("render", {"queries": entry, "search": (out["search"], "queries")}, out["render"])
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 

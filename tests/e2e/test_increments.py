@@ -25,7 +25,7 @@ BESIDE = "red-554.png"
 """An entry in the bucket of red.png."""
 
 PER_QUERY = ("preprocess-queries", "features-queries")
-PER_PICTURE = ("preprocess", "features", "index")
+PER_PICTURE = ("preprocess", "features", "partition", "index")
 BELOW = ("search", "render")
 
 
@@ -107,7 +107,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
 
 def test_a_picture_that_changes_no_answer_is_one_datum_per_stage_and_no_sheet(story: Story) -> None:
     step, before = story.steps["far"], story.steps["built"].datums
-    assert step.processed == {"preprocess": 1, "features": 1, "index": 1, "search": 2, "render": 0}
+    assert step.processed == {"preprocess": 1, "features": 1, "partition": 1, "index": 1, "search": 2, "render": 0}
     assert step.jobs["preprocess"].counts == (1, 19, 0)
     assert step.jobs["search"].skipped == before["search"]["success"] - 2
     assert step.datums["render"] == {"skipped": 2}
@@ -115,7 +115,7 @@ def test_a_picture_that_changes_no_answer_is_one_datum_per_stage_and_no_sheet(st
 
 def test_a_picture_that_changes_an_answer_renders_that_entry_alone(story: Story) -> None:
     step = story.steps["near"]
-    assert step.processed == {"preprocess": 1, "features": 1, "index": 1, "search": 2, "render": 1}
+    assert step.processed == {"preprocess": 1, "features": 1, "partition": 1, "index": 1, "search": 2, "render": 1}
     assert step.datums["render"] == {"success": 1, "skipped": 1}
     changed = {path for path, hash in step.trees["render"].items() if story.steps["far"].trees["render"][path] != hash}
     assert {path.strip("/").partition("/")[0] for path in changed} == {"", "red.png"}
@@ -184,7 +184,7 @@ def test_removing_added_pictures_gives_the_same_bytes_as_before(story: Story) ->
 
 def test_another_backbone_recomputes_features_and_everything_below(story: Story) -> None:
     built, step = story.steps["built"], story.steps["second model"]
-    assert step.jobs.keys() == {"features", "features-queries", "index", *BELOW}
+    assert step.jobs.keys() == {"features", "features-queries", "partition", "index", *BELOW}
     assert all(job.skipped == 0 for job in step.jobs.values())
     assert step.processed == {name: built.jobs[name].processed for name in step.jobs}
     for name in step.jobs:

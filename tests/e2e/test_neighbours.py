@@ -30,7 +30,7 @@ LABELS = b"source,label\n" + b"".join(b"%d.png,%d\n" % (seed, seed % 3) for seed
 
 def library_pipelines(threshold: str = THRESHOLD) -> list[Spec]:
     """The pipelines from pictures to their near pictures."""
-    usual = [each for each in specs() if each.name in ("preprocess", "features", "index")]
+    usual = [each for each in specs() if each.name in ("preprocess", "features", "partition", "index")]
     opted = {spec.name: spec for group in GROUPS for spec in optional.needed(reading.HERE, group)}
     opted["neighbours"] = with_environment(opted["neighbours"], THRESHOLD=threshold)
     return [*usual, *opted.values()]

@@ -1,4 +1,4 @@
-"""Thumbnails go past the index: it passes the files of features on by reference, and no update of it rewrites one."""
+"""Thumbnails go past the index: it passes the files of partition on by reference, and no update of it rewrites one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Sizes = dict[str, int]
 
 @dataclass(frozen=True)
 class Step:
-    """The state after a change. downloaded: the bytes that the job of the index fetched. features, index: the hash of
-    every file by path; vectors: the bytes of those of features that are no thumbnails."""
+    """The state after a change. downloaded: the bytes that the job of the index fetched. partition, index: the hash
+    of every file by path; vectors: the bytes of those of partition that are not thumbnails."""
 
     processed: int
     downloaded: int
-    features: dict[str, bytes]
+    partition: dict[str, bytes]
     index: dict[str, bytes]
     vectors: Sizes
 
     @property
     def passed_on(self) -> dict[str, bytes]:
-        """The thumbnails of the index by their paths in features."""
+        """The thumbnails of the index by their paths in partition."""
         found = {}
         for path, hash in self.index.items():
             _, segment, *below = path.split("/")
@@ -41,19 +41,19 @@ class Step:
 
     @property
     def made(self) -> dict[str, bytes]:
-        """The thumbnails of features by path."""
-        return {path: hash for path, hash in self.features.items() if path.endswith(".thumbnails")}
+        """The thumbnails of partition by path."""
+        return {path: hash for path, hash in self.partition.items() if path.endswith(".thumbnails")}
 
 
 def seen(world: World, commit: str) -> Step:
     """The state once the jobs of a commit set have ended."""
     jobs = world.settle(commit)
     (info,) = world.client.inspect_job(commit, "index")
-    files = world.content("features")
+    files = world.content("partition")
     return Step(
         jobs["index"].processed,
         info.stats.download_bytes,
-        world.hashes("features"),
+        world.hashes("partition"),
         world.hashes("index"),
         {path: len(data) for path, data in files.items() if path.startswith("/library/")},
     )
@@ -85,7 +85,7 @@ def bucket(picture: bytes) -> str:
 
 
 @pytest.mark.parametrize("name", ["built", "added", "changed", "removed"])
-def test_the_index_has_the_files_of_features(steps: dict[str, Step], name: str) -> None:
+def test_the_index_has_the_files_of_partition(steps: dict[str, Step], name: str) -> None:
     step = steps[name]
     assert step.passed_on == step.made
     assert len(step.made) > 8
@@ -99,14 +99,14 @@ def test_the_index_fetches_no_thumbnail(steps: dict[str, Step], name: str) -> No
     segments = {path.split("/")[2] for path in step.vectors}
     if name != "built":
         before = steps[{"added": "built", "changed": "added", "removed": "changed"}[name]]
-        segments = {path.split("/")[2] for path in step.vectors if step.features[path] != before.features.get(path)}
+        segments = {path.split("/")[2] for path in step.vectors if step.partition[path] != before.partition.get(path)}
         assert len(segments) == 1
     assert step.processed == len(segments)
     assert step.downloaded == sum(size for path, size in step.vectors.items() if path.split("/")[2] in segments) > 0
 
 
 @pytest.mark.parametrize(("before", "after"), [("built", "added"), ("added", "changed"), ("changed", "removed")])
-def test_parts_without_a_change_stay_as_they_are(steps: dict[str, Step], before: str, after: str) -> None:
+def test_buckets_without_a_change_stay_as_they_are(steps: dict[str, Step], before: str, after: str) -> None:
     old, new = steps[before], steps[after]
     changed = {path for path in old.made.keys() | new.made.keys() if old.made.get(path) != new.made.get(path)}
     assert len(changed) == 1
@@ -118,5 +118,5 @@ def test_parts_without_a_change_stay_as_they_are(steps: dict[str, Step], before:
 
 def test_what_was_added_and_removed_leaves_no_trace(steps: dict[str, Step]) -> None:
     assert steps["removed"].index == steps["built"].index
-    assert steps["removed"].features == steps["built"].features
+    assert steps["removed"].partition == steps["built"].partition
     assert steps["emptied"].made == steps["emptied"].passed_on == {}

@@ -21,6 +21,7 @@ from pipelines.explaining.tracing.traces import Origin, Trace, as_data
 from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
+from stages import parts
 from tests.e2e.world import MakeWorld, Paint, World, specs
 from tests.packing import zipped
 
@@ -148,13 +149,26 @@ def test_every_source_of_a_picture_is_followed(told: Told) -> None:
     assert (alone.file.commit, twin.file.commit) == (told.commits["alone"], told.commits["twin"])
     assert alone.preprocess.path != twin.preprocess.path
     assert alone.features == twin.features, "lone pictures of one id share a part"
+    assert alone.partition == twin.partition
+
+
+def test_a_vector_is_followed_from_its_part_through_its_bucket_to_its_segment(told: Told) -> None:
+    found = told.trace("archive.png")
+    origin, part = only(found), parts.name(parts.source_name("pack.zip"), "")
+    assert origin.features.path == f"/library/{parts.directory(part)}/{part}.parquet"
+    assert origin.partition is not None
+    assert origin.partition.path == f"/library/{found.neighbour.id[0]}/{parts.directory(part)[:2]}.parquet"
+    assert found.index.path == f"/{found.neighbour.id[0]}/index.json"
+    assert found.query.origins[0].partition is None
+    of_library = ["preprocess", "features", "partition", "index"]
+    assert [each.pipeline for each in found.steps if each.pipeline in of_library] == of_library
 
 
 def test_all_checks_hold_and_nothing_is_missing(told: Told) -> None:
     for name in told.before:
         found = told.trace(name)
         assert [each.statement for each in found.checks if not each.holds] == []
-        assert len(found.checks) == 8
+        assert len(found.checks) == 9
         assert found.gaps == []
         assert found.query.thumbnail.startswith(b"\xff\xd8")
         assert found.neighbour.thumbnail.startswith(b"\xff\xd8")
@@ -162,7 +176,7 @@ def test_all_checks_hold_and_nothing_is_missing(told: Told) -> None:
 
 def test_each_step_names_the_datum_and_the_job_that_computed_it(told: Told) -> None:
     found = told.trace("block.png")
-    assert len(found.steps) == 7
+    assert len(found.steps) == 8
     for step in found.steps:
         info = told.world.client.inspect_datum(step.pipeline, step.job, step.datum)
         assert info.datum.job.id == step.job, step
@@ -203,7 +217,7 @@ def test_the_number_of_calls_does_not_follow_the_size_of_the_library(told: Told)
     made: list[str] = []
     connection = counting(told.world.connection, made)
     trace(connection, "many", "block.png")
-    assert len(made) < 80, made
+    assert len(made) < 90, made
     assert not [each for each in made if each.endswith(("ListDatum", "InspectDatum", "WalkFile"))]
 
 
@@ -213,10 +227,12 @@ def test_the_command_shows_a_tree_and_writes_a_page(told: Told) -> None:
         "holiday/1.png",
         "render-8",
         told.commits["blocks"][:12],
-        "8 checks, all true",
+        "9 checks, all true",
         "trace-block.png-1.html",
     ):
         assert word in said
+    branch = re.findall(r"[└├]─ (index|partition|features|preprocess|images) ", said)
+    assert branch == ["index", "partition", "features", "preprocess", "images"]
     page = (told.world.scratch / "results" / "many" / "trace-block.png-1.html").read_text()
     assert page.count("data:image/jpeg;base64,") == 2
     assert "<script" not in page

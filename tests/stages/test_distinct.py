@@ -44,6 +44,7 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
         )
     smallest = [min(hash for shade, _, hash in given if shade == shades[each.id]) for each in members]
     assert thumbnails == [b"jpeg" * hash for hash in smallest]
+    assert [each.thumbnail_size for each in members] == list(map(len, thumbnails))
     assert [each for _, bucket in buckets for each in bucket] == members
     assert all(each.id[0] == name for name, bucket in buckets for each in bucket)
 

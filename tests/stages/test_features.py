@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import devices, entrypaths, features, packthumbnails, thumbnailfiles
+from stages import devices, entrypaths, features, parts, thumbnailfiles
 from stages.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
@@ -22,7 +22,9 @@ from stages.embedders import Embedder, passes_at_once
 from stages.framing import CROP, PAD, Framing
 from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
 from stages.sources import Source
-from stages.tables.images import read_images
+from stages.tables.embedded import read_embedded
+from stages.tables.images import Images, read_images
+from stages.tables.places import Places
 from tests.stages.models import SmallModel
 
 SIZE = 32
@@ -36,29 +38,36 @@ def id_of(number: int) -> str:
     return hashlib.sha256(pixels(number).tobytes()).hexdigest()
 
 
-# Three pictures whose ids begin with the same digit, as in a bucket.
-OF_ONE_SEGMENT = [number for number in range(100) if id_of(number)[0] == id_of(0)[0]][:3]
-
-
 def source(path: str) -> Source:
     return Source(path, hashlib.sha256(path.encode()).hexdigest())
 
 
 def shown(path: str) -> bytes:
-    """The thumbnail of a source: features passes it on as it is."""
+    """The thumbnail of a source: features passes on those of queries as they are."""
     return b"jpeg of " + path.encode()
 
 
 def pack(
     stem: Path, numbers: dict[int, str], size: int = SIZE, fit: str = PAD, inside: tuple[int, int] | None = None
 ) -> None:
-    """Writes a pack of the numbered pictures, each from the source path given. inside: their size without padding."""
+    """Writes a pack of the numbered pictures, each from the source path given, without thumbnails, which features does
+    not read of the library. inside: their size without padding."""
     chosen = sorted(numbers, key=id_of)
-    pictures = [Picture(id_of(number), (source(numbers[number]),), inside or (size, size), number) for number in chosen]
+    pictures = [
+        Picture(id_of(number), (source(numbers[number]),), inside or (size, size), number, len(shown(numbers[number])))
+        for number in chosen
+    ]
     write_pack(
         stem.with_suffix(".npy"), Framing(size, fit), pictures, [pixels(number, size).tobytes() for number in chosen]
     )
-    packthumbnails.write(stem.with_suffix(".npy"), len(chosen), [shown(numbers[number]) for number in chosen])
+
+
+def query_pack(stem: Path, numbers: dict[int, str], inside: tuple[int, int] | None = None) -> None:
+    """Writes a pack of queries, with its thumbnails beside it."""
+    pack(stem, numbers, inside=inside)
+    thumbnailfiles.write(
+        stem.with_suffix(".thumbnails"), [shown(numbers[number]) for number in sorted(numbers, key=id_of)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,49 +93,51 @@ def datum(models: Path, pictures: Path, repo_path: str, out: Path, commit: str =
     return Datum({each.name: each for each in inputs}, out)
 
 
+def embedded(out: Path, part: str) -> tuple[Images, Places]:
+    """The table of a part in the output."""
+    return read_embedded(out / "library" / parts.directory(part) / f"{part}.parquet")
+
+
+def vectors_of(out: Path, part: str) -> NDArray[np.float32]:
+    """The vectors of a part in the output."""
+    vectors: NDArray[np.float32] = np.load(out / "library" / parts.directory(part) / f"{part}.npy")
+    return vectors
+
+
 def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_part_becomes_vectors_and_tables_by_segment(models: dict[str, Path], tmp_path: Path) -> None:
+def test_a_part_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
     numbers = list(range(20))
-    pack(tmp_path / "in/0123456789abcdef/aaaa", {number: f"{number}.png" for number in numbers})
-    process = features.start({})
-    process(datum(models["first"], tmp_path / "in/0123456789abcdef", "library/0123456789abcdef", tmp_path / "out"))
-    segments = sorted((tmp_path / "out/library").iterdir())
-    assert [each.name for each in segments] == sorted({id_of(number)[0] for number in numbers})
-    ids: list[str] = []
-    vectors = []
-    for segment in segments:
-        table = read_images(segment / "0123456789abcdef.parquet")
-        assert {each[0] for each in table.ids} == {segment.name}
-        ids += table.ids
-        vectors.append(np.load(segment / "0123456789abcdef.npy"))
-        assert len(vectors[-1]) == len(table)
-    assert ids == sorted(map(id_of, numbers))
-    np.testing.assert_array_equal(np.concatenate(vectors), expected(models["first"], numbers))
-
-
-def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
-    one, two, three = OF_ONE_SEGMENT
-    bucket = tmp_path / "ab"
-    pack(bucket / "aaaa", {one: "b.png", two: "c.png"})
-    pack(bucket / "bbbb", {one: "a.png", three: "d.png"})  # a picture again, from another place
-    process = features.start({})
-    process(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
-
-    segment = tmp_path / "out/library" / id_of(one)[0]
-    thumbnails = tmp_path / "out/thumbnails" / id_of(one)[0] / "ab.thumbnails"
-    assert set((tmp_path / "out").rglob("*.*")) == {segment / "ab.npy", segment / "ab.parquet", thumbnails}
-    vectors = np.load(segment / "ab.npy")
+    part, repo_path = tmp_path / "in/0123456789abcdef-a", "library/0123456789abcdef-a"
+    pack(part / "aaaa", {number: f"{number}.png" for number in numbers})
+    features.start({})(datum(models["first"], part, repo_path, tmp_path / "out"))
+    assert tree(tmp_path / "out").keys() == {
+        f"library/{parts.directory(part.name)}/{part.name}{suffix}" for suffix in (".npy", ".parquet")
+    }
+    images, places = embedded(tmp_path / "out", part.name)
+    assert list(images.ids) == sorted(map(id_of, numbers))
+    vectors = vectors_of(tmp_path / "out", part.name)
     assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, expected(models["first"], [one, two, three]))
-    images = read_images(segment / "ab.parquet")
-    assert list(images.ids) == sorted(id_of(number) for number in (one, two, three))
+    np.testing.assert_array_equal(vectors, expected(models["first"], numbers))
+    thumbnails = [shown(f"{number}.png") for number in sorted(numbers, key=id_of)]
+    assert list(places) == thumbnailfiles.places("aaaa", map(len, thumbnails))
+
+
+def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
+    bucket = tmp_path / "ab"
+    pack(bucket / "aaaa", {0: "b.png", 1: "c.png"})
+    pack(bucket / "bbbb", {0: "longer/a.png", 2: "d.png"})  # a picture again, from another place
+    features.start({})(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
+    vectors = vectors_of(tmp_path / "out", "ab")
+    np.testing.assert_array_equal(vectors, expected(models["first"], [0, 1, 2]))
+    images, places = embedded(tmp_path / "out", "ab")
+    assert list(images.ids) == sorted(id_of(number) for number in (0, 1, 2))
     assert dict(zip(images.ids, images.sources, strict=True)) == {
-        id_of(one): (source("a.png"), source("b.png")),
-        id_of(two): (source("c.png"),),
-        id_of(three): (source("d.png"),),
+        id_of(0): (source("b.png"), source("longer/a.png")),
+        id_of(1): (source("c.png"),),
+        id_of(2): (source("d.png"),),
     }
     assert (images.model, images.image_size, images.dimension) == (
         parse_spec((models["first"] / SPEC_FILE).read_bytes()).sha256,
@@ -135,18 +146,22 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
     )
     assert images.backbone == f"small at {SIZE} px"
     assert images.devices == (devices.kind(),)
-    assert images.hashes == sorted((one, two, three), key=id_of)
-    smallest = min(("a.png", "b.png"), key=lambda path: source(path).sha256)
-    places = thumbnailfiles.places("ab", images.thumbnail_sizes)
-    assert dict(zip(images.ids, map(thumbnailfiles.Files(thumbnails.parent).read, places), strict=True)) == {
-        id_of(one): shown(smallest),
-        id_of(two): shown("c.png"),
-        id_of(three): shown("d.png"),
+    assert images.hashes == sorted((0, 1, 2), key=id_of)
+    packs = {"aaaa": {0: "b.png", 1: "c.png"}, "bbbb": {0: "longer/a.png", 2: "d.png"}}
+    for name, numbers in packs.items():
+        ordered = [shown(numbers[number]) for number in sorted(numbers, key=id_of)]
+        thumbnailfiles.write(tmp_path / f"thumbnails/{name}.thumbnails", ordered)
+    smallest = min(("b.png", "longer/a.png"), key=lambda path: source(path).sha256)
+    files = thumbnailfiles.Files(tmp_path / "thumbnails")
+    assert dict(zip(images.ids, map(files.read, places), strict=True)) == {
+        id_of(0): shown(smallest),
+        id_of(1): shown("c.png"),
+        id_of(2): shown("d.png"),
     }
 
 
 def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Path], tmp_path: Path) -> None:
-    pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
+    query_pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
     out = tmp_path / "out" / entrypaths.directory("e")
     images = read_images(out / "images.parquet")
@@ -155,11 +170,26 @@ def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Pa
     np.testing.assert_array_equal(np.load(out / "vectors.npy"), expected(models["first"], [1]))
 
 
-def test_packs_without_thumbnails_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
-    pack(tmp_path / "ab/aaaa", {1: "a.png"})
-    (tmp_path / "ab/aaaa.thumbnails").unlink()
-    with pytest.raises(StageError, match=r"aaaa\.thumbnails is missing: .* lookalike deploy --reprocess preprocess"):
-        features.start({})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
+def test_a_query_in_two_packs_has_the_thumbnail_of_the_smallest_hash(models: dict[str, Path], tmp_path: Path) -> None:
+    for name, numbers in (("aaaa", {1: "e/one.png", 2: "e/two.png"}), ("bbbb", {1: "e/again.png"})):
+        query_pack(tmp_path / "e" / name, numbers)
+    features.start({})(datum(models["first"], tmp_path / "e", "queries/e", tmp_path / "out"))
+    out = tmp_path / "out" / entrypaths.directory("e")
+    smallest = min(("e/one.png", "e/again.png"), key=lambda path: source(path).sha256)
+    thumbnails = [shown({1: smallest, 2: "e/two.png"}[number]) for number in sorted((1, 2), key=id_of)]
+    assert (out / "images.thumbnails").read_bytes() == b"".join(thumbnails)
+    assert read_images(out / "images.parquet").thumbnail_sizes == list(map(len, thumbnails))
+
+
+def test_queries_without_their_thumbnails_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
+    query_pack(tmp_path / "e/aaaa", {1: "a.png", 2: "b.png"})
+    thumbnails = tmp_path / "e/aaaa.thumbnails"
+    thumbnails.write_bytes(thumbnails.read_bytes()[:-1])
+    process, again = features.start({}), r".* lookalike deploy --reprocess preprocess-queries$"
+    for reason in ("is not the file of thumbnails that its table describes", "a file of thumbnails, is missing"):
+        with pytest.raises(StageError, match=rf"^aaaa\.thumbnails,? {reason}: {again}"):
+            process(datum(models["first"], tmp_path / "e", "queries/e", tmp_path / "out"))
+        thumbnails.unlink(missing_ok=True)
 
 
 def test_pictures_of_two_fits_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
@@ -170,20 +200,26 @@ def test_pictures_of_two_fits_fail_with_a_reason(models: dict[str, Path], tmp_pa
 
 
 def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tmp_path: Path) -> None:
+    """But for the places of their thumbnails."""
     names = {number: f"{number}.png" for number in range(40)}
     pack(tmp_path / "one/ab/aaaa", names)
     for number, name in names.items():
         pack(tmp_path / f"many/ab/{number:04}", {number: name})
-    process = features.start({"SEGMENT_DIGITS": "2"})
+    process = features.start({})
     for kind in ("one", "many"):
         process(datum(models["first"], tmp_path / kind / "ab", "library/ab", tmp_path / "out" / kind))
-    assert tree(tmp_path / "out/one") == tree(tmp_path / "out/many")
-    assert {path.split("/")[1] for path in tree(tmp_path / "out/one")} == {id_of(number)[:2] for number in names}
+    one, many = tmp_path / "out/one", tmp_path / "out/many"
+    np.testing.assert_array_equal(vectors_of(one, "ab"), vectors_of(many, "ab"))
+    (images, _), (same, places) = embedded(one, "ab"), embedded(many, "ab")
+    assert images == same
+    assert list(places) == [
+        thumbnailfiles.Place(f"{number:04}", 0, len(shown(names[number]))) for number in sorted(names, key=id_of)
+    ]
 
 
 def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) -> None:
     entry = tmp_path / "holiday"
-    pack(entry / "aaaa", {1: "holiday/a.png"})
+    query_pack(entry / "aaaa", {1: "holiday/a.png"})
     rejected = [Rejection("holiday/z.txt", "preprocess", "no picture"), Rejection("holiday/b.gif", "preprocess", "cut")]
     write_rejections(entry / "aaaa.rejected.jsonl", rejected[:1])
     write_rejections(entry / "bbbb.rejected.jsonl", rejected[1:])
@@ -195,7 +231,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
 
 
 def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, Path], tmp_path: Path) -> None:
-    pack(tmp_path / "entry/aaaa", {})
+    query_pack(tmp_path / "entry/aaaa", {})
     features.start({})(datum(models["first"], tmp_path / "entry", "queries/entry", tmp_path / "out"))
     out = tmp_path / "out" / entrypaths.directory("entry")
     assert np.load(out / "vectors.npy").shape == (0, 4)
@@ -235,9 +271,7 @@ def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path:
     second = Pipes(models["second"], tmp_path / "others")
     process(datum(second.directory, tmp_path / "ab", "library/ab", tmp_path / "out", "second"))
     assert sorted(second.opened) == [SPEC_FILE, MODEL_FILE]
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "out/library" / id_of(1)[0] / "ab.npy"), expected(models["second"], [1])
-    )
+    np.testing.assert_array_equal(vectors_of(tmp_path / "out", "ab"), expected(models["second"], [1]))
 
 
 @pytest.fixture
@@ -315,8 +349,6 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
         features.start({})(datum(models["first"], tmp_path / "ab", "ab", tmp_path / "out"))
     with pytest.raises(StageError, match="the input pictures is missing"):
         features.start({})(Datum({"models": Input("models", models["first"], "", "")}, tmp_path / "out"))
-    with pytest.raises(StageError, match="SEGMENT_DIGITS='many'"):
-        features.start({"SEGMENT_DIGITS": "many"})
 
 
 def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path) -> None:
@@ -325,7 +357,6 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     pictures = [Picture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
     npy = tmp_path / "in/library/ab/aaaa.npy"
     write_pack(npy, Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
-    packthumbnails.write(npy, len(order), [shown(f"{row}.png") for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

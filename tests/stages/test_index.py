@@ -21,7 +21,7 @@ from stages.serving.library import Library
 from stages.sources import Source
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.indexed import read_indexed
-from stages.thumbnailfiles import Files
+from stages.thumbnailfiles import Files, Place, places
 
 MODEL = "5eed" * 16
 FILES = ["hashes.npy", "images.parquet", "index.json", "vectors.npy"]
@@ -35,7 +35,7 @@ def write_bucket(
     dimension: int = 0,
     device: str = "cpu",
 ) -> list[str]:
-    """One bucket in the form of the features stage; its ids begin with the bucket's name."""
+    """One bucket in the form of the partition stage; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
@@ -58,8 +58,14 @@ def write_bucket(
 
 
 def beside(segment: Path) -> Path:
-    """The directory of the thumbnails of a segment of features."""
+    """The directory of the thumbnails of a segment of partition."""
     return segment.parent / "thumbnails" / segment.name
+
+
+def merged(segment: Path) -> tuple[Images, list[Place]]:
+    """The pictures of all buckets of a segment, and the places of their thumbnails."""
+    tables = {path.stem: read_images(path) for path in sorted(segment.glob("*.parquet"))}
+    return merge_images([(each, places(bucket, each.thumbnail_sizes)) for bucket, each in tables.items()])
 
 
 def datum(source: Path, out: Path, by_reference: bool = False) -> Datum:
@@ -95,10 +101,10 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     vectors = np.load(written / "vectors.npy")
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
-    images, places = merge_images({each: read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")})
+    images, shown = merged(segment)
     table = read_indexed(written / "images.parquet")
     assert (table.ids, table.sources, table.described) == (images.ids, images.sources, images.described)
-    assert list(table.thumbnails) == places
+    assert list(table.thumbnails) == shown
     files = Files(written / "thumbnails")
     assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
     hashes = np.load(written / "hashes.npy")
@@ -149,22 +155,21 @@ def test_under_pachyderm_thumbnails_become_links_and_nothing_is_read(segment: Pa
         assert (tmp_path / "out" / "a" / name).read_bytes() == (plain / name).read_bytes()
 
 
-def test_a_part_without_thumbnails_is_named(segment: Path, tmp_path: Path) -> None:
-    """As from a version of features that had them in its tables."""
+def test_a_bucket_without_thumbnails_is_named(segment: Path, tmp_path: Path) -> None:
     (beside(segment) / "a7.thumbnails").unlink()
     with pytest.raises(
-        StageError, match="segment a has no thumbnails of part a7: .* lookalike deploy --reprocess feat"
+        StageError, match="segment a has no thumbnails of bucket a7; .* lookalike deploy --reprocess partition"
     ):
         run(segment, tmp_path / "out")
     alone = datum(segment, tmp_path / "out").inputs["features"]
-    with pytest.raises(StageError, match="segment a has no thumbnails of part a0"):
+    with pytest.raises(StageError, match="segment a has no thumbnails of bucket a0"):
         index.start({})(Datum({"features": alone}, tmp_path / "out"))
     with pytest.raises(StageError, match="the input features is missing"):
         index.start({})(Datum({}, tmp_path / "out"))
 
 
-def test_a_part_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
-    """All of its pictures are in another part, with a source of a smaller hash."""
+def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
+    """All of its pictures are in another bucket, with a source of a smaller hash."""
     again = read_images(segment / "a7.parquet")
     sources = [(Source("0.jpg", "0" * 64),)]
     thumbnailfiles.write(beside(segment) / "b0.thumbnails", [b"another"])
@@ -187,7 +192,7 @@ def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
 def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out", {"METRIC": "cosine"})
     library = Library.open([written])
-    images, _ = merge_images({path.stem: read_images(path) for path in segment.glob("*.parquet")})
+    images, _ = merged(segment)
     assert [library.id(row) for row in range(len(library))] == images.ids
     assert [library.thumbnail(row) for row in range(len(library))] == [b"jpeg of " + id.encode() for id in images.ids]
     assert [library.sources(row) for row in range(len(library))] == list(images.sources)
@@ -214,8 +219,8 @@ def test_a_vector_that_is_not_finite_names_its_picture(tmp_path: Path) -> None:
 def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
     write_bucket(tmp_path / "a", "a0", np.eye(3))
     for wrong, reason in (
-        (np.eye(4, 3, dtype=np.float32), "does not have one vector for each picture"),
-        (np.eye(2, 3, dtype=np.float32), "does not have one vector for each picture"),
+        (np.eye(4, 3, dtype=np.float32), "^a does not have one vector for each picture; .* --reprocess partition$"),
+        (np.eye(2, 3, dtype=np.float32), "^a does not have one vector for each picture; .* --reprocess partition$"),
         (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
         (np.eye(3), "float64"),
     ):
@@ -230,9 +235,9 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
         run(tmp_path / "a", tmp_path / "out")
 
 
-def test_the_parts_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
+def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
     """But for the places of their thumbnails."""
-    whole, _ = merge_images({path.stem: read_images(path) for path in segment.glob("*.parquet")})
+    whole, _ = merged(segment)
     vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
     parted = tmp_path / "parted" / "a"
     parted.mkdir(parents=True)
@@ -253,7 +258,7 @@ def test_the_parts_of_the_pictures_make_no_difference(segment: Path, tmp_path: P
 
 def test_a_directory_without_pictures(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(StageError, match="a does not hold pictures"):
+    with pytest.raises(StageError, match="a does not hold pictures: .* that the partition stage wrote"):
         run(tmp_path / "a", tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""The stage labelled as Pachyderm runs it: parts of features and labels in, tables and vectors out."""
+"""The stage labelled as Pachyderm runs it: buckets of partition and labels in, tables and vectors out."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def vector(short: str) -> list[float]:
     return list(np.random.default_rng(int(short, 16)).normal(size=DIMENSION))
 
 
-def write_part(segment: Path, part: str, pictures: Mapping[str, Sequence[str]], model: str = MODEL) -> None:
-    """A part in the form of the features stage: pictures by the beginning of their id, with their sources."""
+def write_bucket(segment: Path, bucket: str, pictures: Mapping[str, Sequence[str]], model: str = MODEL) -> None:
+    """A bucket in the form of the partition stage: pictures by the beginning of their id, with their sources."""
     segment.mkdir(parents=True, exist_ok=True)
     names = sorted(pictures)
     thumbnails = [b"jpeg of " + each.encode() for each in names]
-    thumbnailfiles.write(segment.parents[1] / "thumbnails" / segment.name / f"{part}.thumbnails", thumbnails)
+    thumbnailfiles.write(segment.parents[1] / "thumbnails" / segment.name / f"{bucket}.thumbnails", thumbnails)
     images = Images(
         ids=[id_of(each) for each in names],
         sources=[
@@ -68,16 +68,16 @@ def write_part(segment: Path, part: str, pictures: Mapping[str, Sequence[str]], 
         backbone="small at 32 px",
         devices=("cpu",),
     )
-    write_images(images, segment / f"{part}.parquet")
-    np.save(segment / f"{part}.npy", np.array([vector(each) for each in names], np.float32))
+    write_images(images, segment / f"{bucket}.parquet")
+    np.save(segment / f"{bucket}.npy", np.array([vector(each) for each in names], np.float32))
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Segment a in two parts, which share a picture, and labels."""
+    """Segment a in two buckets, which share a picture, and labels."""
     segment = tmp_path / "library" / "a"
-    write_part(segment, "one", {each: PICTURES[each] for each in ("a0", "a1", "a2", "a6")})
-    write_part(segment, "two", {each: PICTURES[each] for each in ("a0", "a3", "a4", "a5")})
+    write_bucket(segment, "one", {each: PICTURES[each] for each in ("a0", "a1", "a2", "a6")})
+    write_bucket(segment, "two", {each: PICTURES[each] for each in ("a0", "a3", "a4", "a5")})
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "a.csv").write_bytes(LABELS)
     return tmp_path
@@ -144,7 +144,7 @@ def test_equal_inputs_give_equal_bytes_however_they_are_divided(root: Path, tmp_
     (tmp_path / "other" / "labels" / "b.csv").write_bytes(b"".join([lines[0], *lines[:4:-1]]))
     (tmp_path / "other" / "labels" / "c.csv").write_bytes(b"".join([lines[0], *lines[1:5]]))
     for short, sources in PICTURES.items():
-        write_part(tmp_path / "other" / "library" / "a", short, {short: sources})
+        write_bucket(tmp_path / "other" / "library" / "a", short, {short: sources})
     run(tmp_path / "other", tmp_path / "two")
     files = ["a.npy", "a.parquet", "left_out/a.json"]
     assert [(tmp_path / "one" / each).read_bytes() for each in files] == [
@@ -168,7 +168,7 @@ def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
 
 def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path: Path) -> None:
     """The labels are pipes, which can be read once."""
-    write_part(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
+    write_bucket(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
     (root / "labels" / "a.csv").unlink()
     os.mkfifo(root / "labels" / "a.csv")
     writer = threading.Thread(target=(root / "labels" / "a.csv").write_bytes, args=(LABELS,), daemon=True)
@@ -182,28 +182,36 @@ def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path:
     assert read_labelled(tmp_path / "out" / "b.parquet").labels == ["dog"]
 
 
-def test_parts_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
-    write_part(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
+def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
+    write_bucket(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
     with pytest.raises(StageError, match="vectors of two models"):
         run(root, tmp_path / "out")
 
 
-def test_a_part_without_its_vectors_is_refused(root: Path, tmp_path: Path) -> None:
+def test_a_bucket_without_its_vectors_is_refused(root: Path, tmp_path: Path) -> None:
     np.save(root / "library" / "a" / "one.npy", np.zeros((1, DIMENSION), np.float32))
-    with pytest.raises(StageError, match="segment a does not have one vector for each picture"):
+    with pytest.raises(StageError, match="^a does not have one vector for each picture; .* --reprocess partition$"):
         run(root, tmp_path / "out")
 
 
 def test_another_directory_is_refused(root: Path, tmp_path: Path) -> None:
     (root / "library" / "b").mkdir()
-    with pytest.raises(StageError, match="b does not hold pictures"):
+    with pytest.raises(StageError, match="b does not hold pictures: .* that the partition stage wrote"):
         labelled.start({})(datum(root, tmp_path / "out", "b"))
 
 
 def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
     some = datum(root, tmp_path / "out")
-    with pytest.raises(StageError, match="the input labels is missing"):
-        labelled.start({})(Datum({"features": some.inputs["features"]}, some.out))
+    for name in some.inputs:
+        others = {other: each for other, each in some.inputs.items() if other != name}
+        with pytest.raises(StageError, match=f"the input {name} is missing: .* of partition$"):
+            labelled.start({})(Datum(others, some.out))
+
+
+def test_a_file_of_thumbnails_that_is_missing_is_named(root: Path, tmp_path: Path) -> None:
+    (root / "thumbnails" / "a" / "two.thumbnails").unlink()
+    with pytest.raises(StageError, match=r"^two\.thumbnails, .* is missing: .* --reprocess partition$"):
+        run(root, tmp_path / "out")
 
 
 def test_a_bad_share_is_refused() -> None:

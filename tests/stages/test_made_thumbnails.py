@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
-from stages import features, index, preprocess
+from stages import features, index, partition, preprocess
 from stages.backbones import describe, save_backbone
 from stages.backbonespec import Weights
 from stages.contract import Datum, Input
@@ -120,15 +120,16 @@ def test_the_thumbnail_of_the_smallest_hash_is_chosen_however_they_are_divided()
 
 
 class Chain:
-    """preprocess, features and index on directories, with one model. Each datum of preprocess is run once: a commit
-    adds or removes what it made."""
+    """preprocess, features, partition and index on directories, with one model. Each datum of preprocess is run once: a
+    commit adds or removes what it made."""
 
     def __init__(self, root: Path, models: Path, datums: dict[str, dict[str, bytes]]) -> None:
         self.root = root
         self._models = models
         self._runs = 0
         self._made: dict[str, dict[str, bytes]] = {}
-        self._features, self._index = features.start({}), index.start({"CUDA_VISIBLE_DEVICES": ""})
+        self._features, self._partition = features.start({}), partition.start({})
+        self._index = index.start({"CUDA_VISIBLE_DEVICES": ""})
         stage = preprocess.start({"IMAGE_SIZE": str(PIXELS)})
         for name, files in datums.items():
             path, out = root / "images" / name, root / "made" / name
@@ -153,17 +154,25 @@ class Chain:
         for part in (place / "library").iterdir():
             inputs = [Input("models", self._models, "", "c"), Input("pictures", part, f"library/{part.name}", "c")]
             self._features(Datum({each.name: each for each in inputs}, place / "features"))
+        for bucket in (place / "features" / "library").iterdir():
+            self._partition(_joined(bucket, place / "thumbnails", place / "partition"))
         found: dict[str, bytes] = {}
-        for segment in (place / "features" / "library").iterdir():
-            name = segment.name
-            features = Input("features", segment, f"library/{name}", "")
-            shown = Input("thumbnails", place / "features" / "thumbnails" / name, f"thumbnails/{name}", "")
-            self._index(Datum({"features": features, "thumbnails": shown}, place / "index"))
-            written = place / "index" / name
+        for segment in (place / "partition" / "library").iterdir():
+            self._index(_joined(segment, place / "partition" / "thumbnails", place / "index"))
+            written = place / "index" / segment.name
             table, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
             for row, sources in enumerate(table.sources):
                 found |= {sources[0].path: files.read(table.thumbnails[row])}
         return found
+
+
+def _joined(directory: Path, thumbnails: Path, out: Path) -> Datum:
+    """A datum of a directory of /library and that of /thumbnails of the same name."""
+    inputs = {
+        "features": Input("features", directory, f"library/{directory.name}", ""),
+        "thumbnails": Input("thumbnails", thumbnails / directory.name, f"thumbnails/{directory.name}", ""),
+    }
+    return Datum(inputs, out)
 
 
 def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_smallest_hash(

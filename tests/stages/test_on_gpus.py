@@ -30,7 +30,7 @@ def python(*arguments: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.float32], table: str) -> None:
-    """Vectors with their table, as features writes them."""
+    """Vectors with their table, as partition and features-queries write them."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
@@ -41,7 +41,7 @@ def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.fl
 
 @pytest.fixture(scope="module")
 def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Output of features: a segment of 5,000 pictures, with families of near-duplicates, and an entry of 300."""
+    """A segment of 5,000 pictures, with families of near-duplicates, and an entry of 300."""
     random = np.random.default_rng(0)
     vectors = random.standard_normal((5_000, 256), np.float32)
     vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]

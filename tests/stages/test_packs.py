@@ -31,7 +31,7 @@ SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_s
 def test_a_pack_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[Source, ...]], fit: str
 ) -> None:
-    pictures = [Picture(f"{number:064x}", each, (4, 1 + number)) for number, each in enumerate(sources)]
+    pictures = [Picture(f"{number:064x}", each, (4, 1 + number), 0, number) for number, each in enumerate(sources)]
     pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 4, 3), dtype=np.uint8)
     npy = tmp_path_factory.getbasetemp() / "pack" / "0123.npy"
     write_pack(npy, Framing(4, fit), pictures, (row.tobytes() for row in pixels))
@@ -45,12 +45,12 @@ def test_a_pack_is_read_as_it_was_written(
 
 
 def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
-    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, "2019-08-04T16:30:12"),), (1, 1), 0xFE)
+    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, "2019-08-04T16:30:12"),), (1, 1), 0xFE, 70)
     write_pack(tmp_path / "deep" / "src.npy", ONE, [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
         b'\1\2\3{"fit":"pad"}\n{"id":"' + b"ab" * 32 + b'","perceptual_hash":"00000000000000fe","size":[1,1],'
         b'"sources":[{"bytes":999,"height":30,"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'",'
-        b'"taken":"2019-08-04T16:30:12","width":40}]}\n'
+        b'"taken":"2019-08-04T16:30:12","width":40}],"thumbnail_size":70}\n'
     )
 
 
@@ -73,8 +73,21 @@ def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
         npy.write_bytes(broken)
         with pytest.raises(StageError, match="the pack x.npy cannot be read"):
             read_pack(npy)
+    for size in (b"-1", b"4294967296", b"7.0", b"true", b"null"):
+        npy.write_bytes(whole.replace(b'"thumbnail_size":0', b'"thumbnail_size":' + size))
+        with pytest.raises(StageError, match=r"cannot be read \(.* is not the size of a thumbnail\); run preprocess"):
+            read_pack(npy)
     np.save(npy, np.zeros((0, 2, 2, 3)))
     with pytest.raises(StageError, match="float64"):
+        read_pack(npy)
+
+
+def test_a_pack_without_the_sizes_of_thumbnails_is_refused(tmp_path: Path) -> None:
+    """As of preprocess-10."""
+    npy = tmp_path / "x.npy"
+    write_pack(npy, ONE, [Picture("a" * 64, (), (1, 1))], [bytes(3)])
+    npy.write_bytes(npy.read_bytes().replace(b',"thumbnail_size":0', b""))
+    with pytest.raises(StageError, match=r"cannot be read \('thumbnail_size'\); run preprocess again"):
         read_pack(npy)
 
 

@@ -5,13 +5,14 @@ import random
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from stages import names, packthumbnails, parts, preprocess
+from stages import names, parts, preprocess, thumbnailfiles
 from stages.contract import Datum, Input, StageError
 from stages.framing import Framed, Pixels
 from stages.packs import Picture, read_pack, read_packs, read_rejections
@@ -32,6 +33,11 @@ def picture(seed: int, kind: str = "PNG", size: tuple[int, int] = (96, 96)) -> b
 
 def tree(root: Path) -> Tree:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def parts_of(made: Iterable[str]) -> set[str]:
+    """The parts that these files of packs and of thumbnails belong to."""
+    return {Path(name).parent.name for name in made}
 
 
 def src(repo_path: str) -> str:
@@ -75,25 +81,26 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
     digest = id_of(pixels)
-    npy = f"library/{int(digest[:2], 16) // 4:02x}/{src('a%2Fcat.png')}.npy"
-    assert list(made) == [npy, npy.replace(".npy", ".thumbnails")]
-    (shown,) = packthumbnails.read(tmp_path / "1.out" / npy, 1)
-    assert shown == thumbnail(Image.open(io.BytesIO(picture(1))))
+    part, name = f"{int(digest[:2], 16) // 4:02x}", src("a%2Fcat.png")
+    npy = f"library/{part}/{name}.npy"
+    shown = f"thumbnails/{parts.directory(part)}/{part}/{name}.thumbnails"
+    assert list(made) == [npy, shown]
+    assert made[shown] == thumbnail(Image.open(io.BytesIO(picture(1))))
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
     source = Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
-    assert pack.pictures == (Picture(digest, (source,), (96, 96), perceptual_hash(pixels)),)
+    assert pack.pictures == (Picture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
     assert pack.fit == "pad"
 
 
 @pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("256", 2), ("4096", 3), ("65536", 4)])
 def test_a_power_of_sixteen_buckets_are_the_first_digits_of_ids(buckets: str, digits: int, datums: Datums) -> None:
-    found = {name.split("/")[1] for name in datums.run("a", picture(1), BUCKETS=buckets)}
+    found = parts_of(datums.run("a", picture(1), BUCKETS=buckets))
     assert found == {id_of(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]}
 
 
 def test_a_single_bucket_holds_all(datums: Datums) -> None:
-    assert {name.split("/")[1] for seed in range(4) for name in datums.run("a", picture(seed), BUCKETS="1")} == {"0"}
+    assert {part for seed in range(4) for part in parts_of(datums.run("a", picture(seed), BUCKETS="1"))} == {"0"}
 
 
 @pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])
@@ -112,6 +119,12 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
         assert ids == [picture_id(framed) for _, framed in pack.framed()]
         assert {src("all") + f"-{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
+        shown = f"thumbnails/{parts.directory(directory.name)}/{directory.name}/{src('all')}.thumbnails"
+        files = thumbnailfiles.Files((tmp_path / "1.out" / shown).parent)
+        places = thumbnailfiles.places(src("all"), [each.thumbnail_size for each in pack.pictures])
+        for row, place in zip(pack.pixels, places, strict=True):
+            assert files.read(place) == thumbnail(Image.fromarray(row))
+        assert sum(place.size for place in places) == len(made[shown])
     assert len(seen) == 60
     assert sorted(path for paths in seen.values() for path in paths) == sorted(f"all/{name}" for name in content)
     assert ["all/7.png", "all/again/7.bmp"] in seen.values()
@@ -144,13 +157,14 @@ def test_another_file_in_an_archive_changes_no_other_part(datums: Datums) -> Non
     after = datums.run("z.zip", zipped(content | {"9.png": picture(9)}))
     added = np.asarray(Image.open(io.BytesIO(picture(9))))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert {name.split("/")[1] for name in changed} == {f"{src('z.zip')}-{id_of(added)[0]}"}
+    assert parts_of(changed) == {f"{src('z.zip')}-{id_of(added)[0]}"}
+    assert len(changed) == 2
 
 
 def test_bad_files_are_recorded_and_the_datum_succeeds(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("n%5B1%5D", {"good.png": picture(1), "b.png": picture(2)[:500], "a.txt": b"no", "empty": b""})
     path = f"rejected/images/{src('n%5B1%5D')}.jsonl"
-    assert sorted(name.split("/")[0] for name in made) == ["library", "library", "rejected"]
+    assert sorted(name.split("/")[0] for name in made) == ["library", "rejected", "thumbnails"]
     rejections = read_rejections(tmp_path / "1.out" / path)
     assert [each.source for each in rejections] == ["n[1]/a.txt", "n[1]/b.png", "n[1]/empty"]
     assert {each.stage for each in rejections} == {"preprocess"}
@@ -174,13 +188,16 @@ def test_a_query_entry_has_all_its_pictures_in_one_pack(datums: Datums, tmp_path
     pack = read_pack(tmp_path / "1.out" / f"queries/holi%20day/{key}.npy")
     assert [each.id for each in pack.pictures] == sorted(id_of(row) for row in pack.pixels)
     assert len(pack.pictures) == 2
+    shown = [thumbnail(Image.fromarray(row)) for row in pack.pixels]
+    assert made[f"queries/holi%20day/{key}.thumbnails"] == b"".join(shown)
+    assert [each.thumbnail_size for each in pack.pictures] == list(map(len, shown))
 
 
 def test_an_entry_without_a_good_picture_still_has_its_pack(datums: Datums, tmp_path: Path) -> None:
-    datums.run("q.jpg", b"not a picture", "queries")
+    made = datums.run("q.jpg", b"not a picture", "queries")
     pack = read_pack(tmp_path / "1.out" / f"queries/q.jpg/{src('q.jpg')}.npy")
     assert pack.pixels.shape == (0, 96, 96, 3)
-    assert not list(packthumbnails.read(tmp_path / "1.out" / f"queries/q.jpg/{src('q.jpg')}.npy", 0))
+    assert made[f"queries/q.jpg/{src('q.jpg')}.thumbnails"] == b""
     assert pack.pictures == ()
 
 

@@ -288,6 +288,13 @@ def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) ->
         rendered(tmp_path / "out")
 
 
+def test_queries_without_their_thumbnails_fail_with_a_reason(tmp_path: Path, queries: list[Picture]) -> None:
+    left = write_queries(tmp_path / "trip", queries)
+    (left / "images.thumbnails").unlink()
+    with pytest.raises(StageError, match=r"^images\.thumbnails, .* is missing: .* --reprocess features-queries$"):
+        rendered(tmp_path / "out", queries_input(left))
+
+
 LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
 
 

@@ -1,7 +1,9 @@
 """Tables of pictures and results: reading inverts writing, and equal values give equal bytes."""
 
 import io
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +16,13 @@ from hypothesis import strategies as st
 from stages.contract import StageError
 from stages.framing import FITS
 from stages.sources import Source, unite
+from stages.tables.embedded import read_embedded, write_embedded
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.indexed import Indexed, read_indexed, write_indexed
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
 from stages.tables.pairs import Pairs, read_pairs, write_pairs
 from stages.tables.thumbnails import read_thumbnails
-from stages.thumbnailfiles import Place
+from stages.thumbnailfiles import Place, places
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -162,6 +165,11 @@ def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fi
     return Images([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
 
 
+def placed(name: str, table: Images) -> tuple[Images, list[Place]]:
+    """A table with the places of its thumbnails, one after the other in the file of that name."""
+    return table, places(name, table.thumbnail_sizes)
+
+
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
     path = tmp_path / "id=x"
     path.mkdir()
@@ -204,21 +212,23 @@ def test_wrong_order_and_lengths_are_refused() -> None:
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
-    again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)])
-    merged, places = merge_images({"x": an_image("b"), "y": an_image("a"), "z": replace(again, thumbnail_sizes=[7])})
-    assert list(merged.ids) == ["a", "b"]
-    assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
-    assert places == [Place("z", 0, 7), Place("x", 0, 4)]  # of the smallest hash
-    assert merged.thumbnail_sizes == [7, 4]
-    assert merge_images({"1": merged.part(slice(1, 2)), "2": merged.part(slice(0, 1))})[0] == merged
+    again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)], thumbnail_sizes=[7])
+    for three in permutations([placed("x", an_image("b")), placed("y", an_image("a")), placed("z", again)]):
+        merged, shown = merge_images(three)
+        assert list(merged.ids) == ["a", "b"]
+        assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
+        assert shown == [Place("z", 0, 7), Place("x", 0, 4)]  # of the smallest hash
+        assert merged.thumbnail_sizes == [7, 4]
+    assert merge_images([placed("1", merged.part(slice(1, 2))), placed("2", merged.part(slice(0, 1)))])[0] == merged
+    assert merge_images([placed("y", again), placed("x", again)])[1] == [Place("y", 0, 7)]  # of the same file twice
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
-        merge_images({"x": an_image("a"), "y": an_image("b", model="n" * 64)})
+        merge_images([placed("x", an_image("a")), placed("y", an_image("b", model="n" * 64))])
     with pytest.raises(StageError, match=r"IMAGE_SIZE=96.*IMAGE_SIZE=64"):
-        merge_images({"x": an_image("a"), "y": an_image("b", image_size=64)})
+        merge_images([placed("x", an_image("a")), placed("y", an_image("b", image_size=64))])
     with pytest.raises(StageError, match=r"FIT=pad.*FIT=crop"):
-        merge_images({"x": an_image("a"), "y": an_image("b", fit="crop")})
+        merge_images([placed("x", an_image("a")), placed("y", an_image("b", fit="crop"))])
     with pytest.raises(ValueError, match="nothing"):
-        merge_images({})
+        merge_images([])
 
 
 def test_unite_sorts_by_path_and_drops_repeats() -> None:
@@ -301,32 +311,114 @@ def test_the_table_of_a_segment_has_the_places_of_its_thumbnails(tmp_path: Path)
     ids = [f"{number:064x}" for number in range(3)]
     sources, model = [(Source("a.png", id),) for id in ids], "m" * 64
     images = Images(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
-    places = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
-    write_indexed(images, places, tmp_path / "t")
+    shown = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
+    write_indexed(images, shown, tmp_path / "t")
     found = read_indexed(tmp_path / "t")
     assert (found.ids, found.sources, found.described) == (ids, sources, images.described)
     assert isinstance(found, Indexed)
-    assert list(found.thumbnails) == found.thumbnails[:] == places
-    assert (found.thumbnails[2], found.thumbnails.parts) == (places[2], ["0a", "b-0"])
+    assert list(found.thumbnails) == found.thumbnails[:] == shown
+    assert (found.thumbnails[2], found.thumbnails.parts) == (shown[2], ["0a", "b-0"])
 
 
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(images(), st.data())
+def test_pictures_with_places_come_back_and_are_deterministic(
+    tmp_path: Path, table: Images, draw: st.DataObject
+) -> None:
+    names, begins = st.from_regex(r"[0-9a-f]{16}", fullmatch=True), st.integers(0, 2**63 - 1)
+    shown = [Place(draw.draw(names), draw.draw(begins), size) for size in table.thumbnail_sizes]
+    write_embedded(table, shown, tmp_path / "a")
+    read, found = read_embedded(tmp_path / "a")
+    assert read == table
+    assert list(found) == found[:] == shown
+    assert found.parts == sorted({place.part for place in shown})
+    write_embedded(read, found, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_the_table_of_a_part_is_one_of_pictures_with_places(tmp_path: Path) -> None:
+    write_embedded(an_image(), [Place("0123456789abcdef", 7, 4)], tmp_path / "t")
+    schema = pq.read_schema(tmp_path / "t")
+    assert schema.names == [
+        *("id", "sources", "thumbnail_size", "perceptual_hash"),
+        *("thumbnail_part", "thumbnail_begin"),
+    ]
+    assert schema.metadata[b"parts"] == b'["0123456789abcdef"]'
+    assert read_embedded(tmp_path / "t")[0] == read_images(tmp_path / "t")
+    write_images(an_image(), tmp_path / "other")
+    with pytest.raises(StageError, match="it lacks thumbnail_part, thumbnail_begin, parts"):
+        read_embedded(tmp_path / "other")
+
+
+def test_a_damaged_table_of_a_part_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    broken = [
+        whole[:footer],
+        whole[:-9],
+        whole[:footer] + b"\x0f" * 8 + whole[footer + 8 :],
+        whole[:4] + bytes(20) + whole[24:],
+        whole.replace(b"a.jpg", b"\xff.jpg"),
+        whole.replace(b"1280", b"12x0"),
+        whole.replace(b'["part"]', b'["part"}'),
+        b"",
+    ]
+    for each in broken:
+        assert each != whole
+        path.write_bytes(each)
+        with pytest.raises(StageError, match="^t is not a table that lookalike wrote"):
+            read_embedded(path)
+
+
+def written(kind: str, path: Path) -> Callable[[Path], object]:
+    """Writes a table with the place of a thumbnail, of a segment or of a part; returns its reader."""
+    write: Callable[[Images, Sequence[Place], Path], None] = write_indexed if kind == "indexed" else write_embedded
+    write(an_image(), [Place("part", 0, 4)], path)
+    return read_indexed if kind == "indexed" else read_embedded
+
+
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("thumbnail_part", 1), ("thumbnail_part", -1), ("thumbnail_begin", -1), ("thumbnail_size", None)],
+    [
+        ("thumbnail_part", 1),
+        ("thumbnail_part", -1),
+        ("thumbnail_part", None),
+        ("thumbnail_begin", -1),
+        ("thumbnail_begin", None),
+    ],
 )
-def test_places_of_thumbnails_that_lead_nowhere_are_refused(tmp_path: Path, column: str, value: int | None) -> None:
-    write_indexed(an_image(), [Place("part", 0, 4)], tmp_path / "t")
-    table = pq.read_table(tmp_path / "t")
-    at = table.schema.get_field_index(column)
-    pq.write_table(table.set_column(at, column, pa.array([value], table.schema.field(at).type)), tmp_path / "t")
+def test_places_of_thumbnails_that_lead_nowhere_are_refused(
+    tmp_path: Path, kind: str, column: str, value: int | None
+) -> None:
+    read = written(kind, tmp_path / "t")
+    replace_column(tmp_path / "t", column, value)
     with pytest.raises(StageError, match="t is not a table that lookalike wrote: .*places of thumbnails"):
-        read_indexed(tmp_path / "t")
+        read(tmp_path / "t")
 
 
-@pytest.mark.parametrize("parts", ["{}", "[7]", '["../part"]', '["/part"]', '[".."]', '[""]', "no JSON"])
-def test_parts_whose_names_lead_elsewhere_are_refused(tmp_path: Path, parts: str) -> None:
-    write_indexed(an_image(), [Place("part", 0, 4)], tmp_path / "t")
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
+def test_thumbnails_without_sizes_are_refused(tmp_path: Path, kind: str) -> None:
+    read = written(kind, tmp_path / "t")
+    replace_column(tmp_path / "t", "thumbnail_size", None)
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote: it lacks .* of thumbnails"):
+        read(tmp_path / "t")
+
+
+def replace_column(path: Path, column: str, value: int | None) -> None:
+    """Puts one value into a table of one picture."""
+    table = pq.read_table(path)
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array([value], table.schema.field(at).type)), path)
+
+
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
+@pytest.mark.parametrize("parts", ["{}", "[7]", '["../part"]', '["/part"]', '[".."]', '[""]', "no JSON", "[" * 5000])
+def test_parts_whose_names_lead_elsewhere_are_refused(tmp_path: Path, kind: str, parts: str) -> None:
+    read = written(kind, tmp_path / "t")
     table = pq.read_table(tmp_path / "t")
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parts": parts.encode()}), tmp_path / "t")
     with pytest.raises(StageError, match="t is not a table that lookalike wrote"):
-        read_indexed(tmp_path / "t")
+        read(tmp_path / "t")

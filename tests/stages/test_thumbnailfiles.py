@@ -66,7 +66,7 @@ def test_a_missing_file_and_places_outside_of_one_are_refused(tmp_path: Path) ->
     written(tmp_path, "one", ONE)
     for directory in (tmp_path, tmp_path / "none", tmp_path / "one.thumbnails"):
         with pytest.raises(
-            StageError, match=r"^two\.thumbnails, a file of thumbnails, is missing: .* --reprocess feat"
+            StageError, match=r"^two\.thumbnails, a file of thumbnails, is missing: .* --reprocess partition$"
         ):
             Files(directory).read(Place("two", 0, 1))
     for begin, size in ((0, 1 << 62), (1 << 62, 1), (len(b"".join(ONE)), 1)):
@@ -74,3 +74,11 @@ def test_a_missing_file_and_places_outside_of_one_are_refused(tmp_path: Path) ->
             StageError, match=r"^one\.thumbnails is not the file of thumbnails that its table describes"
         ):
             Files(tmp_path).read(Place("one", begin, size))
+
+
+def test_a_refusal_names_the_pipeline_to_start_again(tmp_path: Path) -> None:
+    written(tmp_path, "one", ONE)
+    files = Files(tmp_path, "features-queries")
+    for place in (Place("one", 0, 1 << 62), Place("two", 0, 1)):
+        with pytest.raises(StageError, match=r": reprocess .*: lookalike deploy --reprocess features-queries$"):
+            files.read(place)

@@ -15,7 +15,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Work, run_pipeline
 from pipelines.specifications import reading
 
-LIBRARY = ("preprocess", "features", "index")
+LIBRARY = ("preprocess", "features", "partition", "index")
 """The pipelines from the library's files to its index, upstream first."""
 
 QUERIES = ("preprocess-queries", "features-queries", "search", "render")
@@ -23,6 +23,7 @@ QUERIES = ("preprocess-queries", "features-queries", "search", "render")
 
 STAGE = "LOOKALIKE_STAGE"
 _IMAGE_SIZE = "IMAGE_SIZE"
+_SEGMENT_DIGITS = "SEGMENT_DIGITS"
 _DIGITS = 12
 
 Environment = Mapping[str, str]
@@ -120,12 +121,15 @@ def check(past: Past, now: Mapping[str, Environment]) -> None:
 
 def with_todays_code(past: Past, now: Mapping[str, Environment], image_size: int) -> Past:
     """The past with the stages of this code: variables of then where it had them, of today where it had not. A pipeline
-    that did not exist makes pictures of the size that the backbone takes."""
+    that did not exist makes pictures of the size that the backbone takes, and segments as features made them before
+    there was partition."""
+    sizes = {_IMAGE_SIZE: str(image_size)}
+    sizes |= {key: value for key, value in past.environments.get("features", {}).items() if key == _SEGMENT_DIGITS}
     environments = {}
     for name in (*LIBRARY, *QUERIES):
         then = past.environments.get(name)
         if then is None:
-            then = {_IMAGE_SIZE: str(image_size)} if _IMAGE_SIZE in now[name] else {}
+            then = {key: value for key, value in sizes.items() if key in now[name]}
         environments[name] = {**now[name], **then, STAGE: now[name][STAGE]}
     return Past(past.id, environments)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from rich import filesize
@@ -27,9 +28,16 @@ from stages.wording import counted
 _BATCH = 512 << 20
 """Most bytes that are fetched before they are computed."""
 
-_READS = {"preprocess": ("images", "images", "/*"), "features": ("pictures", "preprocess", "/library/*"),
-          "index": ("features", "features", "/library/*")}  # fmt: skip
+_READS = {
+    "preprocess": ("images", "images", "/*"),
+    "features": ("pictures", "preprocess", "/library/*"),
+    "partition": ("features", "features", "/library/*"),
+    "index": ("features", "partition", "/library/*"),
+}
 """The input of each pipeline of the library: its name, its repo, and the glob of its datums."""
+
+_THUMBNAILS = {"partition": "preprocess", "index": "partition"}
+"""The repos from which pipelines also take the thumbnails of a datum, in a directory of the same name."""
 
 _ROOM = 1.2
 """The disk that a stage's output takes, for each byte of its pixels."""
@@ -71,47 +79,26 @@ class Library:
 
     def index(self, pipelines: Sequence[str], models: Path) -> Path:
         """Runs these pipelines, which are the last ones of LIBRARY; returns the directory of the index."""
+        backbone = {"models": Given(models, "", self.past.id)}
         for pipeline in pipelines:
-            name, repo, _ = _READS[pipeline]
+            inputs = _Inputs(self, pipeline, pipelines)
             out = self.scratch / pipeline
-            entries = self._entries(pipeline) if pipeline == pipelines[0] else self._local(repo)
+            entries = self._entries(pipeline) if pipeline == pipelines[0] else self._local(_READS[pipeline][1])
             with self.counting(pipeline, len(entries)) as report:
                 for group in batches(entries, _BATCH):
-                    place = self.scratch / repo if pipeline != pipelines[0] else self._fetched(pipeline, group)
-                    works = [Work(self._inputs(pipeline, name, place, each, models), out) for each in group]
-                    self.past.run(pipeline, works, report)
-                    for each in group:
-                        _delete(place / each.path)
-                        if pipeline == "index":
-                            _delete(place / _thumbnails(each))
+                    given = list(map(inputs.of, group))
+                    more = backbone if pipeline == "features" else {}
+                    self.past.run(pipeline, [Work({**more, **each}, out) for each in given], report)
+                    for each in chain.from_iterable(each.values() for each in given):
+                        _delete(each.path)
             out.mkdir(exist_ok=True)
         return self.scratch / "index"
-
-    def _inputs(self, pipeline: str, name: str, place: Path, entry: Entry, models: Path) -> dict[str, Given]:
-        given = {name: Given(place / entry.path, entry.path, self.past.id)}
-        if pipeline == "features":
-            return {"models": Given(models, "", self.past.id), **given}
-        if pipeline == "index":
-            shown = _thumbnails(entry)
-            return {**given, "thumbnails": Given(place / shown, shown, self.past.id)}
-        return given
 
     def _entries(self, pipeline: str) -> list[Entry]:
         """The datums of a pipeline at the commit."""
         _, repo, glob = _READS[pipeline]
         tree = pasts.source(self.connection, repo, self.past.id)
         return [] if tree is None else tree.entries(glob)
-
-    def _fetched(self, pipeline: str, group: Sequence[Entry]) -> Path:
-        tree = pasts.source(self.connection, _READS[pipeline][1], self.past.id)
-        assert tree is not None  # it has these entries
-        place = self.scratch / "fetched"
-        for each in group:
-            tree.fetch(each, place / each.path)
-            if pipeline == "index":
-                for shown in tree.entries(f"/{_thumbnails(each)}"):
-                    tree.fetch(shown, place / shown.path)
-        return place
 
     def _local(self, pipeline: str) -> list[Entry]:
         """The datums for the next pipeline in the output of this one."""
@@ -137,9 +124,33 @@ class Library:
         return iter(()) if tree is None else tree.numbers("/*/index.json", "count")
 
 
-def _thumbnails(segment: Entry) -> str:
-    """The directory with the thumbnails of a segment of features, a datum of the index."""
-    return f"{thumbnailfiles.DIRECTORY}/{segment.path.rpartition('/')[2]}"
+class _Inputs:
+    """The inputs of one pipeline's datums, in the output of the pipelines that are computed here or, of others,
+    fetched."""
+
+    def __init__(self, library: Library, pipeline: str, computed: Sequence[str]) -> None:
+        self._name, self._repo, _ = _READS[pipeline]
+        self._shown = _THUMBNAILS.get(pipeline, "")
+        self._commit, self._scratch = library.past.id, library.scratch
+        fetched = {self._repo, self._shown} - {*computed, ""}
+        self._trees = {each: pasts.source(library.connection, each, self._commit) for each in fetched}
+
+    def of(self, entry: Entry) -> dict[str, Given]:
+        """The inputs of a datum by name. Of thumbnails that are missing, the stage says what to do."""
+        given = {self._name: self._given(self._repo, entry)}
+        if self._shown:
+            path = f"{thumbnailfiles.DIRECTORY}/{entry.path.rpartition('/')[2]}"
+            tree = self._trees.get(self._shown)
+            for each in [Entry(path, 0, "", True)] if tree is None else tree.entries(f"/{path}"):
+                given[thumbnailfiles.DIRECTORY] = self._given(self._shown, each)
+        return {name: each for name, each in given.items() if each.path.exists()}
+
+    def _given(self, repo: str, entry: Entry) -> Given:
+        tree, place = self._trees.get(repo), self._scratch / repo / entry.path
+        if tree is not None:
+            place = self._scratch / "fetched" / repo / entry.path
+            tree.fetch(entry, place)
+        return Given(place, entry.path, self._commit)
 
 
 def _sizes(directory: Path) -> Iterator[int]:

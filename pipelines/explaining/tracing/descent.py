@@ -1,7 +1,7 @@
 """The way of one picture, from a vector of it back to the files that it came from, at one commit set.
 
-Knows the names of the pipelines' files up to features, and the model; knows no index and no answers. Reads the files of
-this one picture, never a list of all datums or pictures.
+Knows the pipelines up to partition, and the model; knows no index and no answers. Reads the files of this one picture,
+never a list of all datums or pictures.
 """
 
 import io
@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.client.lineage import Lineage, Made
+from pipelines.explaining.tracing import tables
 from pipelines.explaining.tracing.places import Packed, Place, Places
 from pipelines.explaining.tracing.stepping import Steps
+from pipelines.explaining.tracing.tables import Tables
 from pipelines.explaining.tracing.traces import Check, File, Model, Origin, Pictured, Step
 from stages import parts
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
@@ -26,7 +28,8 @@ LARGEST_TABLE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The library or an entry of the queries: its repo and pipelines, the entry's name in PFS, and one picture."""
+    """The library or an entry of the queries: its repo and pipelines, the entry's name in PFS, "" for the library, one
+    picture, and the segment of the index that it is in, "" for a query."""
 
     repo: str
     preprocess: str
@@ -34,6 +37,11 @@ class Side:
     above: str
     id: str
     names: tuple[str, ...]
+    segment: str = ""
+
+
+Computed = tuple[Step, Step | None]
+"""The step of features, and that of partition, None without one."""
 
 
 class Descent:
@@ -48,28 +56,42 @@ class Descent:
         self._checks: dict[str, bool] = {}
         self.steps = Steps(lineage, commit)
 
-    def pictured(self, side: Side, table: str) -> Pictured:
-        """A picture with the origins of its sources. table: the path of its table of features, with {} for the part."""
+    def pictured(self, side: Side) -> Pictured:
+        """A picture with the origins of its sources."""
         places = Places(self._lineage, side.repo, side.preprocess, self._commit, side.above)
         origins, thumbnail = [], b""
         for name in side.names[:MOST_SOURCES]:
             found = places.find(name, side.id, self._buckets(side.preprocess))
             if found is None:
-                origins.append(self._lost(side, name, table))
+                origins.append(self._lost(side, name))
                 continue
             place, packed = found
-            features = self.steps.of(side.features, table.format(packed.part))
-            origins.append(self._origin(places, place, packed, name, features))
-            self._check_table(side, features)
+            computed = self._computed(side, packed.part)
+            origins.append(self._origin(places, place, packed, name, computed))
+            self._check_tables(side, *computed)
             thumbnail = thumbnail or packed.pack.thumbnail(packed.row)
         return Pictured(side.id, side.names, tuple(origins), thumbnail)
+
+    def _computed(self, side: Side, part: str) -> Computed:
+        """The steps that computed a vector of the picture, and dealt it to its segment."""
+        found = self._tables(side, part)
+        partition = self.steps.of(tables.PARTITION, found.partition) if found.partition else None
+        return self.steps.of(side.features, found.features), partition
+
+    def _tables(self, side: Side, part: str | None) -> Tables:
+        """part: None if it is not known."""
+        if side.above:
+            return tables.of_entry(self._lineage, side.above, self._commit)
+        if part is None:
+            return tables.unknown(self._lineage, side.segment, self._commit)
+        return tables.of_part(self._lineage, part, side.segment, self._commit)
 
     def _buckets(self, pipeline: str) -> int:
         """The number of parts of lone pictures, as preprocess had it."""
         text = self.steps.environment(pipeline).get("BUCKETS", "")
         return int(text) if text.isdecimal() and int(text) else parts.BUCKETS
 
-    def _origin(self, places: Places, place: Place, packed: Packed, name: str, features: Step) -> Origin:
+    def _origin(self, places: Places, place: Place, packed: Packed, name: str, computed: Computed) -> Origin:
         source = next(each for each in packed.row.sources if each.path == name)
         commit, certain = places.put_by(place, source.sha256, packed.row.id)
         doubt = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
@@ -78,7 +100,8 @@ class Descent:
             name=name,
             file=self._file(place.file.repo, place.file.path, place.member, commit, doubt),
             preprocess=self.steps.at(packed.pack.file),
-            features=features,
+            features=computed[0],
+            partition=computed[1],
             sha256=source.sha256,
             width=source.width,
             height=source.height,
@@ -86,24 +109,35 @@ class Descent:
             taken=source.taken,
         )
 
-    def _lost(self, side: Side, name: str, table: str) -> Origin:
+    def _lost(self, side: Side, name: str) -> Origin:
         """An origin whose file or pack cannot be found."""
         self.check("preprocess made a picture of this id from each source", False)
-        gone = "no pack of this commit holds it"
-        unknown = Step(side.features, table.format("?"), note="the part of this picture is not known")
-        return Origin(name, File(side.repo, "", note=gone), Step(side.preprocess, "", note=gone), unknown)
+        gone, unknown = "no pack of this commit holds it", "the part of this picture is not known"
+        found = self._tables(side, None)
+        file, preprocess = File(side.repo, "", note=gone), Step(side.preprocess, "", note=gone)
+        partition = Step(tables.PARTITION, found.partition, note=unknown) if found.partition else None
+        return Origin(name, file, preprocess, Step(side.features, found.features, note=unknown), partition)
 
-    def _check_table(self, side: Side, features: Step) -> None:
-        file = self._lineage.file(side.features, features.path, self._commit)
-        if file is None or file.bytes > LARGEST_TABLE:
-            return
-        try:
-            table: Images = read_images(io.BytesIO(self._lineage.read(file)))
-        except StageError:
-            return
+    def _check_tables(self, side: Side, features: Step, partition: Step | None) -> None:
         of = "query" if side.above else "neighbour"
-        self.check(f"features computed a vector of the {of}", side.id in table.ids)
-        self.check("features used the answer's model", table.model == self._sha256)
+        table = self._table(features)
+        if table is not None:
+            self.check(f"features computed a vector of the {of}", side.id in table.ids)
+            self.check("features used the answer's model", table.model == self._sha256)
+        dealt = self._table(partition) if partition is not None else None
+        if dealt is not None:
+            self.check("partition dealt the neighbour to its segment", side.id in dealt.ids)
+
+    def _table(self, step: Step) -> Images | None:
+        """The table of a step; None if it is not there, is large, or is that of another version."""
+        file = self._lineage.file(step.pipeline, step.path, self._commit)
+        if file is None or file.bytes > LARGEST_TABLE:
+            return None
+        try:
+            found: Images = read_images(io.BytesIO(self._lineage.read(file)))
+        except StageError:
+            return None
+        return found
 
     def model(self) -> Model:
         """The model, with the file in `models` and the commit that put it."""

@@ -40,7 +40,7 @@ STYLE = """
 def drawing(trace: Trace) -> str:
     """The SVG element. Its text alternative is its title and the table of the page."""
     parts = list(_parts(trace))
-    height = _rows()[-1] + _HEIGHT + 4
+    height = _rows(trace)[-1] + _HEIGHT + 4
     title = f"The path from {words.title(trace)}: both files, the pipelines and the model between them, and the answer"
     head = f'<svg class="path" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="path-title">'
     marker = (
@@ -50,16 +50,22 @@ def drawing(trace: Trace) -> str:
     return "\n".join([head, f'<title id="path-title">{text(title)}</title>', marker, *parts, "</svg>"])
 
 
-def _rows() -> list[int]:
-    """The tops of the rows: pictures, files, preprocess, the model, features, index, search, render."""
+def _partition(trace: Trace) -> Step | None:
+    """The step of partition that is drawn; earlier versions did not have one."""
+    return trace.neighbour.origins[0].partition
+
+
+def _rows(trace: Trace) -> list[int]:
+    """The tops of the rows: pictures, files, preprocess, the model, features, partition if there is one, index, search,
+    render."""
     tops = [0, _THUMBNAIL + 8]
-    for _ in range(6):
+    for _ in range(6 if _partition(trace) is None else 7):
         tops.append(tops[-1] + _HEIGHT + _GAP)
     return tops
 
 
 def _parts(trace: Trace) -> Iterator[str]:
-    pictures, files, preprocess, model, features, index, search, render = _rows()
+    pictures, files, preprocess, model, features, *dealt, index, search, render = _rows(trace)
     left, right = _LEFT + _BOX / 2, _RIGHT + _BOX / 2
     yield _thumbnail(trace.query, left, pictures, "Query")
     yield _thumbnail(trace.neighbour, right, pictures, f"Neighbour {trace.rank}")
@@ -70,7 +76,12 @@ def _parts(trace: Trace) -> Iterator[str]:
     yield _arrow(_MIDDLE - 40, model + _HEIGHT, left + 50, features)
     yield _arrow(_MIDDLE + 40, model + _HEIGHT, right - 50, features)
     yield _model(trace, model)
-    yield _arrow(right, features + _HEIGHT, right, index)
+    partition, above = _partition(trace), features
+    if partition is not None:
+        (above,) = dealt
+        yield _arrow(right, features + _HEIGHT, right, above)
+        yield _step(partition, right, above)
+    yield _arrow(right, above + _HEIGHT, right, index)
     yield _step(trace.index, right, index)
     yield _arrow(left, features + _HEIGHT, _MIDDLE - 30, search)
     yield _arrow(right, index + _HEIGHT, _MIDDLE + 30, search)

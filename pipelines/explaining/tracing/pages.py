@@ -72,11 +72,14 @@ def _table(model: Model, pictures: Iterable[Pictured], last: Iterable[Step]) -> 
     yield "<tbody>"
     yield _row("models", model.file.path, [f"{model.name}, hash {model.sha256}", *words.put(model.file)])
     for picture in pictures:
-        for features, origins in words.by_features(picture):
-            for origin in origins:
-                yield _row(origin.file.repo, origin.name, words.source(origin))
-                yield _stepped(origin.preprocess)
-            yield _stepped(features)
+        for partition, dealt in words.by_partition(picture):
+            for features, origins in dealt:
+                for origin in origins:
+                    yield _row(origin.file.repo, origin.name, words.source(origin))
+                    yield _stepped(origin.preprocess)
+                yield _stepped(features)
+            if partition is not None:
+                yield _stepped(partition)
     for step in last:
         yield _stepped(step)
     yield "</tbody></table></div>"

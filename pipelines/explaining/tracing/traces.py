@@ -73,17 +73,24 @@ class Model:
 @dataclass(frozen=True, slots=True)
 class Origin:
     """One source of a picture: its true name, the facts of its file ("" and 0 where unknown), the file, and the steps
-    that turned it into a vector."""
+    that turned it into a vector. partition: the step that dealt the vector to a segment of the index; None for a query,
+    and for earlier versions, which did not have it."""
 
     name: str
     file: File
     preprocess: Step
     features: Step
+    partition: Step | None = None
     sha256: str = ""
     width: int = 0
     height: int = 0
     bytes: int = 0
     taken: str = ""
+
+    @property
+    def steps(self) -> list[Step]:
+        """These steps, in the order of the work."""
+        return [self.preprocess, self.features, *([] if self.partition is None else [self.partition])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ class Trace:
     def steps(self) -> list[Step]:
         """Every step once, in the order of the work."""
         both = [each for picture in (self.query, self.neighbour) for each in picture.origins]
-        before = [step for origin in both for step in (origin.preprocess, origin.features)]
+        before = [step for origin in both for step in origin.steps]
         return list(
             {(step.pipeline, step.path): step for step in (*before, self.index, self.search, self.render)}.values()
         )
@@ -158,7 +165,7 @@ class PictureTrace:
     @property
     def steps(self) -> list[Step]:
         """Every step once, in the order of the work."""
-        before = [step for origin in self.picture.origins for step in (origin.preprocess, origin.features)]
+        before = [step for origin in self.picture.origins for step in origin.steps]
         return list({(step.pipeline, step.path): step for step in (*before, self.index)}.values())
 
     @property

@@ -17,7 +17,6 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.descent import LARGEST_TABLE, Descent, Side, began
 from pipelines.explaining.tracing.tiles import Tile, tile
 from pipelines.explaining.tracing.traces import PictureTrace, Step, Trace
-from stages import entrypaths
 from stages.contract import StageError
 from stages.tables.neighbours import Neighbours, read_neighbours
 
@@ -47,7 +46,7 @@ def picture(connection: Connection, id_: str, name: str, at: str) -> PictureTrac
     found = PictureTrace(
         commit=at,
         began=began(lineage.commit("index", at)),
-        picture=descent.pictured(Side(*_LIBRARY, id_, (name,)), f"/library/{segment}/{{}}.parquet"),
+        picture=descent.pictured(Side(*_LIBRARY, id_, (name,), segment)),
         index=descent.steps.of("index", f"/{segment}/index.json"),
         model=descent.model(),
     )
@@ -78,9 +77,9 @@ class _Walk:
         """Follows every link."""
         tile, descent = self._tile, self._descent
         entry = tile.entry_path
-        asked = Side("queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names)
-        library = Side(*_LIBRARY, tile.neighbour, tile.neighbour_names)
         search, segment = self._search()
+        asked = Side("queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names)
+        library = Side(*_LIBRARY, tile.neighbour, tile.neighbour_names, segment)
         trace = Trace(
             entry=tile.entry,
             rank=tile.rank,
@@ -89,22 +88,14 @@ class _Walk:
             distance=tile.distance,
             commit=tile.commit,
             began=began(self._lineage.commit("render", tile.commit)),
-            query=descent.pictured(asked, self._asked()),
-            neighbour=descent.pictured(library, f"/library/{segment}/{{}}.parquet"),
+            query=descent.pictured(asked),
+            neighbour=descent.pictured(library),
             index=descent.steps.of("index", f"/{segment}/index.json"),
             search=search,
             render=descent.steps.of("render", f"/{entry}/neighbors.jsonl"),
             model=descent.model(),
         )
         return replace(trace, checks=descent.checked(trace.steps))
-
-    def _asked(self) -> str:
-        """The path of the table of the query's vector."""
-        entry, commit = self._tile.entry_path, self._tile.commit
-        path, before = (f"/{each}/images.parquet" for each in (entrypaths.directory(entry), f"queries/{entry}"))
-        here = self._lineage.file("features-queries", path, commit)
-        # Earlier versions had no buckets, and their answers are still to be traced.
-        return path if here or not self._lineage.file("features-queries", before, commit) else before
 
     def _search(self) -> tuple[Step, str]:
         """The step that found the neighbour, and the segment of the index in which it did."""

@@ -1,6 +1,6 @@
 """A trace in words, the same on the terminal and on the page: titles, and one short line for each fact."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pipelines.explaining.tracing.traces import File, Origin, Pictured, PictureTrace, Step, Trace
@@ -26,10 +26,21 @@ def answer(trace: Trace) -> str:
     return f"rank {trace.rank} of {trace.k}, {trace.metric} distance {distance(trace.distance)}{same}"
 
 
-def by_features(picture: Pictured) -> list[tuple[Step, list[Origin]]]:
-    """The sources of a picture by the step that computed their vector: those in one part have it in common."""
-    steps = {origin.features.path: origin.features for origin in picture.origins}
-    return [(step, [each for each in picture.origins if each.features.path == path]) for path, step in steps.items()]
+def by_partition(picture: Pictured) -> list[tuple[Step | None, list[tuple[Step, list[Origin]]]]]:
+    """The sources of a picture by the step that dealt their vector to a segment, None without one, and those of each by
+    the step that computed it: those in one part have it in common."""
+    steps = {_path(origin.partition): origin.partition for origin in picture.origins}
+    groups = ([each for each in picture.origins if _path(each.partition) == path] for path in steps)
+    return list(zip(steps.values(), map(_by_features, groups), strict=True))
+
+
+def _by_features(origins: Sequence[Origin]) -> list[tuple[Step, list[Origin]]]:
+    steps = {origin.features.path: origin.features for origin in origins}
+    return [(step, [each for each in origins if each.features.path == path]) for path, step in steps.items()]
+
+
+def _path(step: Step | None) -> str:
+    return "" if step is None else step.path
 
 
 def name(names: tuple[str, ...], id_: str) -> str:

@@ -1,18 +1,19 @@
 """Files between the stages: tables in Parquet, vectors, packs, rejections, and labels in CSV."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stages import labels, packheaders, packtails, packthumbnails
+from stages import labels, packheaders, packtails
 from stages.contract import StageError
 from stages.framing import PAD, Framing
 from stages.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
 from stages.sources import Source
+from stages.tables.embedded import read_embedded, write_embedded
 from stages.tables.images import Images, read_images, write_images
 from stages.tables.indexed import read_indexed, write_indexed
 from stages.tables.labelled import Labelled, read_labelled, write_labelled
@@ -70,8 +71,19 @@ def _shown(data: bytes) -> None:
 
 def _read_indexed(file: Any) -> None:
     """Every place leads into a file of the segment."""
-    found = read_indexed(file)
-    for place in found.thumbnails:
+    _lead_into(read_indexed(file).thumbnails)
+
+
+def _read_embedded(file: Any) -> None:
+    """Every place leads into a file of the part, and every picture has one."""
+    images, places = read_embedded(file)
+    _lead_into(places)
+    assert [place.size for place in places] == list(images.thumbnail_sizes)
+
+
+def _lead_into(places: Iterable[Place]) -> None:
+    """These places lead into files of one directory."""
+    for place in places:
         assert place.begin >= 0 and place.size >= 0
         assert Path(place.part).name == place.part and place.part not in (".", "..")
 
@@ -217,28 +229,9 @@ def _nearest() -> Iterator[bytes]:
 
 
 def _packs() -> Iterator[bytes]:
-    pictures = [Picture(id, sources, (4, 3), 5) for id, sources in zip(_IDS, _SOURCES, strict=True)]
+    pictures = [Picture(id, sources, (4, 3), 5, 3) for id, sources in zip(_IDS, _SOURCES, strict=True)]
     for some in (pictures, pictures[:0]):
         yield from _written(lambda path, some=some: write_pack(path, _FRAMING, some, [bytes(48)] * len(some)))  # type: ignore[misc]
-
-
-def _pack_thumbnails(data: bytes) -> None:
-    npy = scratch() / "pack.npy"
-    packthumbnails.beside(npy).write_bytes(data)
-    try:
-        found = list(packthumbnails.read(npy, 2))
-    except StageError as reason:
-        assert str(reason)
-    else:
-        assert data.endswith(b"".join(found))
-        assert len(found) == 2
-
-
-def _of_packs() -> Iterator[bytes]:
-    npy = scratch() / "pack.npy"
-    for thumbnails in ([b"one", b"two"], [b"", b"\xff\xd8"]):
-        packthumbnails.write(npy, 2, thumbnails)
-        yield packthumbnails.beside(npy).read_bytes()
 
 
 def _tails() -> Iterator[bytes]:
@@ -267,7 +260,17 @@ _NPY_WORDS = (
     b"(2, 2)",
     b"True",
 )
-_PACK_WORDS = (*_NPY_WORDS, b'{"fit":"pad"}\n', b'"sources":[', b'"size":[4,3]', b'"path":', b"null", b"{}", b"[]")
+_PACK_WORDS = (
+    *_NPY_WORDS,
+    b'{"fit":"pad"}\n',
+    b'"sources":[',
+    b'"size":[4,3]',
+    b'"path":',
+    b'"thumbnail_size":',
+    b"null",
+    b"{}",
+    b"[]",
+)
 _PARQUET_WORDS = (b"PAR1", b"model", b"image_size", b"dimension", b"thumbnail", b"\x15", b"\x18", b"\x26")
 
 
@@ -284,6 +287,7 @@ TARGETS = (
     _parquet("predictions", read_predictions, lambda: _written(partial(write_predictions, _predictions()))),
     _parquet("pictures-of-neighbours", read_pictures, lambda: _written(partial(write_pictures, _pictures()))),
     _parquet("indexed", _read_indexed, lambda: _written(partial(write_indexed, _images(), _PLACES))),
+    _parquet("embedded", _read_embedded, lambda: _written(partial(write_embedded, _images(), _PLACES))),
     _parquet(
         "thumbnails-of-tables",
         lambda file: read_thumbnails(file.getvalue(), "table", b"onetwo"),
@@ -292,7 +296,6 @@ TARGETS = (
     Target("thumbnails", _shown, lambda: (b"onetwo", b"one", b"")),
     Target("vectors", partial(_on_disk, _vectors), lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
     Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
-    Target("thumbnails-of-packs", _pack_thumbnails, _of_packs, (*_NPY_WORDS, b"'<u8'", b"(3,)"), 512),
     Target("packs", _pack, _packs, _PACK_WORDS, 1200),
     Target("pack-heads", _head, _packs, _PACK_WORDS, 1200),
     Target("pack-tails", _tail, _tails, _PACK_WORDS, 1200),

@@ -115,7 +115,7 @@ def test_jobs_below_a_failed_one_are_reported(
 def test_pipelines_that_are_not_deployed_are_missing(preprocessing: Connection) -> None:
     found = status.read(preprocessing, [spec.name for spec in reading.load()])
     assert [each.name for each in found.pipelines] == ["preprocess-queries", "preprocess"]
-    assert found.missing == ["features-queries", "features", "index", "search", "render"]
+    assert found.missing == ["features-queries", "features", "partition", "index", "search", "render"]
 
 
 def test_empty_repos_are_reported(preprocessing: Connection, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_library_of_other_pipelines_is_refused_with_the_reason(asked: Command)
     refused = asked.fails("query", "mine.jpg", "--at", "master")
     assert "preprocess did not exist, or was deleted since; " in refused
     assert "render ran a stage without a version, and this code has render-" in refused
-    assert "--with-todays-code computes preprocess, features and index of the whole library again" in refused
+    assert "--with-todays-code computes preprocess, features, partition and index of the whole library again" in refused
 
 
 def test_answers_as_json(asked: Command) -> None:

@@ -102,7 +102,7 @@ def test_from_pictures_to_sheets(
     assert (command.directory / "results" / picture.name / "index.html").is_file()
     said = command.says("status")
     assert "images: bad.jpg: the file is empty" in said
-    assert "not deployed: features-queries, features, index, search" in said
+    assert "not deployed: features-queries, features, partition, index, search" in said
     assert "the repo models has no backbone" in said
     assert "removed 1 file from images" in command.says("remove", "bad.jpg")
     said = command.says("status")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipelines.library import samples
-from stages import contract, entrypaths, features, index, preprocess, render, search
+from stages import contract, entrypaths, features, index, partition, preprocess, render, search
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input
 from stages.knn.settings import METRICS, Settings
@@ -74,6 +74,15 @@ def run(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
     stage(Datum({each.name: each for each in inputs}, out))
 
 
+def joined(directory: Path, thumbnails: Path) -> list[Input]:
+    """The inputs of a directory of /library and that of /thumbnails of the same name."""
+    name = directory.name
+    return [
+        Input("features", directory, f"library/{name}", ""),
+        Input("thumbnails", thumbnails / name, f"thumbnails/{name}", ""),
+    ]
+
+
 @pytest.fixture(scope="module")
 def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipelines:
     """The whole sample set; a few pictures of the library are queries, too."""
@@ -89,14 +98,11 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
     for kind in ("library", "queries"):
         for part in sorted((place / "packs" / kind).iterdir()):
             run(computed, place / "features", models, Input("pictures", part, f"{kind}/{part.name}", "one"))
-    indexed = index.start({"K": str(K)})
-    for segment in sorted((place / "features" / "library").iterdir()):
-        thumbnails = place / "features" / "thumbnails" / segment.name
-        inputs = [
-            Input("features", segment, f"library/{segment.name}", ""),
-            Input("thumbnails", thumbnails, f"thumbnails/{segment.name}", ""),
-        ]
-        run(indexed, place / "index", *inputs)
+    dealt, indexed = partition.start({}), index.start({"K": str(K)})
+    for bucket in sorted((place / "features" / "library").iterdir()):
+        run(dealt, place / "partition", *joined(bucket, place / "packs" / "thumbnails"))
+    for segment in sorted((place / "partition" / "library").iterdir()):
+        run(indexed, place / "index", *joined(segment, place / "partition" / "thumbnails"))
     return Pipelines(place, lite0, {f"{ENTRY}/{path.name}": path.read_bytes() for path in made.queries.iterdir()})
 
 

@@ -35,7 +35,14 @@ def test_a_stage_of_the_answers_alone_costs_no_computing_again() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "again"),
-    [({"index": "index-1"}, 1), ({"features": "features-1"}, 2), ({"preprocess": ""}, 3), ({"features": None}, 2)],
+    [
+        ({"index": "index-1"}, 1),
+        ({"partition": "partition-0"}, 2),
+        ({"features": "features-1"}, 3),
+        ({"preprocess": ""}, 4),
+        ({"features": None}, 3),
+        ({"preprocess": "preprocess-10", "features": "features-9", "partition": None, "index": "index-11"}, 4),
+    ],
 )
 def test_the_library_is_computed_again_from_the_first_other_stage(changed: dict[str, str | None], again: int) -> None:
     assert past.recomputed(then(**changed), NOW) == past.LIBRARY[-again:]
@@ -51,3 +58,10 @@ def test_todays_code_keeps_the_variables_of_then() -> None:
     assert found["preprocess"] == {**NOW["preprocess"], "IMAGE_SIZE": "96"}
     assert found["preprocess-queries"]["IMAGE_SIZE"] == "96"
     assert found["search"] == NOW["search"]
+
+
+def test_segments_stay_as_features_made_them_before_there_was_partition() -> None:
+    old = then(features="features-9", partition=None)
+    old.environments["features"]["SEGMENT_DIGITS"] = "3"  # type: ignore[index]
+    found = past.with_todays_code(old, NOW, image_size=224).environments
+    assert found["partition"] == {**NOW["partition"], "SEGMENT_DIGITS": "3"}

@@ -1,10 +1,14 @@
 """Traces where much of the path is missing, and the choice of a tile; tests/e2e/test_traces.py has whole paths."""
 
+import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
@@ -14,11 +18,20 @@ from pipelines.explaining.tracing import pages
 from pipelines.explaining.tracing.traces import as_data
 from pipelines.explaining.tracing.walk import trace
 from pipelines.explaining.tracing.words import shortened
+from pipelines.specifications import reading
 from pipelines.specifications.reading import Spec
-from stages import entrypaths
-from tests.pipelines.conftest import WaitForJobs
+from stages import entrypaths, parts
+from stages.framing import Framed
+from stages.pictures import picture_id
+from tests.e2e.world import with_environment
+from tests.pipelines.conftest import RENDER, WaitForJobs
 
 pytestmark = pytest.mark.late_alone
+
+SIDE = 16
+PIXELS = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+PICTURE_ID = picture_id(Framed(PIXELS, (SIDE, SIDE)))
+"""The id of a picture of these pixels, which preprocess does not scale."""
 
 
 def answer(query: str, *names: str, k: int = 3, near: int = 3) -> dict[str, Any]:
@@ -61,12 +74,57 @@ def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
     assert entrypaths.directory("mine.png") == "queries/09/mine.png"
 
 
-def scripted(name: str, repo: str, script: str, directory: Path) -> Spec:
-    """A pipeline of a shell script for each top-level entry of a repo."""
+@pytest.mark.parametrize("layout", ["now", "smaller datums", "earlier"])
+def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_put_it(
+    layout: str, connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
+    part = parts.bucket(PICTURE_ID, parts.BUCKETS)
+    bucket, segment = parts.directory(part), PICTURE_ID[0]
+    computed = f"/library/{segment if layout == 'earlier' else bucket}/{part}.parquet"
+    dealt = f"/library/{segment}/{bucket.replace('/', '-') if layout == 'smaller datums' else bucket[:2]}.parquet"
+    (preprocess,) = (each for each in reading.load() if each.name == "preprocess")
+    specs = [
+        with_environment(preprocess, IMAGE_SIZE=str(SIDE)),
+        scripted("features", "images", writes(computed), tmp_path),
+    ]
+    if layout != "earlier":
+        specs.append(scripted("partition", "images", writes(dealt), tmp_path))
+    specs.append(scripted("render", "queries", RENDER, tmp_path, beside=[each.name for each in specs]))
+    deploy(connection, specs)
+    file = io.BytesIO()
+    Image.fromarray(PIXELS).save(file, "PNG")
+    wait_for_jobs(Repository(connection, "images").write([Put("/a.png", file.getvalue())]))
+    near = {"id": PICTURE_ID, "distance": 0.5, "sources": ["a.png"]}
+    put(connection, wait_for_jobs, "mine.png", {**answer("a" * 64, "mine.png"), "neighbors": [near]})
+    found = trace(connection, "mine.png")
+    (origin,) = found.neighbour.origins
+    assert (origin.features.path, origin.features.state) == (computed, "processed")
+    page, data = pages.page(found), as_data(found)
+    if layout == "earlier":
+        assert origin.partition is None
+        assert "partition" not in [each.pipeline for each in found.steps]
+        assert data["neighbour"]["origins"][0]["partition"] is None
+    else:
+        assert origin.partition is not None
+        assert (origin.partition.path, origin.partition.state) == (dealt, "processed")
+        assert data["neighbour"]["origins"][0]["partition"]["path"] == dealt
+    rows = 2 if layout != "earlier" else 0  # in the drawing and in the table
+    assert page.count(">partition</") == rows
+
+
+def writes(path: str) -> str:
+    """A script that writes a file of the output."""
+    return f"mkdir -p /pfs/out{path.rpartition('/')[0]} && echo vector > /pfs/out{path}"
+
+
+def scripted(name: str, repo: str, script: str, directory: Path, beside: Sequence[str] = ()) -> Spec:
+    """A pipeline of a shell script for each top-level entry of a repo, with all of others beside it."""
+    globs = {repo: "/*", **dict.fromkeys(beside, "/")}
+    leaves = [{"pfs": {"name": each, "repo": each, "branch": "master", "glob": glob}} for each, glob in globs.items()]
     document = {
         "pipeline": {"name": name},
-        "input": {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": [script]},
+        "input": {"cross": leaves} if beside else leaves[0],
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": script.splitlines()},
     }
     return Spec(name, directory / f"{name}.json", document)
 

@@ -1,0 +1,120 @@
+"""The partition stage: a bucket of the parts that features computed, dealt to the segments of the index.
+
+So neither the backbone nor preprocess knows the segments: another number of them costs a copy of the vectors. Imports
+no model. Runs as `python -m stages.partition`, under Pachyderm or on plain directories.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.partition"))
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages import thumbnailfiles
+from stages.contract import Datum, StageError
+from stages.merging import Merged, read_bucket
+from stages.parameters import integer
+from stages.progress import Progress
+from stages.tables.images import write_images
+from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.wording import counted
+
+MOST_DIGITS = 8
+"""The most hex digits of an id that make a segment."""
+
+_LIBRARY = "library"
+
+
+class _Segment(NamedTuple):
+    name: str
+    rows: slice
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Reads SEGMENT_DIGITS (default 1); returns the function that deals one bucket.
+
+    The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
+    <part>.parquet (stages.tables.embedded) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
+    preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
+    bucket /library/<segment>/<bucket>.npy, float32 (m, d), sorted by id, in the same order <bucket>.parquet
+    (stages.tables.images), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several parts is one row, with
+    all its sources and the thumbnail of the smallest (stages.sources.chosen).
+    """
+    digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=MOST_DIGITS)
+
+    def process(datum: Datum) -> None:
+        for name in ("features", "thumbnails"):
+            if name not in datum.inputs:
+                raise StageError(
+                    f"the input {name} is missing: partition needs /library/<bucket> of features and "
+                    "/thumbnails/<bucket> of preprocess; if the specification is right, an older version of preprocess "
+                    "wrote the packs: lookalike deploy --reprocess preprocess"
+                )
+        kind, _, bucket = datum.inputs["features"].repo_path.partition("/")
+        if kind != _LIBRARY or not bucket:
+            raise StageError(
+                f"the input features is /{datum.inputs['features'].repo_path}; it must be /library/<bucket>: correct "
+                "its glob in the spec"
+            )
+        merged = read_bucket(datum.inputs["features"].path)
+        _deal(merged, bucket.replace("/", "-"), digits, datum.inputs["thumbnails"].path, datum.out)
+
+    return process
+
+
+def _deal(merged: Merged, bucket: str, digits: int, thumbnails: Path, out: Path) -> None:
+    images, segments = merged.images, list(_segments(merged.images.ids, digits))
+    progress = Progress("pictures", len(images))
+    vectors = np.empty((len(images), images.dimension), np.dtype("<f4"))
+    merged.fill(vectors, images.ids)
+    for name, rows in segments:
+        target = out / _LIBRARY / name
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / f"{bucket}.npy", vectors[rows])
+        write_images(images.part(rows), target / f"{bucket}.parquet")
+    del vectors  # before the thumbnails take as much
+    shown = _read(merged.thumbnails, thumbnails)
+    for name, rows in segments:
+        thumbnailfiles.write(out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
+        progress.add(rows.stop - rows.start)
+    print(
+        f"partition: {counted(len(images), 'picture', 'pictures')} of bucket {bucket} in "
+        f"{counted(len(segments), 'segment', 'segments')}"
+    )
+
+
+def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:
+    """The segments of ascending ids, with their rows."""
+    first = 0
+    for name, members in groupby(ids, lambda id: id[:digits]):
+        rows = slice(first, first + sum(1 for _ in members))
+        yield _Segment(name, rows)
+        first = rows.stop
+
+
+def _read(places: Sequence[Place], directory: Path) -> NDArray[np.object_]:
+    """The thumbnails at these places, JPEG files, by row; each file is read once."""
+    found = np.empty(len(places), object)
+    by_file: dict[str, list[int]] = {}
+    for row, place in enumerate(places):
+        by_file.setdefault(place.part, []).append(row)
+    for name, rows in by_file.items():
+        path = directory / f"{name}{SUFFIX}"
+        try:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as failure:
+            raise StageError(
+                f"{path.name}, a file of thumbnails, is missing: an older version of preprocess wrote its pack; "
+                "reprocess it: lookalike deploy --reprocess preprocess"
+            ) from failure
+        for row in rows:
+            _, begin, size = places[row]
+            found[row] = thumbnailfiles.check(content[begin : begin + size], places[row], path.name, "preprocess")
+    return found

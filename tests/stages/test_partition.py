@@ -1,0 +1,377 @@
+"""The partition stage on plain directories: what features and preprocess wrote of a bucket goes to the segments."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages import index, partition, parts, thumbnailfiles
+from stages.contract import Datum, Input, StageError
+from stages.sources import Source, unite
+from stages.tables.embedded import read_embedded, write_embedded
+from stages.tables.images import read_images, write_images
+from stages.tables.indexed import read_indexed
+from stages.thumbnailfiles import Files
+from tests.amounts import examples
+from tests.stages.embeddedparts import (
+    DIMENSION,
+    Library,
+    Paths,
+    id_of,
+    jpeg,
+    of_one_bucket,
+    smallest,
+    source,
+    table,
+    united,
+    vector,
+    vectors_of,
+    write,
+    write_part,
+)
+
+LIBRARY: Library = {
+    "0123456789abcdef-0": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40)}},
+    "0123456789abcdef-1": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40, 50)}},
+    "07": {"aaaa": {50: ["lone.png"]}, "bbbb": {51: ["two.png", "copy/two.png"]}, "cccc": {7: ["again/7.png"]}},
+}
+
+
+def buckets(root: Path, depth: int = 1) -> list[str]:
+    """The buckets of the parts, as globs of that depth find them."""
+    library = root / "library"
+    return sorted(path.relative_to(library).as_posix() for path in library.glob("/".join("*" * depth)))
+
+
+def datum(root: Path, bucket: str, out: Path) -> Datum:
+    inputs = {
+        name: Input(name, root / above / bucket, f"{above}/{bucket}", "")
+        for name, above in (("features", "library"), ("thumbnails", "thumbnails"))
+    }
+    return Datum(inputs, out)
+
+
+def run(root: Path, out: Path, depth: int = 1, **environment: str) -> Path:
+    """Deals every bucket; returns the output."""
+    process = partition.start(environment)
+    for bucket in buckets(root, depth):
+        process(datum(root, bucket, out))
+    return out
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+class Row(NamedTuple):
+    """All that belongs to a picture."""
+
+    sources: Sequence[Source]
+    hash: int
+    vector: list[float]
+    thumbnail: bytes
+
+
+def dealt(out: Path, segment: str, bucket: str) -> dict[str, Row]:
+    """The pictures of a bucket in a segment, by id."""
+    images = read_images(out / "library" / segment / f"{bucket}.parquet")
+    vectors = np.load(out / "library" / segment / f"{bucket}.npy")
+    assert (vectors.dtype, vectors.shape) == (np.float32, (len(images), DIMENSION))
+    file = out / "thumbnails" / segment / f"{bucket}.thumbnails"
+    assert file.stat().st_size == sum(images.thumbnail_sizes)
+    thumbnails = map(Files(file.parent).read, thumbnailfiles.places(bucket, images.thumbnail_sizes))
+    rows = map(Row, images.sources, images.hashes, vectors.tolist(), thumbnails)
+    return dict(zip(images.ids, rows, strict=True))
+
+
+def expected(pictures: Mapping[int, Paths], prefix: str = "") -> dict[str, Row]:
+    """The same of these pictures, if their ids have the prefix."""
+    return {
+        id_of(number): Row(
+            unite(map(source, paths)), number, np.array(vector(number), np.float32).tolist(), jpeg(smallest(paths))
+        )
+        for number, paths in pictures.items()
+        if id_of(number).startswith(prefix)
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Parts of LIBRARY, in three buckets."""
+    found = write(tmp_path / "root", LIBRARY)
+    assert len(buckets(found)) == len(LIBRARY)
+    return found
+
+
+def parts_in(library: Library, bucket: str) -> list[str]:
+    """The parts of a bucket, at any depth."""
+    return [part for part in library if parts.directory(part).startswith(bucket)]
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_the_pictures_of_a_bucket_are_dealt_to_segments_with_all_that_belongs_to_them(
+    digits: int, root: Path, tmp_path: Path
+) -> None:
+    out = run(root, tmp_path / "out", SEGMENT_DIGITS=str(digits))
+    found = set()
+    for bucket in buckets(root):
+        pictures = united(LIBRARY, parts_in(LIBRARY, bucket))
+        for segment in {id_of(number)[:digits] for number in pictures}:
+            here = dealt(out, segment, bucket)
+            assert list(here) == sorted(here)
+            assert here == expected(pictures, segment)
+            found |= {f"library/{segment}/{bucket}{suffix}" for suffix in (".npy", ".parquet")}
+            found.add(f"thumbnails/{segment}/{bucket}.thumbnails")
+    assert tree(out).keys() == found
+
+
+def test_a_segment_has_one_digit_by_default(root: Path, tmp_path: Path) -> None:
+    assert tree(run(root, tmp_path / "out")) == tree(run(root, tmp_path / "one", SEGMENT_DIGITS="1"))
+
+
+def test_the_facts_of_the_vectors_stay(tmp_path: Path) -> None:
+    for number, part in enumerate(of_one_bucket(3, "3f")):
+        write_part(tmp_path / "in", part, {"aaaa": {number: ["a.png"]}}, ("NVIDIA L4", "cpu")[number % 2])
+    partition.start({})(datum(tmp_path / "in", "3f", tmp_path / "out"))
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        images = read_images(path)
+        assert images.described == table({}).described
+        assert (images.backbone, images.devices) == ("small at 96 px", ("NVIDIA L4", "cpu"))
+
+
+def test_a_picture_in_several_parts_and_packs_is_one_row_with_all_sources(tmp_path: Path) -> None:
+    """And the thumbnail of the smallest hash, whichever part and pack has it."""
+    names, paths = of_one_bucket(3, "3f"), ["a.png", "longer/b.png", "c/in/directories.png", "d.png"]
+    for number, order in enumerate(permutations(paths)):
+        library: Library = {
+            names[0]: {"aaaa": {1: order[:1], 2: ["2.png"]}},
+            names[1]: {"aaaa": {1: order[1:2]}, "bbbb": {1: order[2:3], 3: ["3.png"]}},
+            names[2]: {"aaaa": {4: ["4.png"]}, "cccc": {1: order[3:]}},
+        }
+        out = run(write(tmp_path / f"{number}", library), tmp_path / f"{number}.out")
+        shown = dealt(out, id_of(1)[0], "3f")
+        assert shown == expected(united(library), id_of(1)[0])
+        assert shown[id_of(1)].sources == tuple(map(source, sorted(paths)))
+        assert shown[id_of(1)].thumbnail == jpeg(smallest(paths))
+
+
+def test_equal_content_gives_equal_bytes_in_any_order_and_however_it_is_divided(tmp_path: Path) -> None:
+    names = of_one_bucket(6, "3f")
+    pictures = {number: [f"{number}.png", f"copy/{number}.png"][: 1 + number % 2] for number in range(50)}
+    one = run(write(tmp_path / "one", {names[0]: {"aaaa": pictures}}), tmp_path / "one.out")
+    shuffled, chosen = list(pictures.items()), random.Random(1)
+    for number in range(3):
+        chosen.shuffle(shuffled)
+        library: dict[str, dict[str, dict[int, Paths]]] = {}
+        for picture, paths in shuffled:
+            for path in chosen.sample(paths, len(paths)):
+                pack = library.setdefault(chosen.choice(names), {}).setdefault(chosen.choice("xyz"), {})
+                pack[picture] = [*pack.get(picture, []), path]
+        other = run(write(tmp_path / f"{number}", library), tmp_path / f"{number}.out")
+        assert tree(other) == tree(one)
+
+
+def test_a_datum_is_a_bucket_of_either_level(root: Path, tmp_path: Path) -> None:
+    """/library/3f with the parts in 3f/a, or /library/3f/a, whose files are named 3f-a."""
+    names = [*of_one_bucket(2, "3f/a"), *of_one_bucket(2, "3f/0")]
+    library = {name: {"aaaa": {number: [f"{number}.png"]}} for number, name in enumerate(names)}
+    library[names[0]]["aaaa"][3] = ["another/3.png"]
+    write(tmp_path / "in", library)
+    one, two = (run(tmp_path / "in", tmp_path / f"{depth}", depth) for depth in (1, 2))
+    assert {Path(name).stem for name in tree(one)} == {"3f"}
+    assert {Path(name).stem for name in tree(two)} == {"3f-0", "3f-a"}
+    for segment in (tmp_path / "1" / "library").iterdir():
+        assert dealt(one, segment.name, "3f") == expected(united(library), segment.name)
+    for bucket, path in (("3f-a", "another/3.png"), ("3f-0", "3.png")):
+        assert dealt(two, id_of(3)[0], bucket)[id_of(3)] == expected({3: [path]})[id_of(3)]
+
+
+drawn_packs = st.dictionaries(
+    st.sampled_from(["aaaa", "bbbb"]),
+    st.dictionaries(
+        st.integers(0, 25),
+        st.lists(st.sampled_from([f"{directory}/{name}.png" for directory in "ab" for name in range(4)]), min_size=1),
+        min_size=1,
+        max_size=6,
+    ),
+    min_size=1,
+)
+drawn_parts = st.sampled_from([name for bucket in ("3f/a", "3f/0", "07") for name in of_one_bucket(2, bucket)])
+drawn_libraries = st.dictionaries(drawn_parts, drawn_packs, min_size=1, max_size=4)
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(drawn_libraries, st.sampled_from([1, 2]), st.sampled_from([1, 2]))
+def test_an_index_of_buckets_is_that_of_one_table(library: Library, digits: int, depth: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        parted = run(write(root / "in", library), root / "out", depth, SEGMENT_DIGITS=str(digits))
+        whole = as_one_table(root / "whole", united(library), digits)
+        written = [indexed(each, root / f"{each.name}.index") for each in (parted, whole)]
+        assert [sorted(each) for each in written] == [sorted({id_of(each)[:digits] for each in united(library)})] * 2
+        assert written[0] == written[1]
+
+
+def as_one_table(out: Path, pictures: Mapping[int, Paths], digits: int) -> Path:
+    """The output of partition, as of a single bucket."""
+    for segment in {id_of(number)[:digits] for number in pictures}:
+        here = {number: paths for number, paths in pictures.items() if id_of(number).startswith(segment)}
+        (out / "library" / segment).mkdir(parents=True)
+        write_images(table(here), out / "library" / segment / "all.parquet")
+        np.save(out / "library" / segment / "all.npy", vectors_of(here))
+        thumbnails = [jpeg(smallest(here[number])) for number in sorted(here, key=id_of)]
+        thumbnailfiles.write(out / "thumbnails" / segment / "all.thumbnails", thumbnails)
+    return out
+
+
+def indexed(partitioned: Path, out: Path) -> dict[str, tuple[object, ...]]:
+    """The content of an index of these segments: the bytes of what names no bucket, and the table with thumbnails."""
+    process, found = index.start({"CUDA_VISIBLE_DEVICES": ""}), dict[str, tuple[object, ...]]()
+    for segment in sorted((partitioned / "library").iterdir()):
+        process(datum(partitioned, segment.name, out))
+        written = out / segment.name
+        images, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
+        plain = [(written / name).read_bytes() for name in ("vectors.npy", "hashes.npy", "index.json")]
+        thumbnails = list(map(files.read, images.thumbnails))
+        found[segment.name] = (*plain, images.ids, images.sources, images.described, thumbnails)
+    return found
+
+
+def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
+    (bucket, *_) = buckets(root)
+    whole = datum(root, bucket, tmp_path / "out")
+    for name in ("features", "thumbnails"):
+        inputs = {other: each for other, each in whole.inputs.items() if other != name}
+        with pytest.raises(StageError, match=f"^the input {name} is missing: .* lookalike deploy --reprocess prepro"):
+            partition.start({})(Datum(inputs, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("repo_path", ["", "library", "3f", "thumbnails/3f"])
+def test_a_wrong_glob_is_named(repo_path: str, root: Path, tmp_path: Path) -> None:
+    (bucket, *_) = buckets(root)
+    whole = datum(root, bucket, tmp_path / "out")
+    features = replace(whole.inputs["features"], repo_path=repo_path)
+    with pytest.raises(
+        StageError, match=rf"^the input features is /{repo_path}; .* /library/<bucket>: correct its glob"
+    ):
+        partition.start({})(replace(whole, inputs={**whole.inputs, "features": features}))
+
+
+@pytest.mark.parametrize("digits", ["many", "0", "9", "1.5", "-1"])
+def test_a_bad_number_of_digits_is_named(digits: str) -> None:
+    with pytest.raises(StageError, match=rf"^SEGMENT_DIGITS='{digits}': must be a whole number from 1 to 8; change it"):
+        partition.start({"SEGMENT_DIGITS": digits})
+
+
+def test_a_directory_without_pictures_is_named(tmp_path: Path) -> None:
+    (tmp_path / "library" / "3f" / "a").mkdir(parents=True)
+    (tmp_path / "thumbnails" / "3f").mkdir(parents=True)
+    with pytest.raises(StageError, match="^3f does not hold pictures: .* that the features stage wrote"):
+        partition.start({})(datum(tmp_path, "3f", tmp_path / "out"))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> tuple[Datum, Path, Path]:
+    """A datum of one part, its table and its file of thumbnails."""
+    (name,) = of_one_bucket(1, "3f/a")
+    write(tmp_path / "in", {name: {"aaaa": {number: [f"{number}.png"] for number in range(3)}}})
+    given = datum(tmp_path / "in", "3f", tmp_path / "out")
+    shown = given.inputs["thumbnails"].path / "a" / name / "aaaa.thumbnails"
+    return given, given.inputs["features"].path / "a" / f"{name}.parquet", shown
+
+
+def test_missing_thumbnails_are_named(bucket: tuple[Datum, Path, Path]) -> None:
+    """A file, a part, a bucket; and a file where a directory should be."""
+    given, _, shown = bucket
+    reason = r"^aaaa\.thumbnails, a file of thumbnails, is missing: .* lookalike deploy --reprocess preprocess$"
+    for gone in (shown, shown.parent, shown.parents[2]):
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+        with pytest.raises(StageError, match=reason):
+            partition.start({})(given)
+    shown.parents[2].write_bytes(b"")
+    with pytest.raises(StageError, match=reason):
+        partition.start({})(given)
+
+
+def test_truncated_thumbnails_are_named(bucket: tuple[Datum, Path, Path]) -> None:
+    given, _, shown = bucket
+    whole = shown.read_bytes()
+    for length in (len(whole) - 1, 1, 0):
+        shown.write_bytes(whole[:length])
+        reason = "is not the file of thumbnails that its table describes: .* lookalike deploy --reprocess preprocess$"
+        with pytest.raises(StageError, match=rf"^aaaa\.thumbnails {reason}"):
+            partition.start({})(given)
+
+
+def test_vectors_that_do_not_fit_their_table_are_refused(bucket: tuple[Datum, Path, Path]) -> None:
+    given, parquet, _ = bucket
+    vectors = parquet.with_suffix(".npy")
+    for wrong, reason in (
+        (np.eye(4, 3, dtype=np.float32), "^3f does not have one vector for each picture; .* --reprocess features$"),
+        (np.eye(2, 3, dtype=np.float32), "^3f does not have one vector for each picture; .* --reprocess features$"),
+        (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
+        (np.eye(3), "float64"),
+    ):
+        np.save(vectors, wrong)
+        with pytest.raises(StageError, match=reason):
+            partition.start({})(given)
+    vectors.write_bytes(b"\x93NUMPY broken")
+    with pytest.raises(StageError, match=rf"^{vectors.name} is not a file of vectors"):
+        partition.start({})(given)
+    vectors.unlink()
+    with pytest.raises(StageError, match=rf"^{vectors.name} is missing"):
+        partition.start({})(given)
+
+
+def test_vectors_of_two_models_are_not_mixed(bucket: tuple[Datum, Path, Path]) -> None:
+    given, parquet, _ = bucket
+    _, places = read_embedded(parquet)
+    pictures = {number: [f"{number}.png"] for number in range(3)}
+    write_embedded(table(pictures, model="beef" * 16), places, parquet.with_name("another.parquet"))
+    np.save(parquet.with_name("another.npy"), vectors_of(pictures))
+    with pytest.raises(StageError, match=f"{'5eed' * 16}.*{'beef' * 16}|{'beef' * 16}.*{'5eed' * 16}"):
+        partition.start({})(given)
+
+
+def test_a_table_that_features_did_not_write_is_refused(bucket: tuple[Datum, Path, Path]) -> None:
+    given, parquet, _ = bucket
+    write_images(table({1: ["1.png"]}), parquet)  # as of features-9
+    with pytest.raises(StageError, match=rf"^{parquet.name} is not a table .* it lacks thumbnail_part, .* --reprocess"):
+        partition.start({})(given)
+    for damaged in (parquet.read_bytes()[:-9], b"no table", b""):
+        parquet.write_bytes(damaged)
+        with pytest.raises(StageError, match=rf"^{parquet.name} is not a table that lookalike wrote"):
+            partition.start({})(given)
+
+
+def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
+    run(root, tmp_path / "here")
+    for bucket in buckets(root):
+        command = [sys.executable, "-m", "stages.partition", "--out", str(tmp_path / "there")]
+        command += ["--input", f"features={root}::library/{bucket}"]
+        command += ["--input", f"thumbnails={root}::thumbnails/{bucket}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        pictures = united(LIBRARY, parts_in(LIBRARY, bucket))
+        segments = {id_of(number)[0] for number in pictures}
+        assert done.stdout.splitlines() == [
+            f"partition: features:/library/{bucket} thumbnails:/thumbnails/{bucket}",
+            f"partition: {len(pictures)} pictures of bucket {bucket} in {len(segments)} segments",
+        ]
+    assert tree(tmp_path / "there") == tree(tmp_path / "here")
+    failed = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "SEGMENT_DIGITS": "x"}, check=False
+    )
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+    assert failed.stderr.startswith("partition: SEGMENT_DIGITS='x'")
