@@ -4,7 +4,7 @@ pipelines run them, every searcher on the resulting vectors, and the agreement o
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
 from pipelines.library.stl10 import ENTRY, Split
-from stages import entrypaths, index, render, search
+from stages import entrypaths, index, partition, render, search
 from stages.answers import Answers
 from stages.contract import Input
 from stages.tables.indexed import TABLE, read_indexed
@@ -87,6 +87,7 @@ class _Stages:
         return {
             "preprocess": self._preprocess,
             "features": self._features,
+            "partition": self._partition,
             "index": self._index,
             "search": self._search,
         }
@@ -124,14 +125,14 @@ class _Stages:
         with Contender(features.MODULE, "ours", self._place) as ours:
             ours.seconds()
 
+    def _partition(self) -> None:
+        stage = partition.start({})
+        for inputs in _joined(self._place / "features", self._place / "packs"):
+            pictures.process(stage, self._place / "partition", *inputs)
+
     def _index(self) -> None:
         stage = index.start({})
-        for segment in sorted((self._place / "features" / "library").iterdir()):
-            thumbnails = self._place / "features" / DIRECTORY / segment.name
-            inputs = [
-                Input("features", segment, f"library/{segment.name}", ""),
-                Input("thumbnails", thumbnails, f"{DIRECTORY}/{segment.name}", ""),
-            ]
+        for inputs in _joined(self._place / "partition", self._place / "partition"):
             pictures.process(stage, self._place / "index", *inputs)
 
     def _search(self) -> None:
@@ -141,8 +142,19 @@ class _Stages:
         queries = Input("queries", bucket, f"queries/{bucket.name}", "")
         for segment in self._segments():
             pictures.process(stage, out, Input("index", segment, segment.name, ""), queries)
+        entry = Input("queries", self._queries, f"queries/{bucket.name}/{ENTRY}", "")
         found = Input("search", out / ENTRY, ENTRY, "")
-        pictures.process(render.start({}), self._place / "render", queries, found)
+        pictures.process(render.start({}), self._place / "render", entry, found)
+
+
+def _joined(features: Path, thumbnails: Path) -> Iterator[tuple[Input, Input]]:
+    """The inputs of each datum of partition or index: directories of one name with vectors and with thumbnails."""
+    for vectors in sorted((features / "library").iterdir()):
+        shown = thumbnails / DIRECTORY / vectors.name
+        yield (
+            Input("features", vectors, f"library/{vectors.name}", ""),
+            Input("thumbnails", shown, f"{DIRECTORY}/{vectors.name}", ""),
+        )
 
 
 def _keep(answers: Answers, ids: list[str], path: Path) -> None:

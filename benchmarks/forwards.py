@@ -23,12 +23,12 @@ def main(name: str, directory: Path) -> None:
 
 
 def _ours(directory: Path) -> Work:
-    """The stage, one part after the other as Pachyderm would pass them, with thumbnails and tables. The model is loaded
-    before the first part and kept."""
+    """The stage, one part or entry after the other as Pachyderm would pass them. The model is loaded before the first
+    one and kept."""
     stage = importlib.import_module("stages.features").start({})
     packs = directory / "packs"
-    parts = [Input("pictures", part, str(part.relative_to(packs)), "") for part in sorted(packs.glob("*/*"))]
-    parts = [part for part in parts if not part.repo_path.startswith("rejected/")]
+    found = (path for kind in ("library", "queries") for path in sorted(packs.glob(f"{kind}/*")))
+    parts = [Input("pictures", path, str(path.relative_to(packs)), "") for path in found]
     models = Input("models", directory / "models", "", "kept")  # one commit for all parts, so that it is loaded once
 
     def compute() -> None:

@@ -23,7 +23,7 @@ DIMENSION = 1280
 
 _FACTORS, _KINDS, _FAMILIES = 64, 500, 0.02
 _THUMBNAIL = 3_000  # bytes
-_OF_PART = 25  # of a part's 400 pictures, those in one segment
+_BUCKETS = 64  # those of partition: a segment has a file of thumbnails for each
 
 Vectors = NDArray[np.float32]
 
@@ -98,14 +98,14 @@ class MadeIndex:
         return place
 
     def _thumbnails(self, directory: Path, count: int) -> list[Place]:
-        """Writes `count` thumbnails in files of parts, which are in every order of ids; returns their places by row."""
+        """Writes `count` thumbnails in the files of the buckets, each with some of every range of ids; returns their
+        places by row."""
         noise = np.random.default_rng(self.seed)
-        parts = -(-count // _OF_PART)
         found: dict[int, Place] = {}
-        for number in range(parts):
-            rows = range(number, count, parts)
-            thumbnailfiles.write(directory / f"{number:04x}{SUFFIX}", [noise.bytes(_THUMBNAIL) for _ in rows])
-            found |= zip(rows, thumbnailfiles.places(f"{number:04x}", [_THUMBNAIL] * len(rows)), strict=True)
+        for number in range(min(_BUCKETS, count)):
+            rows, name = range(number, count, _BUCKETS), f"{number:02x}"
+            thumbnailfiles.write(directory / f"{name}{SUFFIX}", [noise.bytes(_THUMBNAIL) for _ in rows])
+            found |= zip(rows, thumbnailfiles.places(name, [_THUMBNAIL] * len(rows)), strict=True)
         return [found[row] for row in range(count)]
 
     def _hashes(self, vectors: Vectors) -> NDArray[np.uint64]:

@@ -33,7 +33,8 @@ def split(place: Path, count: int, data_dir: Path | None) -> Split:
 
 
 def write_library(sources: Sequence[Source], place: Path, packs: Path) -> None:
-    """Writes pictures to a directory in blocks, and what preprocess makes of each to packs/library/<part>."""
+    """Writes pictures to a directory in blocks, and what preprocess makes of each to packs/library/<part> and
+    packs/thumbnails/<bucket>."""
     stage = preprocess.start(original.parameters("preprocess"))
     for block in _in_blocks(sources, place / "images"):
         process(stage, packs, Input("images", block, block.name, ""))

@@ -32,7 +32,11 @@ PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyd
 
 BACKBONE = "efficientnet-lite0"
 RUNS = {"linear.json": b"{}", "mlp.json": json.dumps({"head": "mlp"}).encode()}
-EXPECTED = {"preprocess": 1, "features": 1, "index": 1, "labelled": 1, "train": len(RUNS), "select": 1}
+EXPECTED = {
+    **dict.fromkeys(("preprocess", "features", "partition", "index", "labelled"), 1),
+    "train": len(RUNS),
+    "select": 1,
+}
 """The datums of one more labelled picture. The index is the search's, which the classifiers do not read."""
 
 MOST_ENGINE = 0.1

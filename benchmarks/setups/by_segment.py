@@ -1,6 +1,7 @@
-"""Links the features of many batches by segment: `by_segment.py OUT FILE…`, with FILE <batch>/library/<segment>/<name>.
+"""Links what partition made of many batches by segment: `by_segment.py OUT FILE…`, with FILE
+<batch>/<kind>/<segment>/<name>, the kind being library or thumbnails.
 
-Makes OUT/<segment>/library/<segment>/<batch>-<name>, which `stages.index` takes, and all 16 directories OUT/<segment>,
+Makes OUT/<segment>/<kind>/<segment>/<batch>-<name>, which `stages.index` takes, and all 16 directories OUT/<segment>,
 even if they are empty.
 """
 
@@ -15,8 +16,8 @@ def main() -> None:
     for digit in "0123456789abcdef":
         (out / digit).mkdir(parents=True, exist_ok=True)
     for file in map(Path, sys.argv[2:]):
-        batch, _, segment, name = file.parts[-4:]
-        target = out / segment / "library" / segment / f"{batch}-{name}"
+        batch, kind, segment, name = file.parts[-4:]
+        target = out / segment / kind / segment / f"{batch}-{name}"
         target.parent.mkdir(parents=True, exist_ok=True)
         os.link(file, target)
 

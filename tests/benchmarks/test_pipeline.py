@@ -64,7 +64,7 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
         assert measured["peak_mib"] > rows[SIZE, "server"]["peak_mib"] > 20
         server, everything = (rows[SIZE, f"{step}, processor{of}"]["seconds"] for of in (" of the server", ""))
         assert 0 < server < everything
-    for name in ("preprocess", "features", "index", "search", "render"):
+    for name in ("preprocess", "features", "partition", "index", "search", "render"):
         work = rows[SIZE, f"fill, {name}"]
         assert 0 < rows[SIZE, f"fill, {name}, user code"]["seconds"] < work["seconds"]
     for change in ("add one picture", "query one picture"):
@@ -222,5 +222,5 @@ def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_p
             pipeline.main(wrong)
     assert "59 is too few: at least 60" in capsys.readouterr().err
     assert pipeline.main(["--pictures", "1000000000000", "--image-size", "96", f"--directory={tmp_path}/new"]) == 1
-    assert "benchmarks.pipeline: 1,000,000,000,000 pictures, 96 px need 80,648,002.1 GB in" in capsys.readouterr().err
+    assert "benchmarks.pipeline: 1,000,000,000,000 pictures, 96 px need 95,648,002.1 GB in" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
