@@ -165,10 +165,18 @@ class TestThoseThatShip:
         usual = [draft for draft in found.values() if not optional.group(draft.path)]
         asked = [capacity.wanted(pods.finished(draft)) for draft in usual]
         assert {name for each in asked for name in each} == {"cpu", "memory"}
-        for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8Gi")):
+        for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8.5Gi")):
             sidecar, limit = quantities.parse(values[f"defaultSidecar{key}Request"]), quantities.parse(most)
             assert sidecar is not None and limit is not None
             assert sum(each[name] + sidecar for each in asked) <= limit
+
+    def test_large_divides_the_buckets_of_partition_and_changes_nothing_else(self) -> None:
+        expected = {each.name: json.loads(json.dumps(each.document)) for each in drafts.find([reading.HERE])}
+        inputs = expected["partition"]["input"]["join"]
+        for each, top in zip(inputs, ("/library", "/thumbnails"), strict=True):
+            each["pfs"] |= {"glob": f"{top}/(*)/(*)", "join_on": "$1-$2"}
+        found, _ = self.overlaid("large")
+        assert {name: each.document for name, each in found.items()} == expected
 
     def test_eci_puts_everything_on_virtual_nodes(self) -> None:
         found, _ = self.overlaid("eci", ECI_SPECS="ecs.gn7i-c8g1.2xlarge")

@@ -1,0 +1,97 @@
+"""The overlay large: more and smaller buckets of partition, and the same library below them."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.specifications import drafts, overlays, reading
+from stages import parts
+from stages.framing import Framed
+from stages.pictures import picture_id
+from stages.sources import Source
+from stages.tables.indexed import TABLE, read_indexed
+from stages.thumbnailfiles import DIRECTORY, SUFFIX
+from tests.e2e.world import Job, MakeWorld, Paint, World, specs
+
+pytestmark = pytest.mark.timeout(600)
+
+LONE = 30
+"""Pictures in files of their own: so many that some share one of the 64 buckets, and none of the 1,024."""
+
+Row = tuple[str, tuple[Source, ...], bytes]
+
+
+def directory(picture: bytes) -> str:
+    """The bucket of the part of a picture in a file of its own."""
+    id = picture_id(Framed(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
+    return parts.directory(parts.bucket(id, parts.BUCKETS))
+
+
+def overlaid() -> list[reading.Spec]:
+    """The specifications with the overlay."""
+    changed = overlays.apply([overlays.load("large")], drafts.find([reading.HERE]))
+    (partition,) = (draft.spec() for draft in changed if draft.name == "partition")
+    return [partition if each.name == "partition" else each for each in specs()]
+
+
+def rows(world: World) -> list[Row]:
+    """The id, the sources and the thumbnail of each picture in the index."""
+    files = {path.removesuffix(SUFFIX): data for path, data in world.repo("index").read_all(f"/*/{DIRECTORY}/*")}
+    found = []
+    for path, data in world.repo("index").read_all(f"/*/{TABLE}"):
+        table, segment = read_indexed(io.BytesIO(data)), path.removesuffix(TABLE)
+        for id, sources, (name, begin, size) in zip(table.ids, table.sources, table.thumbnails, strict=True):
+            found.append((id, tuple(sources), files[f"{segment}{DIRECTORY}/{name}"][begin : begin + size]))
+    return sorted(found)
+
+
+def arrays(world: World) -> dict[str, bytes]:
+    """All that the index holds but for tables and thumbnails: vectors, hashes and facts."""
+    content = world.content("index")
+    return {path: data for path, data in content.items() if not path.endswith((TABLE, SUFFIX))}
+
+
+def deployed(world: World, which: list[reading.Spec]) -> dict[str, Job]:
+    """The jobs of a deployment that changes partition alone."""
+    done = world.deploy(which)
+    assert {name for name, action in done.items() if action != "unchanged"} == {"partition"}
+    return world.settle(world.newest("partition"))
+
+
+def test_more_buckets_give_the_same_pictures_and_answers_without_a_forward_pass(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    world = make_world("large")
+    world.deploy()
+    lone = {f"{seed}.png": paint(seed) for seed in range(LONE)}
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for seed in (0, LONE):  # one of them is in two parts, of two buckets
+            file.writestr(f"{seed}.png", paint(seed))
+    world.add({**lone, "some.zip": archive.getvalue()})
+    world.query("red.png", paint(LONE + 1))
+    world.settle(world.push(backbones["first"]))
+
+    before, pictures, content = world.trees(), rows(world), arrays(world)
+    assert len(pictures) == LONE + 1
+    buckets = {directory(each) for each in lone.values()} | {parts.directory(parts.source_name("some.zip"))}
+    coarse = {each.partition("/")[0] for each in buckets}
+    assert len(coarse) < len(buckets)
+    assert {Path(path).stem for path in before["partition"] if path.endswith(".npy")} == coarse
+
+    jobs = deployed(world, overlaid())
+    assert jobs.keys() == {"partition", "index", "search", "render"}
+    assert (jobs["partition"].processed, jobs["partition"].skipped) == (len(buckets), 0)
+    fine = world.hashes("partition")
+    assert {Path(path).stem for path in fine if path.endswith(".npy")} == {each.replace("/", "-") for each in buckets}
+    assert rows(world) == pictures
+    assert arrays(world) == content
+    assert world.hashes("search") == before["search"]
+    assert (jobs["render"].processed, world.hashes("render")) == (0, before["render"])
+
+    assert deployed(world, specs())["partition"].processed == len(coarse)
+    assert world.trees() == before
