@@ -66,7 +66,7 @@ class Neighbours:
     THRESHOLD whose perceptual hashes differ in at most HASH_BITS and, with left = right, each picture with several
     sources and itself.
 
-    A file of a lazy input is opened only where it is needed: of thumbnails those of the parts that near pictures are
+    A file of a lazy input is opened only where it is needed: of thumbnails those of the buckets that near pictures are
     in.
     """
 

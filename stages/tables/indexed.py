@@ -1,4 +1,4 @@
-"""The table of a segment of the index: its pictures, and the places of their thumbnails in files of the parts.
+"""The table of a segment of the index: its pictures, and the places of their thumbnails in files of the buckets.
 
 A search needs the thumbnails of few pictures, and they are as large as the vectors: so they lie apart, and are read one
 by one. Knows no search and no stage.
