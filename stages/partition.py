@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import thumbnailfiles
+from stages import parts, thumbnailfiles
 from stages.contract import Datum, StageError
 from stages.merging import Merged, read_bucket
 from stages.parameters import integer
@@ -25,9 +25,6 @@ from stages.progress import Progress
 from stages.tables.images import write_images
 from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
 from stages.wording import counted
-
-MOST_DIGITS = 8
-"""The most hex digits of an id that make a segment."""
 
 _LIBRARY = "library"
 
@@ -47,7 +44,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     (stages.tables.images), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several parts is one row, with
     all its sources and the thumbnail of the smallest (stages.sources.chosen).
     """
-    digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=MOST_DIGITS)
+    digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=parts.MOST_DIGITS)
 
     def process(datum: Datum) -> None:
         for name in ("features", "thumbnails"):

@@ -21,6 +21,9 @@ BUCKETS = 64
 BUCKET_DIGITS = 4
 """The digits of an id that determine its bucket."""
 
+MOST_DIGITS = 8
+"""The most hex digits of an id that make a segment."""
+
 
 def source_name(repo_path: str) -> str:
     """The name of a datum's packs: 16 hex digits of the sha256 of the datum's path in its repo."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
-from pipelines.specifications.proportions import DIGITS, MOST_DIGITS
+from pipelines.specifications.proportions import DIGITS
+from stages.parts import MOST_DIGITS
 
 _ENV = ("transform", "env")
 _FAR_FOR_COSINE = 0.4

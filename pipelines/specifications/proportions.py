@@ -8,6 +8,7 @@ may be only as many as leave several pictures in each.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stages.parts import MOST_DIGITS
 from stages.wording import counted
 
 DIGITS = "SEGMENT_DIGITS"
@@ -29,9 +30,6 @@ and writes again in partition."""
 
 MOST_FILES = 0.2
 """The most files a picture that partition should write; a million pictures are 200,000."""
-
-MOST_DIGITS = 8
-"""The most hex digits of an id that make a segment."""
 
 _FILES = 3
 """The files that partition writes for each segment of a bucket: vectors, a table, thumbnails."""

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.specifications import proportions
 from pipelines.specifications.proportions import (
     BUCKETS,
     MOST_BUCKETS,
@@ -15,6 +14,7 @@ from pipelines.specifications.proportions import (
     outgrown,
     proposed,
 )
+from stages import parts
 
 USUAL = Numbers(1)
 
@@ -85,4 +85,4 @@ def test_larger_numbers_than_proposed_are_a_choice() -> None:
 
 
 def test_digits_end_at_eight() -> None:
-    assert proposed(10**18).segment_digits == proportions.MOST_DIGITS
+    assert proposed(10**18).segment_digits == parts.MOST_DIGITS
