@@ -52,9 +52,11 @@ def read_segment(directory: Path) -> Merged:
 
     Raises StageError if there are none, or if they come from several models or kinds of pictures.
     """
-    tables = {path: read_images(path) for path in sorted(directory.glob("*.parquet"))}
-    places = {path: thumbnailfiles.places(path.stem, images.thumbnail_sizes) for path, images in tables.items()}
-    return _merged(directory, "partition", tables, places)
+    tables = {}
+    for path in sorted(directory.glob("*.parquet")):
+        images = read_images(path)
+        tables[path] = images, thumbnailfiles.places(path.stem, images.thumbnail_sizes)
+    return _merged(directory, "partition", tables)
 
 
 def read_bucket(directory: Path) -> Merged:
@@ -63,20 +65,18 @@ def read_bucket(directory: Path) -> Merged:
 
     Raises StageError as `read_segment`.
     """
-    tables, places = {}, {}
+    tables = {}
     for path in sorted(directory.rglob("*.parquet")):
-        tables[path], shown = read_embedded(path)
+        images, shown = read_embedded(path)
         above = path.relative_to(directory).with_suffix("")
-        places[path] = [place._replace(part=f"{above}/{place.part}") for place in shown]
-    return _merged(directory, "features", tables, places)
+        tables[path] = images, [place._replace(part=f"{above}/{place.part}") for place in shown]
+    return _merged(directory, "features", tables)
 
 
-def _merged(
-    directory: Path, stage: str, tables: Mapping[Path, Images], places: Mapping[Path, Sequence[Place]]
-) -> Merged:
+def _merged(directory: Path, stage: str, tables: Mapping[Path, tuple[Images, Sequence[Place]]]) -> Merged:
     if not tables:
         raise StageError(
             f"{directory.name} does not hold pictures: it should be a directory that the {stage} stage wrote"
         )
-    images, shown = merge_images([(each, places[path]) for path, each in tables.items()])
-    return Merged(directory.name, stage, images, shown, tables)
+    images, shown = merge_images([*tables.values()])
+    return Merged(directory.name, stage, images, shown, {path: table for path, (table, _) in tables.items()})
