@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}.get(platform.machine())
 _LIBC = ctypes.CDLL(None)
@@ -15,36 +15,64 @@ _Descriptor = tuple[int, int]
 
 
 class Younger:
-    """The processes that were started after ours. To look at an age takes longer than all else here, so it is looked at
-    once; and numbers of processes come again, so this serves one attempt at a datum."""
+    """The processes that were started after ours. To look at an age or a mount namespace takes longer than all else
+    here, so each is looked at once; and numbers of processes come again, so this serves one attempt at a datum."""
 
     def __init__(self) -> None:
         self._own = str(os.getpid())
         self._begun = _begun(self._own)
         self._known: dict[str, bool] = {self._own: False}
+        self._spaces: dict[str, int] = {}
+        self._latest = 0  # the namespace that was named last
+        self._newest = b""
+        self._found: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
-        for process in os.listdir("/proc"):  # noqa: PTH208 (this runs for each of thousands of files, as below)
-            younger = self._known.get(process)
-            if younger is None and process.isdecimal():
-                with contextlib.suppress(OSError):  # it has ended
-                    younger = self._known[process] = _begun(process) >= self._begun
-            if younger:
-                yield process
+        newest = _newest_process()
+        if not newest or newest != self._newest:  # else none was started since
+            self._newest = newest
+            self._found = [process for process in os.listdir("/proc") if self._is_younger(process)]  # noqa: PTH208 (this runs for each of thousands of files, as below)
+        return iter(self._found)
+
+    def in_spaces(self) -> Iterator[tuple[int, list[str]]]:
+        """The same by mount namespace, each with its number; first those of the one in which the last was `met`."""
+        spaces: dict[int, list[str]] = {self._latest: []}
+        for process in self:
+            space = self._spaces.get(process)
+            if space is None:
+                space = self._spaces[process] = _space(process)
+            spaces.setdefault(space, []).append(process)
+        return iter(spaces.items())
+
+    def met(self, space: int) -> None:
+        """Notes that what is looked for is open in a namespace: the next one probably is there, too."""
+        self._latest = space
+
+    def _is_younger(self, process: str) -> bool:
+        younger = self._known.get(process)
+        if younger is None and process.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended
+                younger = self._known[process] = _begun(process) >= self._begun
+        return bool(younger)
 
 
 def others(descriptor: int, younger: Younger) -> int:
     """How many openings of the file behind one of our descriptors there are in processes younger than ours, apart from
-    the one that this descriptor is itself.
+    the one that this descriptor is itself. All are in one mount namespace: the file's directory is in no other.
 
     Descriptors that were inherited or duplicated belong to one opening. Those of processes that we may not look into
     are not counted, and none are where the system cannot compare them.
     """
-    found: list[_Descriptor] = [(os.getpid(), descriptor)]
-    for each in _descriptors(os.fstat(descriptor), younger):
-        if all(_differ(each, known) for known in found):
-            found.append(each)
-    return len(found) - 1
+    file, itself = os.fstat(descriptor), (os.getpid(), descriptor)
+    for space, processes in younger.in_spaces():
+        found: list[_Descriptor] = [itself]
+        for each in _descriptors(file, processes):
+            if all(_differ(each, known) for known in found):
+                found.append(each)
+        if len(found) > 1:
+            younger.met(space)
+            return len(found) - 1
+    return 0
 
 
 def has_open(name: str, younger: Younger) -> bool:
@@ -60,8 +88,8 @@ def _paths(process: str) -> Iterator[str]:
             yield os.readlink(f"/proc/{process}/{each}")  # noqa: PTH115
 
 
-def _descriptors(file: os.stat_result, younger: Younger) -> Iterator[_Descriptor]:
-    for process in younger:  # an older one belongs to nothing that we have started
+def _descriptors(file: os.stat_result, processes: Iterable[str]) -> Iterator[_Descriptor]:
+    for process in processes:
         for number in _numbers(process):
             with contextlib.suppress(OSError):
                 seen = os.stat(f"/proc/{process}/fd/{number}")  # noqa: PTH116
@@ -81,6 +109,23 @@ def _begun(process: str) -> int:
     """When a process was started, in ticks since the machine was."""
     with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123
         return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def _newest_process() -> bytes:
+    """The number of the process or thread that was started last, b"" if the system does not tell."""
+    try:
+        with open("/proc/loadavg", "rb") as file:  # noqa: PTH123
+            return file.read().rpartition(b" ")[2]
+    except OSError:
+        return b""
+
+
+def _space(process: str) -> int:
+    """The number of a process's mount namespace, 0 if it has ended or we may not look into it."""
+    try:
+        return os.stat(f"/proc/{process}/ns/mnt").st_ino  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _differ(left: _Descriptor, right: _Descriptor) -> bool:

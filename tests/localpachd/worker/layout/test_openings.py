@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -47,9 +48,10 @@ for line in sys.stdin:
 class _Opener:
     """A process that opens files when it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *before: str) -> None:
+        """before: the command that starts it."""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*before, sys.executable, "-c", _OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def tell(self, *words: str) -> str:
@@ -203,3 +205,31 @@ def test_processes_that_were_started_meanwhile_count(tmp_path: Path) -> None:
     late.process.communicate()
     assert openings.others(ends, younger) == 0
     os.close(ends)
+
+
+_APART = ("unshare", "--user", "--map-root-user", "--mount")
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*_APART, "true"], capture_output=True).returncode != 0,
+    reason="this machine does not let processes have mount namespaces of their own",
+)
+def test_the_mount_namespace_of_the_last_one_is_looked_at_first(
+    tmp_path: Path, openers: tuple[_Opener, _Opener]
+) -> None:
+    """Each worker has one, and tens of processes of others need not be looked at for each of thousands of files."""
+    ends = []
+    for name in ("one", "two", "three"):
+        os.mkfifo(tmp_path / name)
+        ends.append(os.open(tmp_path / name, os.O_RDWR))
+    apart, younger = _Opener(*_APART), openings.Younger()
+    for opener, end, name in zip((apart, openers[0], apart), ends, ("one", "two", "three"), strict=True):
+        opener.tell("open", str(tmp_path / name))
+        assert openings.others(end, younger) == 1
+        _, first = next(younger.in_spaces())
+        assert str(opener.process.pid) in first
+        assert str((openers[0] if opener is apart else apart).process.pid) not in first
+    apart.process.kill()
+    apart.process.communicate()
+    for end in ends:
+        os.close(end)
