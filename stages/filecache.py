@@ -1,11 +1,12 @@
 """Files fetched from a server and kept on this machine by the hash of their content. Knows no server."""
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 KEPT_BYTES = 4 << 30
@@ -26,14 +27,20 @@ class FileCache:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A directory that is deleted in the end; those that killed processes have left are deleted now."""
+        """A directory that is deleted in the end; those that killed processes have left are deleted now. If its disk
+        is full, the OSError names the cache."""
         self._directory.mkdir(parents=True, exist_ok=True)
         for left in self._directory.glob(f"{_SCRATCH}*"):
             with contextlib.suppress(OSError):
                 if time.time() - left.stat().st_mtime > _LEFT_AFTER:
                     shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self._directory) as scratch:
-            yield Path(scratch)
+            try:
+                yield Path(scratch)
+            except OSError as error:
+                if error.errno == errno.ENOSPC and error.filename is None:
+                    error.filename = str(self._directory)
+                raise
 
     @property
     def free(self) -> int:
@@ -53,13 +60,14 @@ class FileCache:
         except OSError:
             return False
 
-    def place(self, hash: str, size: int, at: Path, fetch: Callable[[Path], None]) -> bool:
+    def place(self, hash: str, size: int | None, at: Path, fetch: Callable[[Path], None]) -> bool:
         """Makes a file appear at a path of the scratch directory: a kept one, or else the one that `fetch` writes to
-        that path. hash, size: of its content. Returns whether it was kept."""
+        that path. hash, size: of its content; None for a size that is known only once the file is there. Returns
+        whether it was kept."""
         at.parent.mkdir(parents=True, exist_ok=True)
         kept = self._path(hash)
         try:
-            if kept.stat().st_size == size:
+            if size is None or kept.stat().st_size == size:
                 os.utime(kept)
                 os.link(kept, at)
                 return True
@@ -71,6 +79,18 @@ class FileCache:
             kept.unlink(missing_ok=True)
             os.link(at, kept)
         return False
+
+    def renew(self, hashes: Iterable[str]) -> None:
+        """Takes these files, as far as they are kept, as used now, one after the other."""
+        for hash in hashes:
+            with contextlib.suppress(OSError):
+                os.utime(self._path(hash))
+
+    def drop(self, hashes: Iterable[str]) -> None:
+        """Deletes these files, as far as they are kept."""
+        for hash in hashes:
+            with contextlib.suppress(OSError):
+                self._path(hash).unlink(missing_ok=True)
 
     def _path(self, hash: str) -> Path:
         return self._kept / hash[:2] / hash

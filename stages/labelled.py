@@ -1,9 +1,10 @@
 """The labelled stage: the labelled pictures of a segment, with vectors and thumbnails, to train on.
 
-Inputs: `labels`, the whole repo, and `thumbnails`, the directory /thumbnails/<segment> of partition, both lazy or not;
-`features`, the directory /library/<segment> of partition. Parameter: HELD_OUT, the share of pictures that no training
-sees. Writes /<segment>.npy, float32 (n, d), and /<segment>.parquet (stages.tables.labelled) of the pictures with a
-label that can be used, sorted by id, which may be none; and /left_out/<segment>.json.
+Inputs: `labels`, the whole repo, `vectors` and `thumbnails`, the directories /vectors/<segment> and
+/thumbnails/<segment> of partition, all lazy or not; `features`, the directory /library/<segment> of partition.
+Parameter: HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and
+/<segment>.parquet (stages.tables.labelled) of the pictures with a label that can be used, sorted by id, which may be
+none; and /left_out/<segment>.json.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -37,11 +38,11 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     coders = InputCache(_coder)
 
     def process(datum: Datum) -> None:
-        for name in ("labels", "features", "thumbnails"):
+        for name in ("labels", "features", "vectors", "thumbnails"):
             if name not in datum.inputs:
                 raise StageError(
-                    f"the input {name} is missing: labelled needs labels, and /library/<segment> and "
-                    "/thumbnails/<segment> of partition"
+                    f"the input {name} is missing: labelled needs labels, and /library/<segment>, /vectors/<segment> "
+                    "and /thumbnails/<segment> of partition"
                 )
         segment = read_segment(datum.inputs["features"].path)
         _write(datum, segment, coders.get(datum.inputs["labels"]), held_out)
@@ -65,7 +66,7 @@ def _write(datum: Datum, segment: Merged, coder: Coder, held_out: float) -> None
     thumbnails = [files.read(segment.thumbnails[row]) for row in rows]
     labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], thumbnails, held_out)
     vectors = np.empty((len(labelled), images.dimension), np.dtype("<f4"))
-    segment.fill(vectors, labelled.ids)
+    segment.vectors.of(rows).copy(datum.inputs["vectors"].path, vectors, "partition")
     np.save(out / f"{name}.npy", vectors)
     write_labelled(labelled, out / f"{name}.parquet")
     left_out = _left_out(coder.known(paths), labelled, (paths[firsts[row]] for row in np.flatnonzero(mixed)))

@@ -25,7 +25,6 @@ from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
 from stages.parameters import integer, number
-from stages.segments import Facts
 from stages.sources import Source
 from stages.tables.indexed import Indexed
 from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
@@ -38,11 +37,12 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class Segment:
-    """An open segment of the index: its name, its facts and its vectors."""
+    """An open segment of the index: its name, its pictures, their vectors and their thumbnails."""
 
     name: str
-    facts: Facts
+    images: Indexed
     points: VectorSet
+    thumbnails: Thumbnails
 
 
 def start(environment: Mapping[str, str]) -> "Neighbours":
@@ -76,15 +76,13 @@ class Neighbours:
         self._environment = environment
         self._left = InputCache(self._opened)
         self._hashes = InputCache(segments.read_hashes)
-        self._images = InputCache(segments.read_table)
-        self._thumbnails = InputCache(self._thumbnails_of)
 
     def __call__(self, datum: Datum) -> None:
         left_input, right_input = datum.inputs["left"], datum.inputs["right"]
         left = self._left.get(left_input)
         one = segments.name_of(left_input) == segments.name_of(right_input)
         right = left if one else self._opened(right_input)
-        _check_models(left.facts, right.facts, left.name, right.name)
+        _check_models(left.images, right.images, left.name, right.name)
         count = len(left.points)
         exclude = np.arange(count, dtype=np.int64) if one else np.full(count, NONE, dtype=np.int64)
         searcher = open_searcher(right.points, self._settings, self._environment)
@@ -100,12 +98,10 @@ class Neighbours:
         print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} near pairs")
 
     def _opened(self, index: Input) -> Segment:
-        facts = segments.read_facts(index)
-        vectors = segments.read_points(index, facts.count, facts.dimension)
-        return Segment(segments.name_of(index), facts, VectorSet(vectors, self._settings.metric))
-
-    def _thumbnails_of(self, index: Input) -> Thumbnails:
-        return segments.thumbnails(index, self._images.get(index))
+        images = segments.read_table(index)
+        vectors = segments.read_points(index, images)
+        points = VectorSet(vectors, self._settings.metric)
+        return Segment(segments.name_of(index), images, points, segments.thumbnails(index, images))
 
     def _near(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> Within:
         """The near pairs; within one segment in both directions."""
@@ -123,7 +119,7 @@ class Neighbours:
             ) from None
 
     def _write_pictures(self, datum: Datum, segment: Segment) -> None:
-        images = self._images.get(datum.inputs["left"])
+        images = segment.images
         pictures = Pictures(
             ids=images.ids,
             sources=images.sources,
@@ -142,18 +138,13 @@ class Neighbours:
     def _write_pairs(self, datum: Datum, left: Segment, right: Segment, near: Within) -> int:
         """Writes the pairs, if there are any; returns their number."""
         if left is right:
-            near = _once(near, self._images.get(datum.inputs["left"]))
+            near = _once(near, left.images)
         if not len(near.queries):
             return 0
-        mine = datum.inputs["left"]
-        sides = [(self._images.get(mine), self._thumbnails.get(mine))]
-        if left is not right:
-            images = segments.read_table(datum.inputs["right"])
-            sides.append((images, segments.thumbnails(datum.inputs["right"], images)))
         # All ids of the left segment come before those of the right one.
         first, second = near.queries, near.rows + (0 if left is right else len(left.points))
         rows = np.union1d(first, second)
-        ids, sources, thumbnails = zip(*_rows(rows, sides), strict=True)
+        ids, sources, thumbnails = zip(*_rows(rows, [left] if left is right else [left, right]), strict=True)
         pairs = Pairs(
             ids=ids,
             sources=sources,
@@ -162,12 +153,12 @@ class Neighbours:
             second=np.searchsorted(rows, second).astype(np.int32),
             distances=near.distances,
             bits=near.bits,
-            model=left.facts.model,
-            fit=left.facts.fit,
+            model=left.images.model,
+            fit=left.images.fit,
             metric=self._settings.metric,
             threshold=self._limits.distance,
             hash_bits=self._limits.bits,
-            backbone=left.facts.backbone,
+            backbone=left.images.backbone,
         )
         target = datum.out / "pairs" / left.name / f"{right.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -175,14 +166,13 @@ class Neighbours:
         return len(pairs)
 
 
-def _rows(rows: Rows, sides: Sequence[tuple[Indexed, Thumbnails]]) -> Iterator[tuple[str, Sequence[Source], bytes]]:
+def _rows(rows: Rows, sides: Sequence[Segment]) -> Iterator[tuple[str, Sequence[Source], bytes]]:
     """The id, the sources and the thumbnail of each row of the segments one after the other."""
-    ends = np.cumsum([len(images) for images, _ in sides]).tolist()
+    ends = np.cumsum([len(each.images) for each in sides]).tolist()
     for row in rows.tolist():
         side = bisect_right(ends, row)
-        images, thumbnails = sides[side]
-        at = row - (ends[side - 1] if side else 0)
-        yield images.ids[at], images.sources[at], thumbnails[at]
+        of, at = sides[side], row - (ends[side - 1] if side else 0)
+        yield of.images.ids[at], of.images.sources[at], of.thumbnails[at]
 
 
 def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
@@ -206,7 +196,7 @@ def _once(near: Within, images: Indexed) -> Within:
     return Within(query[order], row[order], distance[order], bits[order])
 
 
-def _check_models(left: Facts, right: Facts, *names: str) -> None:
+def _check_models(left: Indexed, right: Indexed, *names: str) -> None:
     if left.origin != right.origin:
         raise StageError(
             f"segment {names[0]} was computed with the model {left.described}, segment {names[1]} with "

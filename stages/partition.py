@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import parts, thumbnailfiles
+from stages import parts, thumbnailfiles, vectors
 from stages.contract import Datum, StageError
-from stages.merging import Merged, read_bucket
+from stages.merging import read_bucket
 from stages.parameters import integer
 from stages.progress import Progress
 from stages.tables.images import write_images
@@ -40,9 +40,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
     <part>.parquet (stages.tables.embedded) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
     preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
-    bucket /library/<segment>/<bucket>.npy, float32 (m, d), sorted by id, in the same order <bucket>.parquet
-    (stages.tables.images), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several parts is one row, with
-    all its sources and the thumbnail of the smallest (stages.sources.chosen).
+    bucket /library/<segment>/<bucket>.parquet (stages.tables.images), sorted by id, and in the same order
+    /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several
+    parts is one row, with all its sources and the thumbnail of the smallest (stages.sources.chosen).
     """
     digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=parts.MOST_DIGITS)
 
@@ -60,31 +60,35 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
                 f"the input features is /{datum.inputs['features'].repo_path}; it must be /library/<bucket>: correct "
                 "its glob in the spec"
             )
-        merged = read_bucket(datum.inputs["features"].path)
-        _deal(merged, bucket.replace("/", "-"), digits, datum.inputs["thumbnails"].path, datum.out)
+        _deal(datum, bucket.replace("/", "-"), digits)
 
     return process
 
 
-def _deal(merged: Merged, bucket: str, digits: int, thumbnails: Path, out: Path) -> None:
+def _deal(datum: Datum, bucket: str, digits: int) -> None:
+    merged = read_bucket(datum.inputs["features"].path)
     images, segments = merged.images, list(_segments(merged.images.ids, digits))
     progress = Progress("pictures", len(images))
-    vectors = np.empty((len(images), images.dimension), np.dtype("<f4"))
-    merged.fill(vectors, images.ids)
+    read = np.empty((len(images), images.dimension), np.dtype("<f4"))
+    merged.vectors.copy(datum.inputs["features"].path, read, "features")
     for name, rows in segments:
-        target = out / _LIBRARY / name
-        target.mkdir(parents=True, exist_ok=True)
-        np.save(target / f"{bucket}.npy", vectors[rows])
-        write_images(images.part(rows), target / f"{bucket}.parquet")
-    del vectors  # before the thumbnails take as much
-    shown = _read(merged.thumbnails, thumbnails)
+        np.save(_made(datum.out, vectors.DIRECTORY, name) / f"{bucket}{vectors.SUFFIX}", read[rows])
+        write_images(images.part(rows), _made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
+    del read  # before the thumbnails take as much
+    shown = _read(merged.thumbnails, datum.inputs["thumbnails"].path)
     for name, rows in segments:
-        thumbnailfiles.write(out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
+        thumbnailfiles.write(datum.out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
         progress.add(rows.stop - rows.start)
     print(
         f"partition: {counted(len(images), 'picture', 'pictures')} of bucket {bucket} in "
         f"{counted(len(segments), 'segment', 'segments')}"
     )
+
+
+def _made(out: Path, kind: str, segment: str) -> Path:
+    directory = out / kind / segment
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:

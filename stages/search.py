@@ -39,7 +39,7 @@ _SEGMENTS = 768 << 20
 """Bytes of segments that are kept for the next job: 100,000 pictures with vectors of 1,280 numbers. Nine tenths are
 pages of files, which the system can take away."""
 
-_ROW = 700
+_ROW = 400
 """Bytes that the table takes for a picture, once it is read."""
 
 
@@ -138,7 +138,7 @@ def _size(held: Entry | Segment | None) -> int:
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
     images = segments.read_table(index)
-    vectors = segments.read_points(index, len(images), images.dimension)
+    vectors = segments.read_points(index, images)
     codes = _codes(index, chosen)
     library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
     searcher = open_searcher(library, chosen, environment, codes=codes)

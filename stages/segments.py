@@ -1,9 +1,9 @@
 """The files of a segment of the index, read from an input that may be lazy: facts, table, vectors, thumbnails and
 hashes.
 
-Files of a lazy input are pipes: each is copied once, to its end, and then memory-mapped or read. The copies are deleted
-at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Files of thumbnails are
-opened when one of theirs is asked for. Knows no stage.
+Files of a lazy input are pipes: each is read once, to its end. What is memory-mapped of them, such as the vectors of
+all buckets together, is copied to files that are deleted at once, since a mapping keeps its file alive: even a killed
+process leaves nothing behind. Files of thumbnails are opened when one of theirs is asked for. Knows no stage.
 """
 
 import io
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stages import thumbnailfiles, vectors
 from stages.contract import Input, StageError, spool
 from stages.damage import LONGEST_HEADER, is_damage
 from stages.hashes import Hashes
@@ -22,8 +23,8 @@ from stages.knn.backend import Vectors
 from stages.knn.codes import Coded, Codes
 from stages.tables.images import OfVectors
 from stages.tables.indexed import TABLE, Indexed, read_indexed
-from stages.thumbnailfiles import DIRECTORY, Files, Thumbnails
-from stages.vectors import read_vectors
+from stages.thumbnailfiles import Files, Thumbnails
+from stages.vectors import VectorPlaces
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,22 @@ def read_table(index: Input) -> Indexed:
 def thumbnails(index: Input, images: Indexed) -> Thumbnails:
     """The thumbnails of the segment's pictures. The files of a lazy input are read at most once, even if the thumbnails
     are kept for further datums."""
-    return Thumbnails(images.thumbnails, Files(index.path / DIRECTORY).read)
+    return Thumbnails(images.thumbnails, Files(index.path / thumbnailfiles.DIRECTORY).read)
 
 
-def read_points(index: Input, count: int, dimension: int) -> Vectors:
-    """The segment's vectors, float32 (count, dimension), memory-mapped. Raises StageError for another number of
-    them."""
+def read_points(index: Input, images: Indexed) -> Vectors:
+    """The vectors of the segment's pictures, float32 (n, dimension), memory-mapped. Raises StageError if it does not
+    have all of them."""
+    if not len(images):
+        raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        vectors = read_vectors(spool(_file(index, "vectors.npy"), Path(directory)), dimension)
-    if len(vectors) != count or not count:
-        raise StageError(f"segment {index.repo_path} has {len(vectors)} vectors for {count} pictures; {_AGAIN}")
-    return vectors
+        return put_together(index, images.vectors, images.dimension, Path(directory) / "together.npy")
+
+
+def put_together(index: Input, places: VectorPlaces, dimension: int, to: Path) -> Vectors:
+    """Copies the segment's vectors at these places, out of the files of all buckets, to a new .npy file; returns them,
+    float32 (n, dimension), memory-mapped. Raises StageError as `read_points` does."""
+    return places.written(index.path / vectors.DIRECTORY, to, dimension, "partition")
 
 
 def read_hashes(index: Input) -> Hashes:

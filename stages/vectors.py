@@ -1,22 +1,83 @@
-"""Reads vector files: NumPy's .npy, float32, a row for each picture. Knows no pictures and no search."""
+"""Files of vectors: NumPy's .npy, float32, a row for each picture, and the way to those of some pictures in several of
+them. Knows no pictures and no search."""
 
+import io
+import math
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from stages.contract import StageError
 from stages.damage import LONGEST_HEADER, is_damage
-from stages.knn.backend import Vectors
+from stages.knn.backend import Rows, Vectors
+
+DIRECTORY = "vectors"
+"""The directory of these files: of partition above the segments, of the index in each segment."""
+
+SUFFIX = ".npy"
+
+
+@dataclass(frozen=True)
+class VectorPlaces:
+    """The places of the vectors of n pictures, by row. files: the names of files without the suffix. numbers: of each
+    vector its file in `files`; rows: its row there; integers (n,)."""
+
+    files: Sequence[str]
+    numbers: Rows
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def of(self, rows: Sequence[int]) -> "VectorPlaces":
+        """The places of some of the pictures."""
+        some = np.asarray(rows, np.int64)
+        return VectorPlaces(self.files, self.numbers[some], self.rows[some])
+
+    def copy(self, directory: Path, into: Vectors, writer: str) -> None:
+        """Copies the vectors out of the files of a directory into an array, float32 (n, dimension).
+
+        writer: the pipeline that wrote the files, for errors. They may be pipes: each that has some of the vectors is
+        opened once, and no other. Raises StageError if one is missing, has too few rows, or holds anything else.
+        """
+        order = np.argsort(self.numbers, kind="stable")
+        ends = np.searchsorted(self.numbers[order], np.arange(len(self.files) + 1)).tolist()
+        for number, name in enumerate(self.files):
+            here = order[ends[number] : ends[number + 1]]
+            if len(here):
+                path = directory / f"{name}{SUFFIX}"
+                vectors, rows = read_vectors(path, into.shape[1]), self.rows[here]
+                if rows.max() >= len(vectors) or rows.min() < 0:
+                    raise StageError(
+                        f"{path.name} does not have one vector for each picture of its table; reprocess the {writer} "
+                        f"pipeline, which writes both: lookalike deploy --reprocess {writer}"
+                    )
+                into[here] = vectors[rows]
+
+    def written(self, directory: Path, to: Path, dimension: int, writer: str) -> Vectors:
+        """Copies the vectors, as `copy` does, to a new .npy file; returns them, float32 (n, dimension), memory-mapped
+        and read-only. Raises OSError if the disk has no room for it."""
+        shape = len(self), dimension
+        together: Vectors = np.lib.format.open_memmap(to, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
+        with to.open("r+b") as file:  # a page of a mapped file that finds no room ends the process
+            os.posix_fallocate(file.fileno(), 0, to.stat().st_size)
+        self.copy(directory, together, writer)
+        together.flags.writeable = False
+        return together
 
 
 def read_vectors(path: Path, dimension: int) -> Vectors:
-    """The vectors in a file, float32 (n, dimension), memory-mapped and read-only.
+    """The vectors in a file, float32 (n, dimension), read-only: memory-mapped, or out of a pipe in memory.
 
     The file may be deleted once this has returned. Raises StageError if it is missing or holds anything else; pickled
     objects are never loaded.
     """
     try:
-        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
+        vectors = _received(path) if stat.S_ISFIFO(path.stat().st_mode) else _mapped(path)
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
     except Exception as error:
@@ -27,4 +88,22 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
         raise StageError(
             f"{path.name} holds {vectors.dtype} of shape {vectors.shape}, not float32 vectors of {dimension} dimensions"
         )
+    return vectors
+
+
+def _mapped(path: Path) -> Vectors:
+    vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
+    return vectors
+
+
+def _received(pipe: Path) -> Vectors:
+    """The content of a pipe without another copy of it, as numpy.load would make."""
+    with pipe.open("rb") as file:
+        content = file.read()
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):  # type: ignore[no-untyped-call]
+        raise ValueError("its version of .npy is not 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, LONGEST_HEADER)  # type: ignore[no-untyped-call, call-arg]
+    numbers = np.frombuffer(content, dtype, math.prod(shape), stream.tell())
+    vectors: Vectors = numbers.reshape(shape, order="F" if fortran else "C")
     return vectors

@@ -14,8 +14,8 @@ from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets, Requests
 from pipelines.client.pieces import pieces_of
-from pipelines.client.tarstreams import Stream, content, members, reading
 from pipelines.errors import LookalikeError
+from stages.tarstreams import Stream, content, members, reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
 
-from pipelines.client.tarstreams import PIECE
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit
 from pipelines.moving.unpacking import Damaged, Reader, Written
 from pipelines.moving.writing import Writer
+from stages.tarstreams import PIECE
 
 
 @dataclass(frozen=True, slots=True)

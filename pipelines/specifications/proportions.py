@@ -1,8 +1,8 @@
 """The numbers that grow with a library: the segments of its index, and the buckets in which partition fills them. Pure.
 
-More segments make a picture more cheap, since its segment is read and written again; and a search dear, since each
-segment is a datum. partition writes three files for each segment of a bucket, so segments and buckets multiply: there
-may be only as many as leave several pictures in each.
+More segments make a picture more cheap, since its segment is read again; and a search dear, since each segment is a
+datum. partition writes three files for each segment of a bucket, so segments and buckets multiply: there may be only as
+many as leave several pictures in each.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ MOST_BUCKETS = 1_024
 """Those with the overlay `large`."""
 
 MOST_IN_SEGMENT = 16**4
-"""The most pictures of a segment, unless files would be too many: with vectors of 1,280 numbers 0.35 GB, which one more
-picture reads and writes again in index."""
+"""The most pictures of a segment, unless files would be too many: with vectors of 1,280 numbers 0.35 GB, which search
+reads again after one more picture; index reads and writes the tables of it, 0.01 GB."""
 
 MOST_IN_BUCKET = 16**4
 """The most pictures of a bucket, where there may be more buckets: with thumbnails 0.86 GB, which one more picture reads
@@ -81,7 +81,7 @@ def _of_segments(pictures: int, now: Numbers, then: Numbers) -> Iterator[str]:
     if now.in_segment(pictures) > MOST_IN_SEGMENT and then.segment_digits > now.segment_digits:
         yield (
             f"{now.in_segment(pictures):,} pictures are in each of {counted(now.segments, 'segment', 'segments')}, and "
-            f"each picture more reads and writes one again: SEGMENT_DIGITS={then.segment_digits} makes that "
+            f"each picture more reads one again: SEGMENT_DIGITS={then.segment_digits} makes that "
             f"{then.in_segment(pictures):,} (`lookalike upgrade --sizes`)"
         )
 

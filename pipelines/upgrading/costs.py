@@ -14,6 +14,7 @@ from pipelines.client import partsizes
 from pipelines.client.connection import Connection
 from pipelines.client.history import History
 from pipelines.client.outages import outlasting
+from pipelines.client.trees import Tree
 from pipelines.cluster import gpu_holders
 from pipelines.specifications.proportions import Numbers
 from pipelines.upgrading import comparing
@@ -24,12 +25,15 @@ _LOOKED_AT = 50
 
 _NANO = 1e9
 
+_BY_REFERENCE = {"index": ("/*/vectors", "/*/thumbnails")}
+"""The directories of a pipeline's output whose files another one's output has, too: they are stored once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The work of one pipeline. anew: whether all of its datums are computed; else at most these are, as far as their
     inputs change. datums: None for a new pipeline, and for one without a job. seconds: None where no job tells. bytes:
-    of the output that is replaced and stays in history."""
+    of the output that is replaced and stays in history, without those that it shares with another's."""
 
     pipeline: str
     anew: bool
@@ -142,4 +146,9 @@ def _busy(stats: Any) -> float:
 
 def _size(connection: Connection, name: str) -> int:
     good = (each for each in History(connection).records(name) if each.finished is not None and not each.error)
-    return next((each.bytes for each in good), 0)
+    newest = next(good, None)
+    if newest is None:
+        return 0
+    tree = Tree(connection, name, newest.id)
+    shared = (each.size for pattern in _BY_REFERENCE.get(name, ()) for each in tree.entries(pattern))
+    return max(0, newest.bytes - sum(shared))

@@ -7,7 +7,7 @@ become Python's objects only for the pictures of an answer.
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -65,27 +65,29 @@ class Library:
         self._making = threading.Lock()
 
     @classmethod
-    def open(
-        cls,
-        directories: Sequence[Path],
-        keys: Sequence[str] | None = None,
-        read: ReadThumbnail | None = None,
-    ) -> "Library":
-        """Maps the segments in these directories, whose last components are the segments' names.
+    def open(cls, directories: Sequence[Path], keys: Sequence[str] | None = None) -> "Library":
+        """Maps the segments in these directories, whose last components are the segments' names. Thumbnails are read
+        from files in them.
 
-        keys: for each directory a text that is equal for equal content, such as its hash in PFS, by which `Searching`
-        recognises unchanged segments; by default the identities of the files on disk. read: by default from files in
-        these directories. Raises StageError for anything but segments that one index pipeline wrote with one model.
+        keys: for each directory a text that is equal for equal content, by which `Searching` recognises unchanged
+        segments; by default the identities of the files on disk. Raises StageError for anything but segments that one
+        index pipeline wrote with one model.
         """
-        if not directories:
-            raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
         names = keys or [""] * len(directories)
-        pairs = sorted(zip(directories, names, strict=True), key=lambda pair: pair[0].name)
-        segments = [opened(directory, key) for directory, key in pairs]
-        for before, after in pairwise(segments):
-            _check_neighbours(before, after)
         files = {each.name: Files(each / DIRECTORY) for each in directories}
-        return cls(segments, read or (lambda segment, place: files[segment].read(place)))
+        segments = [opened(directory, key) for directory, key in zip(directories, names, strict=True)]
+        return cls.joined(segments, lambda segment, place: files[segment].read(place))
+
+    @classmethod
+    def joined(cls, segments: Iterable[Mapped], read: ReadThumbnail) -> "Library":
+        """The library of these open segments. Raises StageError if there are none, or if they are not those of one
+        index."""
+        ordered = sorted(segments, key=lambda each: each.name)
+        if not ordered:
+            raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
+        for before, after in pairwise(ordered):
+            _check_neighbours(before, after)
+        return cls(ordered, read)
 
     def __len__(self) -> int:
         return int(self.starts[-1])

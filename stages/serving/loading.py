@@ -17,7 +17,7 @@ from stages import quiet
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError, load
 from stages.filecache import FileCache
-from stages.serving.pachyderm import Absent, FileFacts, Pachyderm
+from stages.serving.pachyderm import Absent, FileFacts, Pachyderm, PachydermError
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.embedders import Embedder
@@ -88,6 +88,6 @@ def _fetching(server: Pachyderm, repo: str, commit: str, entry: FileFacts) -> Ca
             for piece in server.read(repo, commit, entry.path):
                 file.write(piece)
             if file.tell() != entry.size:
-                raise StageError(f"the server sent /{entry.path} of {repo} cut off: try again")
+                raise PachydermError(f"the server sent /{entry.path} of {repo} cut off: try again")
 
     return fetch

@@ -3,14 +3,15 @@ nothing."""
 
 import json
 import mmap
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stages import segments
+from stages import segments, vectors
 from stages.contract import Input, StageError
 from stages.hashes import Hashes
 from stages.knn import codes
@@ -21,9 +22,13 @@ from stages.tables.images import OfVectors
 from stages.tables.indexed import TABLE, read_columns
 from stages.tables.parquet import true_sources
 from stages.tables.places import Places
+from stages.vectors import VectorPlaces
 
-FILES = (codes.FILE, "hashes.npy", TABLE, "index.json", "vectors.npy")
-"""The files of a segment that are opened; all but the codes are needed."""
+FILES = (codes.FILE, "hashes.npy", TABLE, "index.json")
+"""The files of a segment that are opened beside those of its vectors; all but the codes are needed."""
+
+ReadVectors = Callable[[Input, VectorPlaces, int], Vectors]
+"""Gives the vectors of a segment at these places, of that dimension, memory-mapped."""
 
 _ID = 64  # hex digits
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
@@ -111,26 +116,32 @@ class IdsAsText(Sequence[str]):
         return (bytes(each).decode("ascii") for each in self.ids)
 
 
-def opened(directory: Path, key: str = "") -> Mapped:
-    """Maps the segment in a directory. Raises StageError for anything that the index stage did not write."""
+def put_together(index: Input, places: VectorPlaces, dimension: int) -> Vectors:
+    """The segment's vectors out of the files of all buckets, in a file that is deleted at once. See ReadVectors."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return segments.put_together(index, places, dimension, Path(directory) / "together.npy")
+
+
+def opened(directory: Path, key: str = "", read: ReadVectors = put_together) -> Mapped:
+    """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
+    Raises StageError for anything that the index stage did not write."""
     index = Input("index", directory, directory.name, "")
     facts = _facts(index)
-    id_column, sources_column, thumbnails = read_columns(_there(directory / TABLE))
-    ids = _ids(id_column, directory.name)
-    vectors = segments.read_points(index, len(ids), facts.dimension)
+    columns = read_columns(_there(directory / TABLE))
+    ids = _ids(columns.ids, directory.name)
     hashes = segments.read_hashes(index)
     if len(ids) != len(hashes):
         raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
     known = segments.read_facts(index)
     return Mapped(
         name=directory.name,
-        key=key or _identity(directory / "vectors.npy"),
+        key=key or _identity(directory),
         facts=facts,
-        vectors=vectors,
+        vectors=read(index, columns.vectors, facts.dimension),
         hashes=hashes,
         ids=ids,
-        sources_column=sources_column,
-        thumbnails=thumbnails,
+        sources_column=columns.sources,
+        thumbnails=columns.thumbnails,
         codes=segments.read_codes(index, known),
         coded=known.codes,
     )
@@ -156,6 +167,8 @@ def _there(path: Path) -> Path:
 
 def _ids(column: Any, segment: str) -> Ids:
     """The ids in Arrow's own memory, without a copy."""
+    if not len(column):
+        raise StageError(f"segment {segment} has no pictures; {_AGAIN}")
     _, offsets, text = column.buffers()
     lengths = np.diff(np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset))
     if len(column) and (column.null_count or (lengths != _ID).any()):
@@ -167,7 +180,9 @@ def _ids(column: Any, segment: str) -> Ids:
     return found
 
 
-def _identity(path: Path) -> str:
-    """The identity of a file: equal for links to it, different once it is written again."""
-    found = path.stat()
-    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+def _identity(segment: Path) -> str:
+    """The identities of the files of a segment's table and vectors: equal for links to them, different once one of them
+    is written again."""
+    files = [segment / TABLE, *sorted((segment / vectors.DIRECTORY).glob(f"*{vectors.SUFFIX}"))]
+    states = [each.stat() for each in files]
+    return "+".join(f"{each.st_dev}:{each.st_ino}:{each.st_size}:{each.st_mtime_ns}" for each in states)

@@ -1,13 +1,12 @@
-"""A snapshot made from one commit of the index: its files brought here, opened, and joined with the model that made it.
+"""A snapshot made from one commit of the index: its segments brought here, and joined with the model that made it.
 
-Files are kept by Pachyderm's hash of their content, so only changed segments travel; a thumbnail is read from the
-server when it is asked for. TensorFlow is imported and the model loaded in a thread, while the library is brought and
-opened. Decides nothing about which commit to open.
+A thumbnail is read from the server when it is asked for. TensorFlow is imported and the model loaded in a thread, while
+the library is brought and opened. Decides nothing about which commit to open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,12 +18,12 @@ from stages.backbonespec import PUSH, BackboneSpec
 from stages.contract import StageError
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
-from stages.serving import loading
+from stages.serving import bringing, loading
+from stages.serving.bringing import Bringing, Listed
 from stages.serving.library import Library
 from stages.serving.loading import Backbones
-from stages.serving.mapped import FILES
 from stages.serving.originals import Originals
-from stages.serving.pachyderm import CommitFacts, FileFacts, Pachyderm
+from stages.serving.pachyderm import CommitFacts, Pachyderm
 from stages.serving.searching import Searching
 from stages.serving.snapshots import Commits, Say, Snapshot
 from stages.similarity import Similarity
@@ -54,14 +53,13 @@ class Opening:
         self._environment = environment
         self._report = report
         self._backbones = backbones or Backbones(cache, environment)
+        self._together: frozenset[str] = frozenset()  # the kept vectors of the snapshot that was made last
 
     def snapshot(self, commit: CommitFacts, before: Snapshot | None, say: Say) -> Snapshot | None:
         """The snapshot of a finished commit of the index; None if the library is empty. before: the one in use, whose
         model and unchanged segments are taken over. Raises StageError or PachydermError, with the reason."""
-        files = [
-            each for each in self._server.files(commit.repo, commit.id, "/*/*") if each.path.rpartition("/")[2] in FILES
-        ]
-        if not files:
+        segments = bringing.listed(self._server, commit)
+        if not segments:
             return None
         made_from = self._server.provenance(commit)
         model = made_from.get("models", "")
@@ -71,8 +69,9 @@ class Opening:
             spec = loading.described(self._server, model)
             model_loading = self._loading(thread, spec, model, scratch, before, say)
             say(f"bringing the index of commit {commit.id[:12]}")
-            directories, keys = self._segments(commit, files, scratch)
-            library = Library.open(directories, keys, partial(self._thumbnail, commit))
+            held = before.library.segments if before is not None else ()
+            opened = Bringing(self._server, self._cache, commit, segments, scratch / "index").opened(held)
+            library = Library.joined(opened, partial(self._thumbnail, commit))
             _check_model(library, spec)
             if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
                 model_loading.result()
@@ -85,7 +84,7 @@ class Opening:
             )
             say(f"loading the model {spec.described}")
             embedder, device = model_loading.result()
-        self._cache.trim()
+        self._keep(segments)
         return Snapshot(
             Commits(self._server.at.project, commit.id, made_from.get("images", ""), model),
             library,
@@ -125,19 +124,14 @@ class Opening:
         say(f"starting TensorFlow for the model {spec.described}")
         return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model")
 
-    def _segments(self, commit: CommitFacts, files: list[FileFacts], scratch: Path) -> tuple[list[Path], list[str]]:
-        """The directories of the segments on this machine, and the hashes of their content."""
-        by_segment: dict[str, list[FileFacts]] = {}
-        for each in files:
-            by_segment.setdefault(each.path.partition("/")[0], []).append(each)
-        directories = [self._brought(commit, some, scratch / "index" / name) for name, some in by_segment.items()]
-        return directories, ["+".join(each.hash for each in some) for some in by_segment.values()]
-
-    def _brought(self, commit: CommitFacts, files: list[FileFacts], directory: Path) -> Path:
-        for each in files:
-            to = directory / each.path.partition("/")[2]
-            loading.brought(self._server, self._cache, commit.repo, commit.id, each, to)
-        return directory
+    def _keep(self, segments: Sequence[Listed]) -> None:
+        """Keeps longest what the next start opens, and no vectors of segments that have changed since."""
+        together = frozenset(each.together for each in segments)
+        self._cache.drop(self._together - together)
+        for each in segments:
+            self._cache.renew([*(file.hash for file in each.files), each.together])
+        self._cache.trim()
+        self._together = together
 
     def _thumbnail(self, commit: CommitFacts, segment: str, place: Place) -> bytes:
         """One thumbnail, and nothing else of its file."""

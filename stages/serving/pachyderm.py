@@ -5,7 +5,7 @@ Knows neither the meaning of files nor when to ask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -195,6 +195,17 @@ class Pachyderm:
                     yield piece
                     if most is not None and (most := most - len(piece)) <= 0:
                         return
+            finally:
+                call.cancel()
+
+    def archive(self, repo: str, commit: str, path: str) -> Generator[bytes]:
+        """A directory, with all files below it, as a tar archive, piece by piece."""
+        file = pfs_pb2.File(commit=self._commit(repo, commit), path=f"/{path}/")
+        with self._explained():
+            call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=file), metadata=self._metadata)
+            try:
+                for message in call:
+                    yield message.value
             finally:
                 call.cancel()
 

@@ -4,7 +4,7 @@ the table has the sizes."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from stages.contract import StageError
 from stages.sources import Source, chosen, unite
-from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
-from stages.thumbnailfiles import Place
+from stages.tables.parquet import SOURCES, SourceColumn, read_table, reader, write_table
 
 FIELDS = {"id": pa.string(), "sources": SOURCES, "thumbnail_size": pa.uint32(), "perceptual_hash": pa.uint64()}
 """The columns."""
@@ -100,7 +99,7 @@ def stored(images: Images) -> dict[str, Sequence[Any]]:
     """The columns of a table of pictures, as a file holds them."""
     return {
         "id": images.ids,
-        "sources": stored_sources(images.sources),
+        "sources": SourceColumn.of(images.sources).stored,
         "thumbnail_size": images.thumbnail_sizes,
         "perceptual_hash": images.hashes,
     }
@@ -121,7 +120,7 @@ def parsed(table: pa.Table, facts: Mapping[str, str]) -> Images:
         raise ValueError("it lacks sizes of thumbnails")
     return Images(
         ids=table["id"].to_pylist(),
-        sources=true_sources(table["sources"].to_pylist()),
+        sources=SourceColumn(table["sources"].combine_chunks()),
         thumbnail_sizes=table["thumbnail_size"].to_pylist(),
         hashes=table["perceptual_hash"].to_pylist(),
         model=facts["model"],
@@ -133,43 +132,61 @@ def parsed(table: pa.Table, facts: Mapping[str, str]) -> Images:
     )
 
 
-def merge_images(parts: Sequence[tuple[Images, Sequence[Place]]]) -> tuple[Images, list[Place]]:
-    """One table of several, each given with the places of its thumbnails, and the places of its own. A picture in
-    several of them has the sources of all, and the thumbnail of the smallest (see stages.sources.chosen), of equal ones
-    that of the first table. Vectors of several kinds of devices, which differ in their last digits, may be mixed.
+def merge_images(parts: Sequence[Images]) -> tuple[Images, list[tuple[int, int]]]:
+    """One table of several, and for each of its pictures the number of the table, and there the row, whose thumbnail it
+    has. A picture in several tables has the sources of all, and the thumbnail of the smallest (see
+    stages.sources.chosen), of equal ones that of the first table. Vectors of several kinds of devices, which differ in
+    their last digits, may be mixed.
 
     Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
     if not parts:
         raise ValueError("nothing to merge")
-    first = parts[0][0]
-    for part, _ in parts:
+    first = parts[0]
+    for part in parts:
         if part.origin != first.origin:
             raise StageError(
                 f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
                 f"{part.described}. Wait until preprocess and features have recomputed all pictures, or start features "
                 "again with: lookalike deploy --reprocess features"
             )
-    sources: dict[str, Sequence[Source]] = {}
-    facts: dict[str, tuple[Place, int]] = {}
-    for part, places in parts:
-        for id, from_, place, hash in zip(part.ids, part.sources, places, part.hashes, strict=True):
-            if id in sources:
-                place = chosen([(sources[id], facts[id][0]), (from_, place)])
-                from_ = unite(sources[id], from_)
-            sources[id], facts[id] = from_, (place, hash)
-    ids = sorted(sources)
-    shown = [facts[id][0] for id in ids]
+    places: dict[str, tuple[int, int]] = {}
+    repeated: dict[str, list[tuple[int, int]]] = {}
+    for number, part in enumerate(parts):
+        for row, id in enumerate(part.ids):
+            if places.setdefault(id, (number, row)) != (number, row):
+                repeated.setdefault(id, [places[id]]).append((number, row))
+    united: dict[str, Sequence[Source]] = {}
+    for id, of in repeated.items():
+        sources = [parts[number].sources[row] for number, row in of]
+        united[id], places[id] = unite(*sources), chosen(zip(sources, of, strict=True))
+    ids = sorted(places)
+    shown = [places[id] for id in ids]
     merged = Images(
         ids=ids,
-        sources=[sources[id] for id in ids],
-        thumbnail_sizes=[place.size for place in shown],
-        hashes=[facts[id][1] for id in ids],
+        sources=_merged_sources(parts, places, united, ids),
+        thumbnail_sizes=[parts[number].thumbnail_sizes[row] for number, row in shown],
+        hashes=[parts[number].hashes[row] for number, row in shown],
         model=first.model,
         image_size=first.image_size,
         fit=first.fit,
         dimension=first.dimension,
         backbone=first.backbone,
-        devices=tuple(sorted({device for part, _ in parts for device in part.devices})),
+        devices=tuple(sorted({device for part in parts for device in part.devices})),
     )
     return merged, shown
+
+
+def _merged_sources(
+    parts: Sequence[Images],
+    places: Mapping[str, tuple[int, int]],
+    united: Mapping[str, Sequence[Source]],
+    ids: Sequence[str],
+) -> SourceColumn:
+    """The sources of these pictures: those that are united, and of all others those at their places. Python's objects
+    are made of the former alone, which are few."""
+    columns = [SourceColumn.of(sources) for sources in (*(part.sources for part in parts), united.values())]
+    firsts = [0, *accumulate(map(len, columns))]
+    rows = {id: firsts[number] + row for id, (number, row) in places.items()}
+    rows |= {id: firsts[len(parts)] + row for row, id in enumerate(united)}
+    return SourceColumn.taken(columns, [rows[id] for id in ids])

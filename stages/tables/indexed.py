@@ -1,27 +1,31 @@
-"""The table of a segment of the index: its pictures, and the places of their thumbnails in files of the buckets.
+"""The table of a segment of the index: its pictures, and the places of their vectors and thumbnails in files of the
+buckets.
 
-A search needs the thumbnails of few pictures, and they are as large as the vectors: so they lie apart, and are read one
-by one. Knows no search and no stage.
+A picture's vector and its thumbnail lie in files of the same bucket. A search needs the thumbnails of few pictures, and
+they are as large as the vectors: so they lie apart, and are read one by one. Knows no search and no stage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from stages.sources import Source
 from stages.tables import places
 from stages.tables.images import Images, OfVectors
-from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, SourceColumn, read_table, reader, write_table
 from stages.tables.places import Places
 from stages.thumbnailfiles import Place
+from stages.vectors import VectorPlaces
 
 TABLE = "images.parquet"
 
-_SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), *places.FIELDS.items()])
+_VECTOR_ROW = "vector_row"
+_SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), *places.FIELDS.items(), (_VECTOR_ROW, pa.uint32())])
 _FACTS = ("model", "image_size", "fit", "dimension", "backbone")
 
 
@@ -31,6 +35,7 @@ class Indexed(OfVectors):
 
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     sources: Sequence[Sequence[Source]]  # n × at least one
+    vectors: VectorPlaces  # n
     thumbnails: Places  # n
     model: str  # identity hash of the backbone that the vectors came from
     image_size: int  # side of the normalised pictures in pixels
@@ -39,7 +44,7 @@ class Indexed(OfVectors):
     backbone: str = ""  # its name and size, for people
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
+        if not len(self.ids) == len(self.sources) == len(self.vectors) == len(self.thumbnails):
             raise ValueError("columns of a table of pictures differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("ids of a table of pictures must be distinct and sorted")
@@ -48,11 +53,21 @@ class Indexed(OfVectors):
         return len(self.ids)
 
 
-def write_indexed(images: Images, thumbnails: Sequence[Place], path: Path) -> None:
-    """Writes the table of a segment with the places of its thumbnails. Equal values give equal bytes."""
+def write_indexed(images: Images, thumbnails: Sequence[Place], vector_rows: Sequence[int], path: Path) -> None:
+    """Writes the table of a segment with the places of its thumbnails, and the rows of its vectors in the files of the
+    same buckets. Equal values give equal bytes."""
     shown, parts = places.stored(thumbnails)
-    columns = {"id": images.ids, "sources": stored_sources(images.sources), **shown}
+    columns = {"id": images.ids, "sources": SourceColumn.of(images.sources).stored, **shown, _VECTOR_ROW: vector_rows}
     write_table(columns, _SCHEMA, {name: str(getattr(images, name)) for name in _FACTS} | parts, path)
+
+
+class Columns(NamedTuple):
+    """The columns of the same table: ids and sources as Arrow's arrays, and the places of vectors and thumbnails."""
+
+    ids: Any
+    sources: Any
+    vectors: VectorPlaces
+    thumbnails: Places
 
 
 @reader
@@ -60,10 +75,12 @@ def read_indexed(file: Path | BinaryIO) -> Indexed:
     """Reads the table that `write_indexed` wrote, from a path or a seekable binary file. Raises StageError for any
     other."""
     table, facts = read_table(file, _SCHEMA, *_FACTS, places.FACT)
+    columns = _columns(table, facts)
     return Indexed(
-        ids=table["id"].to_pylist(),
-        sources=true_sources(table["sources"].to_pylist()),
-        thumbnails=places.parsed(table, facts[places.FACT]),
+        ids=columns.ids.to_pylist(),
+        sources=SourceColumn(columns.sources),
+        vectors=columns.vectors,
+        thumbnails=columns.thumbnails,
         model=facts["model"],
         image_size=int(facts["image_size"]),
         fit=facts["fit"],
@@ -73,8 +90,14 @@ def read_indexed(file: Path | BinaryIO) -> Indexed:
 
 
 @reader
-def read_columns(file: Path | BinaryIO) -> tuple[Any, Any, Places]:
-    """The ids, the sources and the places of the thumbnails of the same table, the first two as Arrow's arrays. Raises
-    StageError as `read_indexed` does."""
-    table, facts = read_table(file, _SCHEMA, places.FACT)
-    return table["id"].combine_chunks(), table["sources"].combine_chunks(), places.parsed(table, facts[places.FACT])
+def read_columns(file: Path | BinaryIO) -> Columns:
+    """Reads the same table without making Python's objects of it. Raises StageError as `read_indexed` does."""
+    return _columns(*read_table(file, _SCHEMA, places.FACT))
+
+
+def _columns(table: pa.Table, facts: Mapping[str, str]) -> Columns:
+    shown, rows = places.parsed(table, facts[places.FACT]), table[_VECTOR_ROW]
+    if rows.null_count:
+        raise ValueError("it lacks rows of vectors")
+    vectors = VectorPlaces(shown.parts, shown.numbers.astype(np.int64), rows.to_numpy().astype(np.int64))
+    return Columns(table["id"].combine_chunks(), table["sources"].combine_chunks(), vectors, shown)

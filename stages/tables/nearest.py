@@ -16,7 +16,7 @@ import pyarrow as pa
 from stages.contract import StageError
 from stages.damage import LONGEST_HEADER, is_damage
 from stages.sources import Source
-from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, SourceColumn, read_table, reader, true_sources, write_table
 
 NEAREST = np.dtype([("row", "<i4"), ("distance", "<f4")])
 """One neighbour: the row of a picture in its segment's table, and its distance."""
@@ -59,7 +59,7 @@ class Pictures:
 
 def write_pictures(pictures: Pictures, path: Path) -> None:
     """Writes the table of a segment's pictures; equal values give equal bytes."""
-    columns = {"id": pictures.ids, "sources": stored_sources(pictures.sources)}
+    columns = {"id": pictures.ids, "sources": SourceColumn.of(pictures.sources).stored}
     write_table(columns, _SCHEMA, {name: str(getattr(pictures, name)) for name in _FACTS}, path)
 
 

@@ -1,7 +1,7 @@
 """Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
@@ -33,7 +33,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STORED = re.compile("\0([0-9a-f]{4})")
 
 
-def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, Any]]]:
+def stored_sources(sources: Iterable[Sequence[Source]]) -> list[list[dict[str, Any]]]:
     """A column of sources for Arrow, of the type SOURCES."""
     return [[each._asdict() | {"path": stored_text(each.path)} for each in row] for row in sources]
 
@@ -41,6 +41,47 @@ def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, A
 def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
     """The inverse of `stored_sources`."""
     return [tuple(Source(**each | {"path": true_text(each["path"])}) for each in row) for row in rows]
+
+
+class SourceColumn(Sequence[tuple[Source, ...]]):
+    """A column of sources, of which Python's objects are made row by row, when they are asked for: few are.
+
+    stored: Arrow's array of the type SOURCES.
+    """
+
+    def __init__(self, stored: Any) -> None:
+        """Raises ValueError for a damaged array."""
+        stored.validate(full=True)
+        each = stored.flatten()
+        if stored.null_count or each.null_count or each.field("path").null_count:
+            raise ValueError("it lacks sources")
+        self.stored = stored.cast(SOURCES)  # Parquet names the elements of a list otherwise
+
+    @classmethod
+    def of(cls, sources: Iterable[Sequence[Source]]) -> "SourceColumn":
+        """The same sources as a column, which they may be."""
+        return sources if isinstance(sources, cls) else cls(pa.array(stored_sources(sources), SOURCES))
+
+    @classmethod
+    def taken(cls, columns: Sequence["SourceColumn"], rows: Sequence[int]) -> "SourceColumn":
+        """These rows of several columns one after the other; at least one column."""
+        return cls(pa.concat_arrays([each.stored for each in columns]).take(pa.array(rows, pa.int64())))
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return SourceColumn(self.stored[row])
+        return true_sources([self.stored[row].as_py()])[0]
+
+    def __iter__(self) -> Iterator[tuple[Source, ...]]:
+        return iter(true_sources(self.stored.to_pylist()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(map(tuple, self)) == list(map(tuple, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def stored_text(path: str) -> str:

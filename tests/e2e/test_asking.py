@@ -16,7 +16,7 @@ from pipelines.commands.asking import STEPS
 from pipelines.explaining.timetravel import asking, past
 from pipelines.specifications import reading
 from stages.filecache import FileCache
-from tests.e2e.world import MakeWorld, Paint, World
+from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -107,6 +107,20 @@ def test_a_removed_picture_is_found_again(told: Told) -> None:
     assert found == recorded(told.world, at)
     assert nearest(found["mine.png"]) == ["trip/3.png"]
     assert nearest(recorded(told.world, told.commits["removed"])["mine.png"]) != ["trip/3.png"]
+
+
+def test_an_approximate_search_is_that_of_then(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> None:
+    world = make_world("approximate")
+    world.deploy(with_environment(each, ALGORITHM="ivfflat") if each.name == "search" else each for each in specs())
+    world.add({f"{n}.png": paint(n) for n in range(4)})
+    (world.scratch / "mine.png").write_bytes(paint(3))
+    commits = [world.push(backbones["first"]), world.query("mine.png", paint(3))]
+    world.settle(*commits)
+    world.lookalike("query", "mine.png", "--at", commits[-1], "-o", "past")
+    (directory,) = (world.scratch / "past").glob("mine.png@*")
+    assert {name: (directory / name).read_bytes() for name in FILES} == {
+        name: world.repo("render").read(f"/mine.png/{name}") for name in FILES
+    }
 
 
 def test_a_commit_apart_from_the_pipelines_means_the_answers_that_stood_then(told: Told) -> None:

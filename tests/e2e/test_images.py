@@ -111,6 +111,7 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
     for segment in children(out["partition"] / "library")[:SEGMENTS]:
         buckets = {
             "features": (out["partition"], f"library/{segment}"),
+            "vectors": (out["partition"], f"vectors/{segment}"),
             "thumbnails": (out["partition"], f"thumbnails/{segment}"),
         }
         run("index", buckets, out["index"])

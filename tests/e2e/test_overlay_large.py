@@ -9,12 +9,11 @@ import pytest
 from PIL import Image
 
 from pipelines.specifications import drafts, overlays, reading
-from stages import parts
+from stages import parts, thumbnailfiles, vectors
 from stages.framing import Framed
 from stages.pictures import picture_id
 from stages.sources import Source
 from stages.tables.indexed import TABLE, read_indexed
-from stages.thumbnailfiles import DIRECTORY, SUFFIX
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs
 
 pytestmark = pytest.mark.timeout(600)
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.timeout(600)
 LONE = 30
 """Pictures in files of their own: so many that some share one of the 64 buckets, and none of the 1,024."""
 
-Row = tuple[str, tuple[Source, ...], bytes]
+Row = tuple[str, tuple[Source, ...], bytes, bytes]
 
 
 def directory(picture: bytes) -> str:
@@ -39,20 +38,24 @@ def overlaid() -> list[reading.Spec]:
 
 
 def rows(world: World) -> list[Row]:
-    """The id, the sources and the thumbnail of each picture in the index."""
-    files = {path.removesuffix(SUFFIX): data for path, data in world.repo("index").read_all(f"/*/{DIRECTORY}/*")}
+    """The id, the sources, the thumbnail and the vector of each picture in the index."""
+    files = world.content("index")
     found = []
-    for path, data in world.repo("index").read_all(f"/*/{TABLE}"):
+    for path, data in files.items():
+        if not path.endswith(TABLE):
+            continue
         table, segment = read_indexed(io.BytesIO(data)), path.removesuffix(TABLE)
-        for id, sources, (name, begin, size) in zip(table.ids, table.sources, table.thumbnails, strict=True):
-            found.append((id, tuple(sources), files[f"{segment}{DIRECTORY}/{name}"][begin : begin + size]))
+        columns = (table.ids, table.sources, table.thumbnails, table.vectors.rows)
+        for id, sources, (name, begin, size), row in zip(*columns, strict=True):
+            shown = files[f"{segment}{thumbnailfiles.DIRECTORY}/{name}{thumbnailfiles.SUFFIX}"]
+            of_bucket = np.load(io.BytesIO(files[f"{segment}{vectors.DIRECTORY}/{name}{vectors.SUFFIX}"]))
+            found.append((id, tuple(sources), shown[begin : begin + size], of_bucket[row].tobytes()))
     return sorted(found)
 
 
 def arrays(world: World) -> dict[str, bytes]:
-    """All that the index holds but for tables and thumbnails: vectors, hashes and facts."""
-    content = world.content("index")
-    return {path: data for path, data in content.items() if not path.endswith((TABLE, SUFFIX))}
+    """All that the index holds but for tables and the files of buckets: hashes and facts."""
+    return {path: data for path, data in world.content("index").items() if path.endswith(("hashes.npy", "index.json"))}
 
 
 def deployed(world: World, which: list[reading.Spec]) -> dict[str, Job]:

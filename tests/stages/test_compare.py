@@ -15,7 +15,6 @@ from stages.comparing import Side, compared, differences, firsts, mcnemar, pair,
 from stages.contract import Datum, Input, StageError
 from stages.sources import Source
 from stages.tables.images import Images
-from stages.tables.indexed import write_indexed
 from stages.tables.rankings import Rankings, write_rankings
 from tests.stages.serving import segments
 
@@ -198,7 +197,7 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     images = Images(
         ["0" * 64], [[Source("cat/0.png", "0" * 64)]], [len(red)], [0], "5eed" * 16, 32, "pad", 4, "small 32"
     )
-    write_indexed(images, segments.write_thumbnails(index, [red]), index / "images.parquet")
+    segments.write_table(index, images, np.ones((1, 4)), [red])
     written = []
     for name in ("first", "again"):
         datum = _datum(tmp_path / name, WORSE.rankings, BETTER.rankings, tmp_path / "index")

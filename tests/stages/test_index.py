@@ -22,9 +22,10 @@ from stages.sources import Source
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.indexed import read_indexed
 from stages.thumbnailfiles import Files, Place, places
+from tests.stages.serving.segments import vectors_of
 
 MODEL = "5eed" * 16
-FILES = ["hashes.npy", "images.parquet", "index.json", "vectors.npy"]
+FILES = ["hashes.npy", "images.parquet", "index.json"]
 
 
 def write_bucket(
@@ -40,6 +41,7 @@ def write_bucket(
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
     thumbnailfiles.write(beside(directory) / f"{bucket}.thumbnails", thumbnails)
+    write_vectors(directory, bucket, vectors)
     images = Images(
         ids=ids,
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
@@ -53,25 +55,32 @@ def write_bucket(
         devices=(device,),
     )
     write_images(images, directory / f"{bucket}.parquet")
-    np.save(directory / f"{bucket}.npy", vectors.astype(np.float32))
     return ids
 
 
-def beside(segment: Path) -> Path:
-    """The directory of the thumbnails of a segment of partition."""
-    return segment.parent / "thumbnails" / segment.name
+def write_vectors(segment: Path, bucket: str, vectors: NDArray[np.floating[Any]]) -> None:
+    """Those of a bucket, beside a segment."""
+    beside(segment, "vectors").mkdir(parents=True, exist_ok=True)
+    np.save(beside(segment, "vectors") / f"{bucket}.npy", vectors.astype(np.float32))
+
+
+def beside(segment: Path, kind: str = "thumbnails") -> Path:
+    """The directory of the thumbnails of a segment of partition, or of its vectors."""
+    return segment.parent / kind / segment.name
 
 
 def merged(segment: Path) -> tuple[Images, list[Place]]:
     """The pictures of all buckets of a segment, and the places of their thumbnails."""
     tables = {path.stem: read_images(path) for path in sorted(segment.glob("*.parquet"))}
-    return merge_images([(each, places(bucket, each.thumbnail_sizes)) for bucket, each in tables.items()])
+    images, origins = merge_images([*tables.values()])
+    shown = [places(bucket, each.thumbnail_sizes) for bucket, each in tables.items()]
+    return images, [shown[table][row] for table, row in origins]
 
 
 def datum(source: Path, out: Path, by_reference: bool = False) -> Datum:
     inputs = [
         Input("features", source, f"library/{source.name}", ""),
-        Input("thumbnails", beside(source), f"thumbnails/{source.name}", ""),
+        *(Input(kind, beside(source, kind), f"{kind}/{source.name}", "") for kind in ("vectors", "thumbnails")),
     ]
     return Datum({each.name: each for each in inputs}, out, by_reference)
 
@@ -97,13 +106,12 @@ def segment(tmp_path: Path) -> Path:
 
 def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out")
-    assert sorted(path.name for path in written.iterdir()) == sorted([*FILES, "thumbnails"])
-    vectors = np.load(written / "vectors.npy")
-    assert vectors.dtype == np.float32
-    assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
+    assert sorted(path.name for path in written.iterdir()) == sorted([*FILES, "thumbnails", "vectors"])
+    passed = [np.load(written / "vectors" / f"{each}.npy") for each in ("a0", "a7", "af")]
+    assert np.array_equal(vectors_of(written), np.concatenate(passed))
     images, shown = merged(segment)
     table = read_indexed(written / "images.parquet")
-    assert (table.ids, table.sources, table.described) == (images.ids, images.sources, images.described)
+    assert (table.ids, list(table.sources), table.described) == (images.ids, images.sources, images.described)
     assert list(table.thumbnails) == shown
     files = Files(written / "thumbnails")
     assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
@@ -126,7 +134,7 @@ def test_the_output_is_the_same_for_every_backend(tmp_path: Path) -> None:
 def test_a_segment_of_one_picture(tmp_path: Path) -> None:
     write_bucket(tmp_path / "b", "b0", np.eye(1, 4))
     written = run(tmp_path / "b", tmp_path / "out")
-    assert np.load(written / "vectors.npy").tolist() == [[1, 0, 0, 0]]
+    assert vectors_of(written).tolist() == [[1, 0, 0, 0]]
     assert json.loads((written / "index.json").read_text())["count"] == 1
 
 
@@ -139,31 +147,34 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     assert (len(library), library.facts.metric) == (60, "euclidean")
 
 
-def test_under_pachyderm_thumbnails_become_links_and_nothing_is_read(segment: Path, tmp_path: Path) -> None:
-    """Their files are empty, as Pachyderm makes those of such an input."""
+def test_under_pachyderm_vectors_and_thumbnails_become_links_and_nothing_is_read(segment: Path, tmp_path: Path) -> None:
+    """Their files are empty here."""
     plain = run(segment, tmp_path / "plain")
-    for file in beside(segment).iterdir():
-        assert (plain / "thumbnails" / file.name).read_bytes() == file.read_bytes() != b""
-        file.unlink()
-        file.touch()
+    for kind in ("vectors", "thumbnails"):
+        for file in beside(segment, kind).iterdir():
+            assert (plain / kind / file.name).read_bytes() == file.read_bytes() != b""
+            file.unlink()
+            file.touch()
     index.start({"CUDA_VISIBLE_DEVICES": ""})(datum(segment, tmp_path / "out", by_reference=True))
-    linked = tmp_path / "out" / "a" / "thumbnails"
-    assert {each.name: each.readlink() for each in linked.iterdir()} == {
-        f"{part}.thumbnails": beside(segment) / f"{part}.thumbnails" for part in ("a0", "a7", "af")
-    }
+    for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):
+        linked = tmp_path / "out" / "a" / kind
+        assert {each.name: each.readlink() for each in linked.iterdir()} == {
+            f"{bucket}.{suffix}": beside(segment, kind) / f"{bucket}.{suffix}" for bucket in ("a0", "a7", "af")
+        }
     for name in FILES:
         assert (tmp_path / "out" / "a" / name).read_bytes() == (plain / name).read_bytes()
 
 
-def test_a_bucket_without_thumbnails_is_named(segment: Path, tmp_path: Path) -> None:
-    (beside(segment) / "a7.thumbnails").unlink()
+@pytest.mark.parametrize(("kind", "file"), [("vectors", "a7.npy"), ("thumbnails", "a7.thumbnails")])
+def test_a_bucket_without_vectors_or_thumbnails_is_named(kind: str, file: str, segment: Path, tmp_path: Path) -> None:
+    (beside(segment, kind) / file).unlink()
     with pytest.raises(
-        StageError, match="segment a has no thumbnails of bucket a7; .* lookalike deploy --reprocess partition"
+        StageError, match=f"segment a has no {kind} of bucket a7; .* lookalike deploy --reprocess partition"
     ):
         run(segment, tmp_path / "out")
-    alone = datum(segment, tmp_path / "out").inputs["features"]
-    with pytest.raises(StageError, match="segment a has no thumbnails of bucket a0"):
-        index.start({})(Datum({"features": alone}, tmp_path / "out"))
+    inputs = {name: each for name, each in datum(segment, tmp_path / "out").inputs.items() if name != kind}
+    with pytest.raises(StageError, match=f"segment a has no {kind} of bucket a0"):
+        index.start({})(Datum(inputs, tmp_path / "out"))
     with pytest.raises(StageError, match="the input features is missing"):
         index.start({})(Datum({}, tmp_path / "out"))
 
@@ -174,12 +185,15 @@ def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: P
     sources = [(Source("0.jpg", "0" * 64),)]
     thumbnailfiles.write(beside(segment) / "b0.thumbnails", [b"another"])
     write_images(replace(again, sources=sources, thumbnail_sizes=[7]), segment / "b0.parquet")
-    np.save(segment / "b0.npy", np.load(segment / "a7.npy"))
+    expected = vectors_of(run(segment, tmp_path / "before"))
+    write_vectors(segment, "b0", np.load(beside(segment, "vectors") / "a7.npy"))
     written = run(segment, tmp_path / "out")
-    assert sorted(each.name for each in (written / "thumbnails").iterdir()) == [
-        f"{part}.thumbnails" for part in ("a0", "af", "b0")
-    ]
+    for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):
+        assert sorted(each.name for each in (written / kind).iterdir()) == [
+            f"{bucket}.{suffix}" for bucket in ("a0", "af", "b0")
+        ]
     assert Library.open([written]).thumbnail(25) == b"another"
+    assert np.array_equal(vectors_of(written), expected)
 
 
 def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
@@ -198,7 +212,7 @@ def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) 
     assert [library.sources(row) for row in range(len(library))] == list(images.sources)
     assert [library.hash(row) for row in range(len(library))] == images.hashes
     assert (library.facts.metric, library.facts.devices) == ("cosine", ("cpu",))
-    assert np.array_equal(library.vectors(np.arange(60)), np.load(written / "vectors.npy"))
+    assert np.array_equal(library.vectors(np.arange(60)), vectors_of(written))
 
 
 def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
@@ -208,49 +222,33 @@ def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
         run(tmp_path / "a", tmp_path / "out")
 
 
-def test_a_vector_that_is_not_finite_names_its_picture(tmp_path: Path) -> None:
+def test_codes_of_a_vector_that_is_not_finite_are_refused_with_its_picture(tmp_path: Path) -> None:
+    """Without codes the index reads no vectors: features refuses them, and so do all that search."""
     vectors = np.eye(3)
     vectors[1, 1] = np.nan
     ids = write_bucket(tmp_path / "a", "a0", vectors)
+    run(tmp_path / "a", tmp_path / "out")
     with pytest.raises(StageError, match=f"picture {ids[1]} has numbers that are NaN"):
-        run(tmp_path / "a", tmp_path / "out")
-
-
-def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "a", "a0", np.eye(3))
-    for wrong, reason in (
-        (np.eye(4, 3, dtype=np.float32), "^a does not have one vector for each picture; .* --reprocess partition$"),
-        (np.eye(2, 3, dtype=np.float32), "^a does not have one vector for each picture; .* --reprocess partition$"),
-        (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
-        (np.eye(3), "float64"),
-    ):
-        np.save(tmp_path / "a" / "a0.npy", wrong)
-        with pytest.raises(StageError, match=reason):
-            run(tmp_path / "a", tmp_path / "out")
-    (tmp_path / "a" / "a0.npy").write_bytes(b"\x93NUMPY broken")
-    with pytest.raises(StageError, match=r"a0\.npy is not a file of vectors"):
-        run(tmp_path / "a", tmp_path / "out")
-    (tmp_path / "a" / "a0.npy").unlink()
-    with pytest.raises(StageError, match=r"a0\.npy is missing"):
-        run(tmp_path / "a", tmp_path / "out")
+        run(tmp_path / "a", tmp_path / "coded", {"ALGORITHM": "ivfflat"})
 
 
 def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
-    """But for the places of their thumbnails."""
+    """But for the places of their vectors and thumbnails."""
     whole, _ = merged(segment)
-    vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
+    vectors = np.concatenate([np.load(path) for path in sorted(beside(segment, "vectors").iterdir())])
     parted = tmp_path / "parted" / "a"
     parted.mkdir(parents=True)
     for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
         part = whole.part(rows)
         write_images(part, parted / f"{number}.parquet")
         thumbnailfiles.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
-        np.save(parted / f"{number}.npy", vectors[rows])
+        write_vectors(parted, str(number), vectors[rows])
     one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
-    for name in ("hashes.npy", "index.json", "vectors.npy"):
+    for name in ("hashes.npy", "index.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert np.array_equal(vectors_of(one), vectors_of(other))
     tables = [read_indexed(each / "images.parquet") for each in (one, other)]
-    assert tables[0].ids == tables[1].ids and tables[0].sources == tables[1].sources
+    assert tables[0].ids == tables[1].ids and list(tables[0].sources) == list(tables[1].sources)
     libraries = [Library.open([each]) for each in (one, other)]
     shown = [[library.thumbnail(row) for row in range(60)] for library in libraries]
     assert shown[0] == shown[1] == [b"jpeg of " + id.encode() for id in whole.ids]
@@ -269,13 +267,14 @@ def test_bad_parameters(name: str, value: str) -> None:
 
 
 def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
-    inputs = ("--input", f"features={segment}", "--input", f"thumbnails={beside(segment)}")
-    command = [sys.executable, "-m", "stages.index", *inputs, "--out", str(tmp_path / "two")]
+    command = [sys.executable, "-m", "stages.index", "--out", str(tmp_path / "two"), f"--input=features={segment}"]
+    command += [f"--input={kind}={beside(segment, kind)}" for kind in ("vectors", "thumbnails")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "index: segment a: 60 pictures" in done.stdout
-    shutil.rmtree(beside(segment))  # results on plain directories stay whole
+    for kind in ("vectors", "thumbnails"):
+        shutil.rmtree(beside(segment, kind))  # results on plain directories stay whole
     written = [each for each in (tmp_path / "two" / "a").rglob("*") if each.is_file()]
-    assert len(written) == len(FILES) + 3
+    assert len(written) == len(FILES) + 2 * 3
     assert not any(each.is_symlink() for each in written)
     assert Library.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")
 

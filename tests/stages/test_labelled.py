@@ -69,7 +69,9 @@ def write_bucket(segment: Path, bucket: str, pictures: Mapping[str, Sequence[str
         devices=("cpu",),
     )
     write_images(images, segment / f"{bucket}.parquet")
-    np.save(segment / f"{bucket}.npy", np.array([vector(each) for each in names], np.float32))
+    vectors = segment.parents[1] / "vectors" / segment.name
+    vectors.mkdir(parents=True, exist_ok=True)
+    np.save(vectors / f"{bucket}.npy", np.array([vector(each) for each in names], np.float32))
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
     inputs = {
         "labels": Input("labels", root / "labels", "", commit),
         "features": Input("features", root / "library" / segment, f"library/{segment}", commit),
-        "thumbnails": Input("thumbnails", root / "thumbnails" / segment, f"thumbnails/{segment}", commit),
+        **{kind: Input(kind, root / kind / segment, f"{kind}/{segment}", commit) for kind in ("vectors", "thumbnails")},
     }
     return Datum(inputs, out)
 
@@ -158,7 +160,7 @@ def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
         [
             *(sys.executable, "-m", "stages.labelled", "--out", tmp_path / "two"),
             *("--input", f"labels={root / 'labels'}", "--input", f"features={root}::library/a"),
-            *("--input", f"thumbnails={root}::thumbnails/a"),
+            *("--input", f"vectors={root}::vectors/a", "--input", f"thumbnails={root}::thumbnails/a"),
         ],
         check=True,
         cwd=PROJECT,
@@ -189,9 +191,21 @@ def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_bucket_without_its_vectors_is_refused(root: Path, tmp_path: Path) -> None:
-    np.save(root / "library" / "a" / "one.npy", np.zeros((1, DIMENSION), np.float32))
-    with pytest.raises(StageError, match="^a does not have one vector for each picture; .* --reprocess partition$"):
+    one = root / "vectors" / "a" / "one.npy"
+    np.save(one, np.zeros((1, DIMENSION), np.float32))
+    with pytest.raises(StageError, match=r"^one\.npy does not have one vector for each .* --reprocess partition$"):
         run(root, tmp_path / "out")
+    one.unlink()
+    with pytest.raises(StageError, match=r"^one\.npy is missing"):
+        run(root, tmp_path / "out")
+
+
+def test_vectors_of_buckets_without_labels_are_not_read(root: Path, tmp_path: Path) -> None:
+    """They are pipes under Pachyderm."""
+    write_bucket(root / "library" / "a", "rest", {"a7": ["rest/7.jpg"]})
+    (root / "vectors" / "a" / "rest.npy").unlink()
+    table, vectors, _ = run(root, tmp_path / "out")
+    assert len(table) == len(vectors) == 4
 
 
 def test_another_directory_is_refused(root: Path, tmp_path: Path) -> None:

@@ -155,10 +155,11 @@ class Chain:
             inputs = [Input("models", self._models, "", "c"), Input("pictures", part, f"library/{part.name}", "c")]
             self._features(Datum({each.name: each for each in inputs}, place / "features"))
         for bucket in (place / "features" / "library").iterdir():
-            self._partition(_joined(bucket, place / "thumbnails", place / "partition"))
+            self._partition(_joined(bucket, place / "partition", thumbnails=place / "thumbnails"))
         found: dict[str, bytes] = {}
         for segment in (place / "partition" / "library").iterdir():
-            self._index(_joined(segment, place / "partition" / "thumbnails", place / "index"))
+            beside = {kind: place / "partition" / kind for kind in ("vectors", "thumbnails")}
+            self._index(_joined(segment, place / "index", **beside))
             written = place / "index" / segment.name
             table, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
             for row, sources in enumerate(table.sources):
@@ -166,13 +167,10 @@ class Chain:
         return found
 
 
-def _joined(directory: Path, thumbnails: Path, out: Path) -> Datum:
-    """A datum of a directory of /library and that of /thumbnails of the same name."""
-    inputs = {
-        "features": Input("features", directory, f"library/{directory.name}", ""),
-        "thumbnails": Input("thumbnails", thumbnails / directory.name, f"thumbnails/{directory.name}", ""),
-    }
-    return Datum(inputs, out)
+def _joined(directory: Path, out: Path, **beside: Path) -> Datum:
+    """A datum of a directory of /library and those of the same name in others, such as that of thumbnails."""
+    inputs = {name: Input(name, each / directory.name, f"{name}/{directory.name}", "") for name, each in beside.items()}
+    return Datum({"features": Input("features", directory, f"library/{directory.name}", ""), **inputs}, out)
 
 
 def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_smallest_hash(

@@ -48,14 +48,14 @@ def write_segment(
         dimension=vectors.shape[1],
         backbone="a net at 96 px",
     )
-    features = root / "features" / name
-    features.mkdir(parents=True)
-    write_images(images, features / "part.parquet")
-    np.save(features / "part.npy", vectors.astype(np.float32))
-    shown = root / "thumbnails" / name
-    thumbnailfiles.write(shown / "part.thumbnails", thumbnails)
-    inputs = [Input("features", features, f"library/{name}", ""), Input("thumbnails", shown, f"thumbnails/{name}", "")]
-    index.start(CPU)(Datum({each.name: each for each in inputs}, root / "index"))
+    places = {kind: root / kind / name for kind in ("features", "vectors", "thumbnails")}
+    for each in places.values():
+        each.mkdir(parents=True)
+    write_images(images, places["features"] / "part.parquet")
+    np.save(places["vectors"] / "part.npy", vectors.astype(np.float32))
+    thumbnailfiles.write(places["thumbnails"] / "part.thumbnails", thumbnails)
+    inputs = {kind: Input(kind, place, f"{kind}/{name}", "") for kind, place in places.items()}
+    index.start(CPU)(Datum(inputs, root / "index"))
 
 
 @pytest.fixture
@@ -237,10 +237,10 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(lib
         process(pipes.datum(number, left, right, tmp_path / "lazy"))
         assert len(pipes.opened) == len(set(pipes.opened))
         read[left, right], pipes.opened = set(pipes.opened), []
-    points = {"left index.json", "left vectors.npy"}
-    others = {"right index.json", "right vectors.npy"}
-    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet", "left thumbnails/part.thumbnails"}
-    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet", "right thumbnails/part.thumbnails"}
+    points = {"left images.parquet", "left vectors/part.npy"}
+    others = {"right images.parquet", "right vectors/part.npy"}
+    assert read["3", "3"] == {*points, "left hashes.npy", "left thumbnails/part.thumbnails"}
+    assert read["3", "8"] == {*others, "right hashes.npy", "right thumbnails/part.thumbnails"}
     assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
     assert read["8", "3"] == points | others
     written = {path.relative_to(tmp_path / "lazy").as_posix(): path for path in (tmp_path / "lazy").rglob("*.*")}
@@ -256,8 +256,8 @@ def test_segments_of_two_models_are_refused(library: Path, tmp_path: Path) -> No
 
 def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
     process = neighbours.start(CPU)
-    (library / "3" / "index.json").write_text("{}")
-    with pytest.raises(StageError, match=r"the index\.json of segment 3 is not one.*--reprocess index"):
+    (library / "3" / "images.parquet").unlink()
+    with pytest.raises(StageError, match=r"segment 3 has no images\.parquet: .*--reprocess index"):
         process(datum(library, "3", "8", tmp_path / "out", ""))
     np.save(library / "d" / "hashes.npy", np.zeros(6, np.uint64))
     with pytest.raises(StageError, match=r"segment d has 6 hashes for 7 pictures.*--reprocess index"):
@@ -265,8 +265,8 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
     (library / "d" / "hashes.npy").write_bytes(b"damaged")
     with pytest.raises(StageError, match=r"the hashes\.npy of segment d cannot be read.*--reprocess index"):
         process(datum(library, "d", "d", tmp_path / "out", ""))
-    (library / "8" / "vectors.npy").unlink()
-    with pytest.raises(StageError, match=r"segment 8 has no vectors\.npy"):
+    (library / "8" / "vectors" / "part.npy").unlink()
+    with pytest.raises(StageError, match=r"part\.npy is missing beside its table"):
         process(datum(library, "8", "8", tmp_path / "out", ""))
 
 

@@ -29,14 +29,15 @@ def python(*arguments: str, environment: Mapping[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.float32], table: str) -> None:
-    """Vectors with their table, as partition and features-queries write them."""
-    directory.mkdir(parents=True, exist_ok=True)
+def write_images(table: Path, prefix: str, vectors: NDArray[np.float32], to: Path) -> None:
+    """A table and its vectors, as partition and features-queries write them."""
+    for each in (table, to):
+        each.parent.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
     images = tables.Images(ids, sources, [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
-    tables.write_images(images, directory / f"{table}.parquet")
-    np.save(directory / f"{stem}.npy", vectors)
+    tables.write_images(images, table)
+    np.save(to, vectors)
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +47,17 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors = random.standard_normal((5_000, 256), np.float32)
     vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]
     home = tmp_path_factory.mktemp("features")
-    write_images(home / "library" / "a", "part", "a", vectors, "part")
+    write_images(home / "library" / "a" / "part.parquet", "a", vectors, home / "vectors" / "a" / "part.npy")
     thumbnailfiles.write(home / "thumbnails" / "a" / "part.thumbnails", [b""] * len(vectors))
-    write_images(home / "queries" / "3f" / "some", "vectors", "b", vectors[900:1_200] * np.float32(1.001), "images")
+    entry, asked = home / "queries" / "3f" / "some", vectors[900:1_200] * np.float32(1.001)
+    write_images(entry / "images.parquet", "b", asked, entry / "vectors.npy")
     return home
 
 
 def of_index(features: Path) -> list[str]:
     """The inputs of index."""
-    return [f"--input=features={features}::library/a", f"--input=thumbnails={features}::thumbnails/a"]
+    beside = (f"--input={kind}={features}::{kind}/a" for kind in ("vectors", "thumbnails"))
+    return [f"--input=features={features}::library/a", *beside]
 
 
 def searched(features: Path, out: Path, environment: Mapping[str, str]) -> dict[str, bytes]:
@@ -73,7 +76,7 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
         searched(features, tmp_path / backend, {"BACKEND": backend, "METRIC": metric, "K": "5"})
         for backend in ("cuml", "numpy", "auto")
     ]
-    assert {"index/a/vectors.npy", "search/some/a.parquet"} <= found[0].keys()
+    assert {"index/a/vectors/part.npy", "search/some/a.parquet"} <= found[0].keys()
     assert found[0] == found[1] == found[2]
 
 

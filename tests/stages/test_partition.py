@@ -41,6 +41,7 @@ from tests.stages.embeddedparts import (
     write,
     write_part,
 )
+from tests.stages.serving import segments
 
 LIBRARY: Library = {
     "0123456789abcdef-0": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40)}},
@@ -55,10 +56,11 @@ def buckets(root: Path, depth: int = 1) -> list[str]:
     return sorted(path.relative_to(library).as_posix() for path in library.glob("/".join("*" * depth)))
 
 
-def datum(root: Path, bucket: str, out: Path) -> Datum:
+def datum(root: Path, bucket: str, out: Path, *more: str) -> Datum:
+    """more: the names of further inputs."""
     inputs = {
         name: Input(name, root / above / bucket, f"{above}/{bucket}", "")
-        for name, above in (("features", "library"), ("thumbnails", "thumbnails"))
+        for name, above in (("features", "library"), *((each, each) for each in ("thumbnails", *more)))
     }
     return Datum(inputs, out)
 
@@ -87,7 +89,7 @@ class Row(NamedTuple):
 def dealt(out: Path, segment: str, bucket: str) -> dict[str, Row]:
     """The pictures of a bucket in a segment, by id."""
     images = read_images(out / "library" / segment / f"{bucket}.parquet")
-    vectors = np.load(out / "library" / segment / f"{bucket}.npy")
+    vectors = np.load(out / "vectors" / segment / f"{bucket}.npy")
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(images), DIMENSION))
     file = out / "thumbnails" / segment / f"{bucket}.thumbnails"
     assert file.stat().st_size == sum(images.thumbnail_sizes)
@@ -132,8 +134,8 @@ def test_the_pictures_of_a_bucket_are_dealt_to_segments_with_all_that_belongs_to
             here = dealt(out, segment, bucket)
             assert list(here) == sorted(here)
             assert here == expected(pictures, segment)
-            found |= {f"library/{segment}/{bucket}{suffix}" for suffix in (".npy", ".parquet")}
-            found.add(f"thumbnails/{segment}/{bucket}.thumbnails")
+            kinds = {"library": ".parquet", "vectors": ".npy", "thumbnails": ".thumbnails"}
+            found |= {f"{kind}/{segment}/{bucket}{suffix}" for kind, suffix in kinds.items()}
     assert tree(out).keys() == found
 
 
@@ -228,9 +230,10 @@ def as_one_table(out: Path, pictures: Mapping[int, Paths], digits: int) -> Path:
     """The output of partition, as of a single bucket."""
     for segment in {id_of(number)[:digits] for number in pictures}:
         here = {number: paths for number, paths in pictures.items() if id_of(number).startswith(segment)}
-        (out / "library" / segment).mkdir(parents=True)
+        for kind in ("library", "vectors"):
+            (out / kind / segment).mkdir(parents=True)
         write_images(table(here), out / "library" / segment / "all.parquet")
-        np.save(out / "library" / segment / "all.npy", vectors_of(here))
+        np.save(out / "vectors" / segment / "all.npy", vectors_of(here))
         thumbnails = [jpeg(smallest(here[number])) for number in sorted(here, key=id_of)]
         thumbnailfiles.write(out / "thumbnails" / segment / "all.thumbnails", thumbnails)
     return out
@@ -240,12 +243,12 @@ def indexed(partitioned: Path, out: Path) -> dict[str, tuple[object, ...]]:
     """The content of an index of these segments: the bytes of what names no bucket, and the table with thumbnails."""
     process, found = index.start({"CUDA_VISIBLE_DEVICES": ""}), dict[str, tuple[object, ...]]()
     for segment in sorted((partitioned / "library").iterdir()):
-        process(datum(partitioned, segment.name, out))
+        process(datum(partitioned, segment.name, out, "vectors"))
         written = out / segment.name
         images, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
-        plain = [(written / name).read_bytes() for name in ("vectors.npy", "hashes.npy", "index.json")]
-        thumbnails = list(map(files.read, images.thumbnails))
-        found[segment.name] = (*plain, images.ids, images.sources, images.described, thumbnails)
+        plain = [(written / name).read_bytes() for name in ("hashes.npy", "index.json")]
+        vectors, thumbnails = segments.vectors_of(written).tolist(), list(map(files.read, images.thumbnails))
+        found[segment.name] = (*plain, images.ids, list(images.sources), images.described, vectors, thumbnails)
     return found
 
 
@@ -319,8 +322,7 @@ def test_vectors_that_do_not_fit_their_table_are_refused(bucket: tuple[Datum, Pa
     given, parquet, _ = bucket
     vectors = parquet.with_suffix(".npy")
     for wrong, reason in (
-        (np.eye(4, 3, dtype=np.float32), "^3f does not have one vector for each picture; .* --reprocess features$"),
-        (np.eye(2, 3, dtype=np.float32), "^3f does not have one vector for each picture; .* --reprocess features$"),
+        (np.eye(2, 3, dtype=np.float32), f"^{vectors.name} does not have one vector for each .* --reprocess features$"),
         (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
         (np.eye(3), "float64"),
     ):

@@ -22,7 +22,6 @@ from stages.contract import Datum, Input, StageError
 from stages.sheetqueries import most_pictured, sheet_queries
 from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
-from stages.tables.indexed import write_indexed
 from stages.tables.neighbours import Neighbours, read_neighbours
 from tests.amounts import examples
 from tests.stages.serving import segments
@@ -53,11 +52,11 @@ def write_pictures(
         dimension=vectors.shape[1],
     )
     if directory.parent.name == "index":
-        write_indexed(images, segments.write_thumbnails(directory, thumbnails), directory / "images.parquet")
+        segments.write_table(directory, images, vectors, thumbnails)
     else:
         write_images(images, directory / "images.parquet")
         thumbnailfiles.write(directory / "images.thumbnails", thumbnails)
-    np.save(directory / "vectors.npy", vectors.astype(np.float32))
+        np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
 
 
@@ -236,7 +235,8 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_bucket(
     process(datum(pipes.directory, entry.parent, tmp_path / "lazy", "1234"))
     process(datum(pipes.directory, other.parent, tmp_path / "lazy", "1234"))
     shown = [f"thumbnails/part{number}.thumbnails" for number in range(segments.PARTS)]
-    assert sorted(pipes.opened) == ["images.parquet", *shown, "vectors.npy"]
+    points = [f"vectors/part{number}.npy" for number in range(segments.PARTS)]
+    assert sorted(pipes.opened) == ["images.parquet", *shown, *points]
     assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
@@ -249,7 +249,7 @@ def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
     entry = write_pictures(tmp_path / "queries" / "41" / "one", ids("a", 4)[3:], library[3:4])
     pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
     search.start({**CPU, "K": "1"})(datum(pipes.directory, entry.parent, tmp_path / "lazy", "1234"))
-    assert sorted(pipes.opened) == ["images.parquet", "thumbnails/part0.thumbnails", "vectors.npy"]
+    assert [each for each in pipes.opened if each.startswith("thumbnails/")] == ["thumbnails/part0.thumbnails"]
     for part in ("part1", "part2"):
         (segment / "thumbnails" / f"{part}.thumbnails").write_bytes(b"")
     (found,) = run(segment, entry, tmp_path / "plain", {"K": "1"})
@@ -314,7 +314,7 @@ def test_segments_are_kept_for_the_next_job_where_they_find_room(
             opened += pipes.opened
             assert any(file.startswith("thumbnails/") for file in pipes.opened)
     assert written(tmp_path / "kept") == written(tmp_path / "plain")
-    assert opened.count("vectors.npy") == opened.count("images.parquet") == 2 * reads
+    assert opened.count("vectors/part1.npy") == opened.count("images.parquet") == 2 * reads
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -451,11 +451,24 @@ def test_vectors_that_are_not_finite(where: str, tmp_path: Path) -> None:
 
 
 def test_a_broken_segment(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
-    broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library[:80])
-    with pytest.raises(StageError, match="80 vectors for 90 pictures"):
-        run(broken, entry, tmp_path / "out")
-    (broken / "vectors.npy").unlink()
-    with pytest.raises(StageError, match=r"segment a has no vectors\.npy"):
+    broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library)
+    points = broken / "vectors" / "part1.npy"
+    for wrong, reason in (
+        (np.ones((29, 10), np.float32), r"^part1\.npy does not have one vector for each .* --reprocess partition$"),
+        (np.ones((30, 9), np.float32), r"^part1\.npy holds .* not float32 vectors of 10 dimensions"),
+        (np.ones((30, 10)), "float64"),
+        (b"\x93NUMPY broken", r"^part1\.npy is not a file of vectors"),
+        (b"", r"^part1\.npy is not a file of vectors"),
+    ):
+        points.write_bytes(wrong) if isinstance(wrong, bytes) else np.save(points, wrong)
+        with pytest.raises(StageError, match=reason):
+            run(broken, entry, tmp_path / "out")
+        pipes = Pipes(broken, tmp_path / "pfs" / "index" / "a")
+        with pytest.raises(StageError, match=reason):
+            search.start(CPU)(datum(pipes.directory, entry.parent, tmp_path / "lazy"))
+        shutil.rmtree(pipes.directory)
+    points.unlink()
+    with pytest.raises(StageError, match=r"^part1\.npy is missing"):
         run(broken, entry, tmp_path / "out")
 
 

@@ -1,7 +1,7 @@
 """Tables of pictures and results: reading inverts writing, and equal values give equal bytes."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -22,7 +22,7 @@ from stages.tables.indexed import Indexed, read_indexed, write_indexed
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
 from stages.tables.pairs import Pairs, read_pairs, write_pairs
 from stages.tables.thumbnails import read_thumbnails
-from stages.thumbnailfiles import Place, places
+from stages.thumbnailfiles import Place
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -165,11 +165,6 @@ def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fi
     return Images([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
 
 
-def placed(name: str, table: Images) -> tuple[Images, list[Place]]:
-    """A table with the places of its thumbnails, one after the other in the file of that name."""
-    return table, places(name, table.thumbnail_sizes)
-
-
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
     path = tmp_path / "id=x"
     path.mkdir()
@@ -213,20 +208,21 @@ def test_wrong_order_and_lengths_are_refused() -> None:
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
     again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)], thumbnail_sizes=[7])
-    for three in permutations([placed("x", an_image("b")), placed("y", an_image("a")), placed("z", again)]):
-        merged, shown = merge_images(three)
+    for three in permutations([an_image("b"), an_image("a"), again]):
+        merged, origins = merge_images(three)
         assert list(merged.ids) == ["a", "b"]
         assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
-        assert shown == [Place("z", 0, 7), Place("x", 0, 4)]  # of the smallest hash
+        assert origins == [(three.index(again), 0), (three.index(an_image("b")), 0)]  # of the smallest hash
         assert merged.thumbnail_sizes == [7, 4]
-    assert merge_images([placed("1", merged.part(slice(1, 2))), placed("2", merged.part(slice(0, 1)))])[0] == merged
-    assert merge_images([placed("y", again), placed("x", again)])[1] == [Place("y", 0, 7)]  # of the same file twice
+    assert merge_images([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == (merged, [(1, 0), (0, 0)])
+    assert merge_images([an_image("b"), merged])[1] == [(1, 0), (0, 0)]
+    assert merge_images([again, again])[1] == [(0, 0)]  # of the same file twice
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
-        merge_images([placed("x", an_image("a")), placed("y", an_image("b", model="n" * 64))])
+        merge_images([an_image("a"), an_image("b", model="n" * 64)])
     with pytest.raises(StageError, match=r"IMAGE_SIZE=96.*IMAGE_SIZE=64"):
-        merge_images([placed("x", an_image("a")), placed("y", an_image("b", image_size=64))])
+        merge_images([an_image("a"), an_image("b", image_size=64)])
     with pytest.raises(StageError, match=r"FIT=pad.*FIT=crop"):
-        merge_images([placed("x", an_image("a")), placed("y", an_image("b", fit="crop"))])
+        merge_images([an_image("a"), an_image("b", fit="crop")])
     with pytest.raises(ValueError, match="nothing"):
         merge_images([])
 
@@ -307,14 +303,17 @@ def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) 
         read_thumbnails((tmp_path / "t").read_bytes(), "t")
 
 
-def test_the_table_of_a_segment_has_the_places_of_its_thumbnails(tmp_path: Path) -> None:
+def test_the_table_of_a_segment_has_the_places_of_its_vectors_and_thumbnails(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(3)]
     sources, model = [(Source("a.png", id),) for id in ids], "m" * 64
     images = Images(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
     shown = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
-    write_indexed(images, shown, tmp_path / "t")
+    write_indexed(images, shown, [7, 0, 9], tmp_path / "t")
     found = read_indexed(tmp_path / "t")
-    assert (found.ids, found.sources, found.described) == (ids, sources, images.described)
+    assert (found.ids, list(found.sources), found.described) == (ids, sources, images.described)
+    assert (found.sources[1], found.sources[1:]) == (sources[1], sources[1:])
+    assert (found.vectors.files, found.vectors.numbers.tolist()) == (["0a", "b-0"], [1, 0, 1])
+    assert found.vectors.rows.tolist() == [7, 0, 9]
     assert isinstance(found, Indexed)
     assert list(found.thumbnails) == found.thumbnails[:] == shown
     assert (found.thumbnails[2], found.thumbnails.parts) == (shown[2], ["0a", "b-0"])
@@ -374,9 +373,30 @@ def test_a_damaged_table_of_a_part_is_refused(tmp_path: Path) -> None:
 
 def written(kind: str, path: Path) -> Callable[[Path], object]:
     """Writes a table with the place of a thumbnail, of a segment or of a part; returns its reader."""
-    write: Callable[[Images, Sequence[Place], Path], None] = write_indexed if kind == "indexed" else write_embedded
-    write(an_image(), [Place("part", 0, 4)], path)
-    return read_indexed if kind == "indexed" else read_embedded
+    if kind == "indexed":
+        write_indexed(an_image(), [Place("part", 0, 4)], [0], path)
+        return read_indexed
+    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    return read_embedded
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("vector_row", None, "it lacks rows of vectors"),
+        ("sources", None, "it lacks sources"),
+        ("sources", [None], "it lacks sources"),
+        ("sources", [{"path": None}], "it lacks sources"),
+    ],
+)
+def test_a_table_of_a_segment_without_all_values_is_refused(
+    tmp_path: Path, column: str, value: object, reason: str
+) -> None:
+    """When it is read, not when the row is needed."""
+    read = written("indexed", tmp_path / "t")
+    replace_column(tmp_path / "t", column, value)
+    with pytest.raises(StageError, match=f"t is not a table that lookalike wrote: {reason}"):
+        read(tmp_path / "t")
 
 
 @pytest.mark.parametrize("kind", ["indexed", "embedded"])
@@ -407,7 +427,7 @@ def test_thumbnails_without_sizes_are_refused(tmp_path: Path, kind: str) -> None
         read(tmp_path / "t")
 
 
-def replace_column(path: Path, column: str, value: int | None) -> None:
+def replace_column(path: Path, column: str, value: object) -> None:
     """Puts one value into a table of one picture."""
     table = pq.read_table(path)
     at = table.schema.get_field_index(column)

@@ -21,11 +21,6 @@ from stages import entrypaths
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.filecache import FileCache, default_place
-from stages.tables.indexed import TABLE
-from stages.thumbnailfiles import DIRECTORY
-
-_SEARCHED = (TABLE, "vectors.npy")
-"""The files of a segment that the stage search reads, beside those of thumbnails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +105,11 @@ class _Question:
     def index(self) -> _Segments:
         """The index of then. Raises LookalikeError if it is missing, empty, or another model's."""
         tree = Tree.at(self.connection, "index", self.past.id)
-        files = [] if tree is None else [each for each in tree.entries("/*/*") if _name(each) in _SEARCHED]
+        files = [] if tree is None else [each for each in tree.entries("/**") if not each.is_directory]
         if tree is None or not files:
             raise self.past.empty()
         segments: dict[str, list[Entry]] = {}
-        for each in (*files, *tree.entries(f"/*/{DIRECTORY}/*")):
+        for each in files:
             segments.setdefault(each.path.partition("/")[0], []).append(each)
         self._check_model(tree, next(iter(segments)))
         whole = [Entry(name, sum(each.size for each in of), "", True) for name, of in segments.items()]
@@ -246,7 +241,3 @@ def _check_kept(k: int | None, past: Past) -> None:
     kept = past.environments["render"].get("K", "").strip()
     if k is not None and kept.isdecimal() and k > int(kept):
         raise LookalikeError(f"K was {kept} at commit {past.short}: only the {kept} nearest of each query, not {k}")
-
-
-def _name(entry: Entry) -> str:
-    return entry.path.rpartition("/")[2]

@@ -2,9 +2,10 @@
 output of the stages of then. Files are fetched in batches, and deleted once they are computed."""
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import past as pasts
 from pipelines.explaining.timetravel.past import LIBRARY, Past
-from stages import thumbnailfiles
+from stages import thumbnailfiles, vectors
 from stages.filecache import FileCache
 from stages.wording import counted
 
@@ -36,8 +37,12 @@ _READS = {
 }
 """The input of each pipeline of the library: its name, its repo, and the glob of its datums."""
 
-_THUMBNAILS = {"partition": "preprocess", "index": "partition"}
-"""The repos from which pipelines also take the thumbnails of a datum, in a directory of the same name."""
+_BESIDE = {
+    "partition": {thumbnailfiles.DIRECTORY: "preprocess"},
+    "index": {vectors.DIRECTORY: "partition", thumbnailfiles.DIRECTORY: "partition"},
+}
+"""The further inputs of a pipeline's datums, and their repos: of each a directory with the datum's name below one with
+the input's."""
 
 _ROOM = 1.2
 """The disk that a stage's output takes, for each byte of its pixels."""
@@ -95,8 +100,15 @@ class Library:
         return self.scratch / "index"
 
     def _entries(self, pipeline: str) -> list[Entry]:
-        """The datums of a pipeline at the commit."""
+        """The datums of a pipeline at the commit, each with the size of all its inputs."""
         _, repo, glob = _READS[pipeline]
+        beside: Counter[str] = Counter()
+        for name, other in _BESIDE.get(pipeline, {}).items():
+            for each in self._found(other, f"/{name}/*"):
+                beside[_name(each)] += each.size
+        return [replace(each, size=each.size + beside[_name(each)]) for each in self._found(repo, glob)]
+
+    def _found(self, repo: str, glob: str) -> list[Entry]:
         tree = pasts.source(self.connection, repo, self.past.id)
         return [] if tree is None else tree.entries(glob)
 
@@ -130,19 +142,19 @@ class _Inputs:
 
     def __init__(self, library: Library, pipeline: str, computed: Sequence[str]) -> None:
         self._name, self._repo, _ = _READS[pipeline]
-        self._shown = _THUMBNAILS.get(pipeline, "")
+        self._beside = _BESIDE.get(pipeline, {})
         self._commit, self._scratch = library.past.id, library.scratch
-        fetched = {self._repo, self._shown} - {*computed, ""}
+        fetched = {self._repo, *self._beside.values()} - {*computed}
         self._trees = {each: pasts.source(library.connection, each, self._commit) for each in fetched}
 
     def of(self, entry: Entry) -> dict[str, Given]:
-        """The inputs of a datum by name. Of thumbnails that are missing, the stage says what to do."""
+        """The inputs of a datum by name. Of those that are missing, the stage says what to do."""
         given = {self._name: self._given(self._repo, entry)}
-        if self._shown:
-            path = f"{thumbnailfiles.DIRECTORY}/{entry.path.rpartition('/')[2]}"
-            tree = self._trees.get(self._shown)
+        for name, repo in self._beside.items():
+            path = f"{name}/{_name(entry)}"
+            tree = self._trees.get(repo)
             for each in [Entry(path, 0, "", True)] if tree is None else tree.entries(f"/{path}"):
-                given[thumbnailfiles.DIRECTORY] = self._given(self._shown, each)
+                given[name] = self._given(repo, each)
         return {name: each for name, each in given.items() if each.path.exists()}
 
     def _given(self, repo: str, entry: Entry) -> Given:
@@ -151,6 +163,10 @@ class _Inputs:
             place = self._scratch / "fetched" / repo / entry.path
             tree.fetch(entry, place)
         return Given(place, entry.path, self._commit)
+
+
+def _name(entry: Entry) -> str:
+    return entry.path.rpartition("/")[2]
 
 
 def _sizes(directory: Path) -> Iterator[int]:

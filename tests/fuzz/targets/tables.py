@@ -1,12 +1,15 @@
 """Files between the stages: tables in Parquet, vectors, packs, rejections, and labels in CSV."""
 
 import io
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stages import labels, packheaders, packtails
 from stages.contract import StageError
@@ -70,8 +73,11 @@ def _shown(data: bytes) -> None:
 
 
 def _read_indexed(file: Any) -> None:
-    """Every place leads into a file of the segment."""
-    _lead_into(read_indexed(file).thumbnails)
+    """Every place leads into a file of the segment, and every row can be read."""
+    table = read_indexed(file)
+    _lead_into(table.thumbnails)
+    assert table.vectors.rows.min(initial=0) >= 0
+    assert [table.sources[row] for row in range(len(table))] == list(table.sources)
 
 
 def _read_embedded(file: Any) -> None:
@@ -88,8 +94,28 @@ def _lead_into(places: Iterable[Place]) -> None:
         assert Path(place.part).name == place.part and place.part not in (".", "..")
 
 
-def _vectors(path: Path) -> None:
-    assert read_vectors(path, 2).shape[1] == 2
+def _vectors(data: bytes) -> None:
+    """A file is mapped and a pipe is read, with one outcome."""
+    found = [_read_vectors(_file(data)), _read_vectors(_pipe(data))]
+    assert (found[0] is None) == (found[1] is None)
+    if found[0] is not None and found[1] is not None:
+        assert found[0].shape[1] == 2 and found[0].tobytes() == found[1].tobytes()
+
+
+def _read_vectors(path: Path) -> NDArray[np.float32] | None:
+    try:
+        return read_vectors(path, 2)
+    except StageError as reason:
+        assert str(reason)
+        return None
+
+
+def _pipe(data: bytes) -> Path:
+    path = scratch() / "pipe"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=(data,), daemon=True).start()
+    return path
 
 
 def _pack(data: bytes) -> None:
@@ -286,7 +312,7 @@ TARGETS = (
     _parquet("rankings", read_rankings, lambda: _written(partial(write_rankings, _rankings()))),
     _parquet("predictions", read_predictions, lambda: _written(partial(write_predictions, _predictions()))),
     _parquet("pictures-of-neighbours", read_pictures, lambda: _written(partial(write_pictures, _pictures()))),
-    _parquet("indexed", _read_indexed, lambda: _written(partial(write_indexed, _images(), _PLACES))),
+    _parquet("indexed", _read_indexed, lambda: _written(partial(write_indexed, _images(), _PLACES, (0, 1)))),
     _parquet("embedded", _read_embedded, lambda: _written(partial(write_embedded, _images(), _PLACES))),
     _parquet(
         "thumbnails-of-tables",
@@ -294,7 +320,7 @@ TARGETS = (
         lambda: _written(partial(write_images, _images())),
     ),
     Target("thumbnails", _shown, lambda: (b"onetwo", b"one", b"")),
-    Target("vectors", partial(_on_disk, _vectors), lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
+    Target("vectors", _vectors, lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
     Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
     Target("packs", _pack, _packs, _PACK_WORDS, 1200),
     Target("pack-heads", _head, _packs, _PACK_WORDS, 1200),

@@ -24,8 +24,11 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
 COPY = 'cp "$given" "${LOCALPACHD_PFS:-/pfs}/out/"'
 INDEX = """
-mkdir -p "${LOCALPACHD_PFS:-/pfs}/out/0"
-echo '{"count": %d, "model": "a"}' > "${LOCALPACHD_PFS:-/pfs}/out/0/index.json"
+segment="${LOCALPACHD_PFS:-/pfs}/out/0"
+mkdir -p "$segment/vectors" "$segment/thumbnails"
+echo '{"count": %d, "model": "a"}' > "$segment/index.json"
+head -c 5000 /dev/zero > "$segment/vectors/00.npy"
+head -c 5000 /dev/zero > "$segment/thumbnails/00.thumbnails"
 """
 
 DIGITS = "SEGMENT_DIGITS"
@@ -103,7 +106,7 @@ def test_more_segments_are_proposed_priced_made_and_kept_and_the_backbone_rests(
     command.says("deploy")
     wait_for_jobs(library.put())
     said = command.says("status")
-    assert "outgrown  125,000 pictures are in each of 16 segments, and each picture more reads and writes one" in said
+    assert "outgrown  125,000 pictures are in each of 16 segments, and each picture more reads one again" in said
     assert "with --dry-run, `lookalike upgrade` shows the cost and changes nothing\n" in said
     growth = json.loads(command.says("status", "--json"))["library"]["growth"]
     assert (growth["segment_digits"], growth["buckets"], growth["in_segment"]) == (1, 64, 125_000)
@@ -120,6 +123,8 @@ def test_more_segments_are_proposed_priced_made_and_kept_and_the_backbone_rests(
 
     data = json.loads(command.run("upgrade", "--sizes", "--yes", "--json").stdout)
     assert data["sizes"] == {DIGITS: "2"}
+    (index,) = (each for each in data["costs"] if each["pipeline"] == "index")
+    assert 0 < index["bytes"] < 100  # without the files of partition, which it passes on
     assert {job.state for job in wait_for_jobs(data["commit"])} == {"success"}
     computed = library.counts(data["commit"])
     assert computed["partition"] == 2

@@ -69,7 +69,7 @@ def test_the_reasons_have_the_figures_and_the_commands() -> None:
     assert outgrown(1_000_000, USUAL, proposed(1_000_000)) == []
     (segments,) = outgrown(2_000_000, USUAL, proposed(2_000_000))
     assert segments == (
-        "125,000 pictures are in each of 16 segments, and each picture more reads and writes one again: "
+        "125,000 pictures are in each of 16 segments, and each picture more reads one again: "
         "SEGMENT_DIGITS=2 makes that 7,813 (`lookalike upgrade --sizes`)"
     )
     (buckets,) = outgrown(5_000_000, Numbers(2), proposed(5_000_000))

@@ -129,8 +129,9 @@ def test_codes_are_the_same_whether_pictures_came_at_once_or_later(
 ) -> None:
     at_once = segment(tmp_path / "whole", vectors, {"ALGORITHM": "ivfpq"})
     in_parts = segment(tmp_path / "parts", vectors, {"ALGORITHM": "ivfpq"}, parts=3)
-    files = ["codes.bin", "hashes.npy", "index.json", "vectors.npy"]  # the table names the parts, for thumbnails
-    assert sorted(each.name for each in at_once.iterdir() if each.name not in ("images.parquet", "thumbnails")) == files
+    files = ["codes.bin", "hashes.npy", "index.json"]  # the table names the parts
+    others = ["images.parquet", "thumbnails", "vectors"]
+    assert sorted(each.name for each in at_once.iterdir()) == sorted([*files, *others])
     for file in files:
         assert (at_once / file).read_bytes() == (in_parts / file).read_bytes(), file
 
@@ -162,7 +163,8 @@ def test_facts_of_another_version_are_none() -> None:
 
 def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, str], parts: int = 1) -> Path:
     """The segment a of an index, as the stage writes it from so many parts, over which the pictures are spread."""
-    (root / "a").mkdir(parents=True)
+    for directory in ("a", "vectors"):
+        (root / directory).mkdir(parents=True)
     for part in range(parts):
         rows = range(part, len(vectors), parts)
         ids = [f"a{row:063x}" for row in rows]
@@ -178,11 +180,11 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
             devices=("cpu",),
         )
         write_images(images, root / "a" / f"part{part}.parquet")
-        np.save(root / "a" / f"part{part}.npy", vectors[rows])
+        np.save(root / "vectors" / f"part{part}.npy", vectors[rows])
         thumbnailfiles.write(root / "thumbnails" / f"part{part}.thumbnails", [b"jpeg"] * len(ids))
     inputs = [
         Input("features", root / "a", "library/a", ""),
-        Input("thumbnails", root / "thumbnails", "thumbnails/a", ""),
+        *(Input(kind, root / kind, f"{kind}/a", "") for kind in ("vectors", "thumbnails")),
     ]
     index.start(CPU | dict(environment))(Datum({each.name: each for each in inputs}, root / "index"))
     return root / "index" / "a"
@@ -237,7 +239,7 @@ def test_a_search_by_codes_reads_no_vectors_but_those_of_the_candidates(
     }
     search.start(CPU | chosen)(Datum(inputs, tmp_path / "whole"))
     nearest = np.argsort(((vectors - vectors[0]) ** 2).sum(axis=1))
-    there = np.load(coded / "vectors.npy", mmap_mode="r+")
+    there = np.load(coded / "vectors" / "part0.npy", mmap_mode="r+")
     there[nearest[1000:]] = np.nan
     there.flush()
     search.start(CPU | chosen)(Datum(inputs, tmp_path / "without"))

@@ -1,25 +1,35 @@
 """The memory of this process, as Linux counts it."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 
 def resident() -> int:
     """Bytes of this process in memory."""
+    return _status("VmRSS:")
+
+
+def anonymous() -> int:
+    """Those of them that belong to no file."""
+    return _status("RssAnon:")
+
+
+def _status(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) << 10
     raise AssertionError("the system does not tell the memory of processes")
 
 
-def resident_of(file: Path) -> int:
-    """Bytes of a mapped file in the memory of this process."""
+def resident_of(file: str) -> int:
+    """Bytes of a mapped file, which may be deleted, in the memory of this process."""
     found, current = 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         name, _, rest = line.partition(":")
         if " " in name:  # a mapping begins
-            current = line.endswith(f" {file}")
+            current = line.removesuffix(" (deleted)").endswith(f" {file}")
         elif current and name == "Rss":
             found += int(rest.split()[0]) << 10
     return found
@@ -28,13 +38,14 @@ def resident_of(file: Path) -> int:
 class Peak:
     """Watches the memory of this process within a block. growth: how many bytes it grew at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Callable[[], int] = resident) -> None:
         self.growth = 0
+        self._measure = measure
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
     def __enter__(self) -> "Peak":
-        self._before = resident()
+        self._before = self._measure()
         self._thread.start()
         return self
 
@@ -46,4 +57,4 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._over.wait(0.005):
-            self.growth = max(self.growth, resident() - self._before)
+            self.growth = max(self.growth, self._measure() - self._before)

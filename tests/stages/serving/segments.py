@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages import thumbnailfiles
+from stages.contract import Input
+from stages.segments import read_points
 from stages.sources import Source
 from stages.tables.images import Images
-from stages.tables.indexed import TABLE, write_indexed
+from stages.tables.indexed import TABLE, read_indexed, write_indexed
 from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
 
 PARTS = 3
@@ -55,23 +57,31 @@ def write_segment(
         hashes=hashes or range(len(names)),
         **{name: known[name] for name in ("model", "image_size", "fit", "dimension", "backbone")},
     )
-    write_indexed(images, write_thumbnails(directory, shown), directory / TABLE)
-    np.save(directory / "vectors.npy", vectors.astype(np.float32))
+    write_table(directory, images, vectors, shown)
     np.save(directory / "hashes.npy", np.array(images.hashes, "<u8"))
     (directory / "index.json").write_text(json.dumps(known) + "\n")
     return directory
 
 
-def write_thumbnails(segment: Path, thumbnails: Sequence[bytes]) -> list[Place]:
-    """Writes the thumbnails of a segment in files of its parts, every third one in the same; returns their places."""
+def write_table(segment: Path, images: Images, vectors: NDArray[np.floating[Any]], thumbnails: Sequence[bytes]) -> None:
+    """Writes the table of a segment, and the vectors and thumbnails in files of its parts, every third of each in the
+    same."""
     found: dict[int, Place] = {}
-    for part in range(PARTS):
-        rows = range(part, len(thumbnails), PARTS)
+    (segment / "vectors").mkdir(exist_ok=True)
+    for part in range(min(PARTS, len(images))):
+        rows, name = range(part, len(images), PARTS), f"part{part}"
         some = [thumbnails[row] for row in rows]
-        if some:
-            thumbnailfiles.write(segment / DIRECTORY / f"part{part}{SUFFIX}", some)
-            found |= zip(rows, thumbnailfiles.places(f"part{part}", map(len, some)), strict=True)
-    return [found[row] for row in range(len(thumbnails))]
+        thumbnailfiles.write(segment / DIRECTORY / f"{name}{SUFFIX}", some)
+        np.save(segment / "vectors" / f"{name}.npy", vectors[part::PARTS].astype(np.float32))
+        found |= zip(rows, thumbnailfiles.places(name, map(len, some)), strict=True)
+    places = [found[row] for row in range(len(images))]
+    write_indexed(images, places, [row // PARTS for row in range(len(images))], segment / TABLE)
+
+
+def vectors_of(segment: Path) -> NDArray[np.float32]:
+    """The vectors of a segment in the order of its table, float32 (n, d)."""
+    table = read_indexed(segment / TABLE)
+    return np.array(read_points(Input("index", segment, segment.name, ""), table))
 
 
 def write_index(

@@ -74,13 +74,11 @@ def run(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
     stage(Datum({each.name: each for each in inputs}, out))
 
 
-def joined(directory: Path, thumbnails: Path) -> list[Input]:
-    """The inputs of a directory of /library and that of /thumbnails of the same name."""
+def joined(directory: Path, **others: Path) -> list[Input]:
+    """The inputs of a directory of /library, and of those of the same name in other directories."""
     name = directory.name
-    return [
-        Input("features", directory, f"library/{name}", ""),
-        Input("thumbnails", thumbnails / name, f"thumbnails/{name}", ""),
-    ]
+    paired = [Input(kind, place / name, f"{kind}/{name}", "") for kind, place in others.items()]
+    return [Input("features", directory, f"library/{name}", ""), *paired]
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +98,10 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
             run(computed, place / "features", models, Input("pictures", part, f"{kind}/{part.name}", "one"))
     dealt, indexed = partition.start({}), index.start({"K": str(K)})
     for bucket in sorted((place / "features" / "library").iterdir()):
-        run(dealt, place / "partition", *joined(bucket, place / "packs" / "thumbnails"))
+        run(dealt, place / "partition", *joined(bucket, thumbnails=place / "packs" / "thumbnails"))
+    kinds = {kind: place / "partition" / kind for kind in ("vectors", "thumbnails")}
     for segment in sorted((place / "partition" / "library").iterdir()):
-        run(indexed, place / "index", *joined(segment, place / "partition" / "thumbnails"))
+        run(indexed, place / "index", *joined(segment, **kinds))
     return Pipelines(place, lite0, {f"{ENTRY}/{path.name}": path.read_bytes() for path in made.queries.iterdir()})
 
 

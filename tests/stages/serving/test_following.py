@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from stages.contract import StageError
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
+from stages.serving import bringing
 from stages.serving.following import Following
 from stages.serving.indexes import Indexes
 from stages.serving.opening import Opening
@@ -57,8 +59,7 @@ class World:
         """Puts all files of a directory in one commit, in place of what is there; returns its id."""
         client = self.client
         with client.commit(repo, "master") as commit:
-            if client.list_file(commit, below or "/"):
-                client.delete_file(commit, below or "/")
+            client.delete_file(commit, f"{below}/")
             for path in sorted(each for each in root.rglob("*") if each.is_file()):
                 client.put_file_bytes(commit, f"{below}/{path.relative_to(root)}", path.read_bytes())
         return str(commit.id)
@@ -183,6 +184,60 @@ def test_a_new_index_is_taken_and_what_has_not_changed_is_kept(world: World, fol
     assert kept == [True, True]
     point = after.library.vectors(np.array([14]))
     assert after.searching.search(point, 1, known=[14]).topk.rows[0, 0] == 14
+
+
+def test_a_change_brings_its_segment_alone_and_leaves_no_old_vectors(
+    world: World, follow: Follow, tmp_path: Path
+) -> None:
+    with_pipeline(world)
+    following = follow()
+    first = world.change({"0": 5, "a": 7})
+    before = served(following, first)
+    files = tmp_path / "cache" / "files"
+    for path in files.glob("*/*"):
+        os.utime(path, (0, 0))
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("files", "read", "archive"):
+            patch.setattr(Pachyderm, name, noted(getattr(Pachyderm, name), asked))
+        second = world.change({"0": 5, "a": 8})
+        after = served(following, second)
+    assert after.library.segments[0] is before.library.segments[0]
+    assert [each for each in asked if each.startswith(("0", "/0"))] == []
+    assert {"a/images.parquet", "/a/vectors/*"} <= {*asked}
+    server = Pachyderm(Address(world.server.address))
+    (zero, old), (same, new) = (bringing.listed(server, server.commit("index", each)) for each in (first, second))
+    kept = {path.name: path.stat().st_mtime for path in files.glob("*/*")}
+    assert old.together not in kept and zero.together == same.together
+    opened = [*(file.hash for each in (same, new) for file in each.files), same.together, new.together]
+    assert all(kept[each] > 0 for each in opened)
+    buckets = [each.hash for each in server.files("index", second, "/0/vectors/*")]
+    assert len(buckets) == PARTS and not any(kept[each] for each in buckets)
+    server.close()
+
+
+def test_a_later_service_reads_no_vectors_of_buckets(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    commit = world.change({"0": 5, "a": 7})
+    first = served(follow(), commit)
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("files", "read", "archive"):
+            patch.setattr(Pachyderm, name, noted(getattr(Pachyderm, name), asked))
+        again = served(follow(), commit)
+    assert asked == ["/*/*", "/backbone.json", "backbone.json"]
+    rows = np.arange(12)
+    assert np.array_equal(again.library.vectors(rows), first.library.vectors(rows))
+
+
+def noted(call: Callable[..., Any], to: list[str]) -> Callable[..., Any]:
+    """A call of the server with a repo, a commit and a path, which is noted."""
+
+    def calling(server: Pachyderm, repo: str, commit: str, path: str, *others: Any) -> Any:
+        to.append(path)
+        return call(server, repo, commit, path, *others)
+
+    return calling
 
 
 def test_another_model_comes_with_its_index(world: World, follow: Follow) -> None:

@@ -11,7 +11,8 @@ import pytest
 from stages.contract import StageError
 from stages.serving.library import Library
 from stages.sources import Source
-from tests.stages.serving.segments import MODEL, ids, write_index, write_segment
+from stages.thumbnailfiles import Place
+from tests.stages.serving.segments import MODEL, PARTS, ids, write_index, write_segment
 
 VECTORS = np.random.default_rng(0).normal(size=(21, 8))
 
@@ -75,12 +76,63 @@ def test_keys_tell_changed_segments_from_unchanged_ones(directories: list[Path],
     assert [each.key for each in Library.open(directories, ["w", "x", "y", "z"]).segments] == ["w", "x", "y", "z"]
 
 
+@pytest.mark.parametrize("name", ["images.parquet", *(f"vectors/part{part}.npy" for part in range(PARTS))])
+def test_any_file_of_the_vectors_and_the_table_change_the_key(name: str, directories: list[Path]) -> None:
+    before = [each.key for each in Library.open(directories).segments]
+    path = directories[1] / name
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    after = [each.key for each in Library.open(directories).segments]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True, True]
+
+
 def test_an_index_without_segments() -> None:
     with pytest.raises(StageError, match="lookalike add"):
         Library.open([])
 
 
-@pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors.npy", "hashes.npy"])
+def test_a_segment_without_pictures(directories: list[Path]) -> None:
+    table = directories[1] / "images.parquet"
+    pq.write_table(pq.read_table(table).slice(0, 0), table)
+    with pytest.raises(StageError, match="segment 2 has no pictures; reprocess the index pipeline"):
+        Library.open(directories)
+
+
+def test_segments_that_are_open_already(directories: list[Path]) -> None:
+    """In any order, some of another library."""
+    one, other = Library.open(directories[:2]), Library.open(directories[2:])
+    read: list[str] = []
+
+    def thumbnail(segment: str, place: Place) -> bytes:
+        read.append(f"{segment} {place.part}")
+        return b"jpeg"
+
+    library = Library.joined([*other.segments, *one.segments], thumbnail)
+    assert [each.name for each in library.segments] == list("02af")
+    assert library.segments[3] is other.segments[1]
+    assert np.array_equal(library.vectors(np.arange(21)), VECTORS.astype(np.float32))
+    assert (library.thumbnail(20), read) == (b"jpeg", ["f part1"])
+
+
+def test_vectors_are_those_of_the_table_whatever_else_their_files_hold(directories: list[Path]) -> None:
+    path = directories[0] / "vectors" / "part2.npy"
+    np.save(path, np.concatenate([np.load(path), np.zeros((3, 8), np.float32)]))
+    np.save(directories[0] / "vectors" / "foreign.npy", np.zeros((3, 8), np.float32))
+    library = Library.open(directories)
+    assert np.array_equal(library.vectors(np.arange(21)), VECTORS.astype(np.float32))
+    np.save(path, np.load(path)[:1])
+    with pytest.raises(StageError, match=r"part2\.npy does not have one vector for each .* --reprocess partition"):
+        Library.open(directories)
+
+
+def test_vectors_of_another_dimension(directories: list[Path]) -> None:
+    np.save(directories[3] / "vectors" / "part0.npy", np.zeros((2, 9), np.float32))
+    with pytest.raises(StageError, match=r"part0\.npy holds float32 of shape \(2, 9\), not .* of 8 dimensions"):
+        Library.open(directories)
+
+
+@pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors/part1.npy", "hashes.npy"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other"])
 def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directories: list[Path]) -> None:
     path = directories[2] / name
@@ -92,7 +144,7 @@ def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directori
     with pytest.raises(StageError) as failure:
         Library.open(directories)
     assert "\n" not in str(failure.value)
-    assert name.split(".")[0] in str(failure.value)
+    assert Path(name).stem in str(failure.value)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
