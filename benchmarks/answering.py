@@ -4,21 +4,20 @@ pipelines run them, every searcher on the resulting vectors, and the agreement o
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import features, pictures, searching
+from benchmarks import features, pictures, searching, segments
 from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
 from pipelines.library.stl10 import ENTRY, Split
-from stages import entrypaths, index, partition, render, search
+from stages import entrypaths, index, partition, render, search, thumbnailfiles, vectors
 from stages.answers import Answers
 from stages.contract import Input
 from stages.tables.indexed import TABLE, read_indexed
-from stages.thumbnailfiles import DIRECTORY
 
 OWN = Backbone("efficientnet-lite0")
 """The default backbone of the pipelines, which needs no download."""
@@ -42,9 +41,9 @@ def measure(
         for name, work in stages.works(backbone).items():
             print(f"  {name} ...", file=sys.stderr, flush=True)
             taken[name] = timed(work)
-        vectors = stages.write_vectors()
-        _keep(stages.answers(), stages.ids(), vectors / "pipeline.npz")
-        compared = searching.compare(vectors, "the pictures' vectors", rounds, sklearn, ["pipeline"])
+        written = stages.write_vectors()
+        _keep(stages.answers(), stages.ids(), written / "pipeline.npz")
+        compared = searching.compare(written, "the pictures' vectors", rounds, sklearn, ["pipeline"])
         drawn = stages.sheet.read_bytes()
         if sheet is not None:
             sheet.write_bytes(drawn)
@@ -100,8 +99,7 @@ class _Stages:
         """Writes the vectors of the library to one file and those of the queries to another; returns the directory."""
         directory = self._place / "vectors"
         directory.mkdir()
-        segments = [np.load(segment / "vectors.npy", mmap_mode="r") for segment in self._segments()]
-        np.save(directory / "library.npy", np.concatenate(segments))
+        np.save(directory / "library.npy", np.concatenate([*map(segments.vectors, self._segments())]))
         np.save(directory / "queries.npy", np.load(self._queries / "vectors.npy", mmap_mode="r"))
         return directory
 
@@ -126,13 +124,15 @@ class _Stages:
             ours.seconds()
 
     def _partition(self) -> None:
-        stage = partition.start({})
-        for inputs in _joined(self._place / "features", self._place / "packs"):
+        stage, packs = partition.start({}), self._place / "packs"
+        given = {"features": self._place / "features" / "library", "thumbnails": packs / thumbnailfiles.DIRECTORY}
+        for inputs in _joined(given):
             pictures.process(stage, self._place / "partition", *inputs)
 
     def _index(self) -> None:
-        stage = index.start({})
-        for inputs in _joined(self._place / "partition", self._place / "partition"):
+        stage, dealt = index.start({}), self._place / "partition"
+        kinds = {"features": "library", "vectors": vectors.DIRECTORY, "thumbnails": thumbnailfiles.DIRECTORY}
+        for inputs in _joined({name: dealt / kind for name, kind in kinds.items()}):
             pictures.process(stage, self._place / "index", *inputs)
 
     def _search(self) -> None:
@@ -147,14 +147,11 @@ class _Stages:
         pictures.process(render.start({}), self._place / "render", entry, found)
 
 
-def _joined(features: Path, thumbnails: Path) -> Iterator[tuple[Input, Input]]:
-    """The inputs of each datum of partition or index: directories of one name with vectors and with thumbnails."""
-    for vectors in sorted((features / "library").iterdir()):
-        shown = thumbnails / DIRECTORY / vectors.name
-        yield (
-            Input("features", vectors, f"library/{vectors.name}", ""),
-            Input("thumbnails", shown, f"{DIRECTORY}/{vectors.name}", ""),
-        )
+def _joined(parents: Mapping[str, Path]) -> Iterator[list[Input]]:
+    """The inputs of each datum of partition or index: those directories that have one name in the parents, which are
+    given by input."""
+    for name in sorted(each.name for each in parents["features"].iterdir()):
+        yield [Input(given, parent / name, f"{parent.name}/{name}", "") for given, parent in parents.items()]
 
 
 def _keep(answers: Answers, ids: list[str], path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import program
+from benchmarks import program, segments
 from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line, timed
@@ -101,7 +101,7 @@ def _segment(index: MadeIndex, root: Path, segment: str, algorithm: str) -> _Wri
     """Writes a segment, and its codes as the stage index does."""
     print(f"  segment {segment} ...", file=sys.stderr, flush=True)
     place = index.write(root, segment)
-    library = VectorSet(np.load(place / "vectors.npy", mmap_mode="r"))
+    library = VectorSet(segments.vectors(place))
     exact = open_searcher(library, Settings(), {}, lambda _: None)
     found: list[codes.Coded | None] = []
     seconds = timed(lambda: found.append(codes.write(library, algorithm, exact, place / codes.FILE)))

@@ -51,13 +51,13 @@ def _serve(search: Search) -> None:
 
 def _flat(index: Path) -> Search:
     faiss = importlib.import_module("faiss")
-    tables = importlib.import_module("stages.tables.indexed")
+    tables, read = importlib.import_module("stages.tables.indexed"), importlib.import_module("benchmarks.segments")
     segments = sorted(path for path in index.iterdir() if path.is_dir())
     ids = [id for segment in segments for id in tables.read_indexed(segment / tables.TABLE).ids]
     rows = {id: row for row, id in enumerate(ids)}
     flat: Any = None
     for segment in segments:
-        vectors = np.load(segment / "vectors.npy")
+        vectors = read.vectors(segment)
         flat = faiss.IndexFlatL2(vectors.shape[1]) if flat is None else flat
         flat.add(vectors)
 

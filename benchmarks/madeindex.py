@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import thumbnailfiles
+from stages import thumbnailfiles, vectors
 from stages.sources import Source
 from stages.tables.images import Images
 from stages.tables.indexed import TABLE, write_indexed
-from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.thumbnailfiles import Place
 
 SEGMENTS = "0123456789abcdef"
 DIMENSION = 1280
@@ -23,7 +23,7 @@ DIMENSION = 1280
 
 _FACTORS, _KINDS, _FAMILIES = 64, 500, 0.02
 _THUMBNAIL = 3_000  # bytes
-_BUCKETS = 64  # those of partition: a segment has a file of thumbnails for each
+_BUCKETS = 64  # those of partition: a segment has a file of vectors and one of thumbnails for each
 
 Vectors = NDArray[np.float32]
 
@@ -72,10 +72,9 @@ class MadeIndex:
         """Writes a segment below a directory, `more` pictures larger, and returns its own directory."""
         place = directory / segment
         place.mkdir(parents=True, exist_ok=True)
-        vectors = self.vectors(segment, more)
-        np.save(place / "vectors.npy", vectors)
-        ids = sorted(self._ids(segment, len(vectors)))
-        hashes = self._hashes(vectors)
+        points = self.vectors(segment, more)
+        ids = sorted(self._ids(segment, len(points)))
+        hashes = self._hashes(points)
         images = Images(
             ids=ids,
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
@@ -88,7 +87,8 @@ class MadeIndex:
             backbone="made",
             devices=("cpu",),
         )
-        write_indexed(images, self._thumbnails(place / DIRECTORY, len(ids)), place / TABLE)
+        thumbnails = self._write_buckets(place, points)
+        write_indexed(images, thumbnails, [row // _BUCKETS for row in range(len(ids))], place / TABLE)
         np.save(place / "hashes.npy", hashes)
         facts = {
             name: getattr(images, name) for name in ("backbone", "devices", "dimension", "fit", "image_size", "model")
@@ -97,16 +97,19 @@ class MadeIndex:
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
 
-    def _thumbnails(self, directory: Path, count: int) -> list[Place]:
-        """Writes `count` thumbnails in the files of the buckets, each with some of every range of ids; returns their
-        places by row."""
+    def _write_buckets(self, segment: Path, points: Vectors) -> list[Place]:
+        """Writes vectors and thumbnails in the files of the buckets, each with some of every range of ids; returns the
+        places of the thumbnails by row."""
         noise = np.random.default_rng(self.seed)
         found: dict[int, Place] = {}
-        for number in range(min(_BUCKETS, count)):
-            rows, name = range(number, count, _BUCKETS), f"{number:02x}"
-            thumbnailfiles.write(directory / f"{name}{SUFFIX}", [noise.bytes(_THUMBNAIL) for _ in rows])
+        (segment / vectors.DIRECTORY).mkdir(exist_ok=True)
+        for number in range(min(_BUCKETS, len(points))):
+            rows, name = range(number, len(points), _BUCKETS), f"{number:02x}"
+            np.save(segment / vectors.DIRECTORY / f"{name}{vectors.SUFFIX}", points[number::_BUCKETS])
+            thumbnails = segment / thumbnailfiles.DIRECTORY / f"{name}{thumbnailfiles.SUFFIX}"
+            thumbnailfiles.write(thumbnails, [noise.bytes(_THUMBNAIL) for _ in rows])
             found |= zip(rows, thumbnailfiles.places(name, [_THUMBNAIL] * len(rows)), strict=True)
-        return [found[row] for row in range(count)]
+        return [found[row] for row in range(len(points))]
 
     def _hashes(self, vectors: Vectors) -> NDArray[np.uint64]:
         """Hashes, uint64 (n,), in which near vectors differ in few bits: the sides of planes that they are on."""

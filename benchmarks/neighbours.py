@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import program, servers
+from benchmarks import program, segments, servers
 from benchmarks.engine import Work, settle
 from benchmarks.madeindex import SEGMENTS, MadeIndex
 from benchmarks.program import positive
@@ -26,8 +26,8 @@ from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
+from stages import thumbnailfiles, vectors
 from stages.tables.indexed import TABLE
-from stages.thumbnailfiles import DIRECTORY
 from stages.wording import counted
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
@@ -105,7 +105,7 @@ def _put(connection: Connection, place: Path) -> dict[str, Work]:
 
 def _product(place: Path, left: int) -> float:
     """The seconds of the products of all those pairs of segments, by the fastest of a few."""
-    one, *others = (np.load(place / name / "vectors.npy") for name in SEGMENTS[: _PRODUCTS + 1])
+    one, *others = (np.array(segments.vectors(place / name)) for name in SEGMENTS[: _PRODUCTS + 1])
     return min(timed(partial(np.matmul, one, other.T)) for other in others) * left * len(SEGMENTS)
 
 
@@ -115,13 +115,14 @@ def _size(path: Path) -> int:
 
 
 def _read(sizes: Mapping[str, int]) -> int:
-    """The bytes that all pairs of segments read from the index if each pair has near pictures: everything of the left
-    segment once, the vectors of each other one, and its table and hashes where it is on the right of the left one."""
+    """The bytes that all pairs of segments read from the index if each pair has near pictures: everything but the facts
+    of the left segment once, the table and vectors of each other one, and its hashes and thumbnails where it is on the
+    right of the left one."""
     count = len(SEGMENTS)
     pairs = count * (count - 1)
-    once = count * sum(sizes.values())
-    tables = sizes[TABLE] + sizes[DIRECTORY] + sizes["hashes.npy"]
-    return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * tables
+    always = sizes[TABLE] + sizes[vectors.DIRECTORY]
+    near = sizes["hashes.npy"] + sizes[thumbnailfiles.DIRECTORY]
+    return count * (always + near) + pairs * always + pairs // 2 * near
 
 
 def _result(name: str, index: MadeIndex, left: int, found: Measured) -> Result:

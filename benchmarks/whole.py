@@ -133,9 +133,9 @@ def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal
 
 def room(pictures: int, side: int) -> int:
     """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, and later its
-    pixels, tables, three copies of its thumbnail and five of its vector: 1,000 more pictures write all that partition
-    and the index hold again."""
-    return (2 << 30) + pictures * (28_000 + max(28_000, side**2 * 3 + 40_000))
+    pixels, tables, three copies of its thumbnail and three of its vector: 1,000 more pictures write all that partition
+    holds again."""
+    return (2 << 30) + pictures * (28_000 + max(28_000, side**2 * 3 + 30_000))
 
 
 def _kept(when: str, library: Library) -> Kept:

@@ -1,5 +1,5 @@
 """Links what partition made of many batches by segment: `by_segment.py OUT FILE…`, with FILE
-<batch>/<kind>/<segment>/<name>, the kind being library or thumbnails.
+<batch>/<kind>/<segment>/<name>, the kind being library, vectors or thumbnails.
 
 Makes OUT/<segment>/<kind>/<segment>/<batch>-<name>, which `stages.index` takes, and all 16 directories OUT/<segment>,
 even if they are empty.

@@ -13,6 +13,7 @@ from benchmarks import disk, environment, peers, racing, workflows
 from benchmarks.environment import SETUPS, Tool, Unavailable
 from benchmarks.racing import OURS, Found
 from benchmarks.workflows import Dvc, Lookalike
+from pipelines.specifications import reading
 from stages.backbonespec import Weights
 
 LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
@@ -31,11 +32,14 @@ def _lock() -> str:
 @pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
 def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
     stages = yaml.safe_load((SETUPS / setup / "dvc.yaml").read_text())["stages"]
+    specifications = {spec.name: spec.document for spec in reading.load()}
     commands = {
         name: each["cmd"] if isinstance(each["cmd"], str) else "\n".join(each["cmd"]) for name, each in stages.items()
     }
     for name in ("preprocess", "features", "partition", "index", "search", "render"):
         assert f"stages.{name} " in commands[name]
+        for joined in specifications[name]["input"].get("join", []):
+            assert re.search(rf"--input '?{joined['pfs']['name']}=", commands[name])
     written = {Path(out).parts[0] for each in stages.values() for out in each["outs"]}
     read = {Path(dep).parts[0] for each in stages.values() for dep in each["deps"]}
     assert read - written == {"images", "queries", "models"}
@@ -46,7 +50,7 @@ def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
 def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -> None:
     files = []
     for batch in ("000", "added"):
-        for kind, name in (("library", "1f.npy"), ("thumbnails", "1f.thumbnails")):
+        for kind, name in (("library", "1f.parquet"), ("vectors", "1f.npy"), ("thumbnails", "1f.thumbnails")):
             file = tmp_path / batch / kind / "a" / name
             file.parent.mkdir(parents=True)
             file.write_text(f"{batch} {kind}")
@@ -55,10 +59,12 @@ def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == list("0123456789abcdef")
     linked = tmp_path / "out" / "a"
     assert {str(each.relative_to(linked)): each.read_text() for each in linked.rglob("*.*")} == {
-        "library/a/000-1f.npy": "000 library",
-        "library/a/added-1f.npy": "added library",
+        "library/a/000-1f.parquet": "000 library",
+        "library/a/added-1f.parquet": "added library",
         "thumbnails/a/000-1f.thumbnails": "000 thumbnails",
         "thumbnails/a/added-1f.thumbnails": "added thumbnails",
+        "vectors/a/000-1f.npy": "000 vectors",
+        "vectors/a/added-1f.npy": "added vectors",
     }
 
 

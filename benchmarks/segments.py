@@ -1,0 +1,16 @@
+"""The vectors of a segment of the index on plain directories, for programs that search all of them. Knows no search."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages import segments
+from stages.contract import Input
+
+
+def vectors(segment: Path) -> NDArray[np.float32]:
+    """The vectors in the segment's own directory in the order of its table, float32 (n, d), memory-mapped and
+    read-only."""
+    index = Input("index", segment, segment.name, "")
+    return segments.read_points(index, segments.read_table(index))
