@@ -13,6 +13,9 @@ _FILE = 0
 _Descriptor = tuple[int, int]
 """A process, and the number of one of its descriptors."""
 
+_File = tuple[int, int]
+"""A device, and the number of a file on it."""
+
 
 class Younger:
     """The processes that were started after ours. To look at an age or a mount namespace takes longer than all else
@@ -56,23 +59,29 @@ class Younger:
         return bool(younger)
 
 
-def others(descriptor: int, younger: Younger) -> int:
-    """How many openings of the file behind one of our descriptors there are in processes younger than ours, apart from
-    the one that this descriptor is itself. All are in one mount namespace: the file's directory is in no other.
+def others(descriptors: Iterable[int], younger: Younger) -> dict[int, int]:
+    """How many openings of the file behind each of our descriptors there are in processes younger than ours, apart from
+    the one that this descriptor is itself. Those of one file are all in one mount namespace: its directory is in no
+    other.
 
     Descriptors that were inherited or duplicated belong to one opening. Those of processes that we may not look into
     are not counted, and none are where the system cannot compare them.
     """
-    file, itself = os.fstat(descriptor), (os.getpid(), descriptor)
+    own = os.getpid()
+    found: dict[int, list[_Descriptor]] = {each: [(own, each)] for each in descriptors}
+    wanted = {_file(os.fstat(each)): each for each in found}
     for space, processes in younger.in_spaces():
-        found: list[_Descriptor] = [itself]
-        for each in _descriptors(file, processes):
-            if all(_differ(each, known) for known in found):
-                found.append(each)
-        if len(found) > 1:
+        if not wanted:
+            break
+        for file, each in _opened(processes):
+            of = found[wanted[file]] if file in wanted else None
+            if of is not None and all(_differ(each, known) for known in of):
+                of.append(each)
+        left = {file: each for file, each in wanted.items() if len(found[each]) == 1}
+        if len(left) < len(wanted):
             younger.met(space)
-            return len(found) - 1
-    return 0
+        wanted = left
+    return {each: len(of) - 1 for each, of in found.items()}
 
 
 def has_open(name: str, younger: Younger) -> bool:
@@ -88,13 +97,16 @@ def _paths(process: str) -> Iterator[str]:
             yield os.readlink(f"/proc/{process}/{each}")  # noqa: PTH115
 
 
-def _descriptors(file: os.stat_result, processes: Iterable[str]) -> Iterator[_Descriptor]:
+def _opened(processes: Iterable[str]) -> Iterator[tuple[_File, _Descriptor]]:
+    """What these processes have open."""
     for process in processes:
         for number in _numbers(process):
             with contextlib.suppress(OSError):
-                seen = os.stat(f"/proc/{process}/fd/{number}")  # noqa: PTH116
-                if seen.st_ino == file.st_ino and seen.st_dev == file.st_dev:
-                    yield int(process), int(number)
+                yield _file(os.stat(f"/proc/{process}/fd/{number}")), (int(process), int(number))  # noqa: PTH116
+
+
+def _file(state: os.stat_result) -> _File:
+    return state.st_dev, state.st_ino
 
 
 def _numbers(process: str) -> list[str]:

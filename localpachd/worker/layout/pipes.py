@@ -156,29 +156,45 @@ class LazyPipes:
             if key.fd == stop:
                 return False
             if key.fd == inotify.fileno:
-                for watch, mask in inotify.events():
-                    if mask & OPENED and watch in self._watched:
-                        self._opened(selector, inotify, self._watched[watch])
+                self._opened(selector, inotify)
             elif key.data.writer == key.fd:
-                self._feed(selector, key.data)
+                self._feed(key.data)
+                if key.data.served:
+                    selector.unregister(key.fd)
+                    self._close(key.data)
         return True
 
-    def _opened(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
-        """Begins to feed a pipe that was opened; opening it, or its guard, a second time is misuse."""
-        if pipe.served or pipe.pieces is not None:
-            self._opened_again(pipe)
-            return
-        assert pipe.writer is not None
-        self._guard(inotify, pipe)
-        if openings.others(pipe.writer, self._younger) > 1:
-            pipe.served = True
-            self._opened_again(pipe)
-            return
+    def _opened(self, selector: selectors.BaseSelector, inotify: Inotify) -> None:
+        """Begins to feed the pipes that were opened; opening one, or its guard, a second time is misuse. Readers are
+        counted for all of them together: it takes as long as for one."""
+        begun: dict[int, _Pipe] = {}
+        for watch, mask in inotify.events():
+            pipe = self._watched.get(watch) if mask & OPENED else None
+            if pipe is None:
+                continue
+            if pipe.served or pipe.pieces is not None or pipe.writer is None or pipe.writer in begun:
+                self._opened_again(pipe)
+            else:
+                self._guard(inotify, pipe)
+                begun[pipe.writer] = pipe
+        for writer, readers in openings.others(begun, self._younger).items():
+            if readers > 1:
+                begun[writer].served = True
+                self._opened_again(begun[writer])
+            else:
+                self._begin(selector, begun[writer], writer)
+
+    def _begin(self, selector: selectors.BaseSelector, pipe: _Pipe, writer: int) -> None:
         if _SET_PIPE_SIZE is not None:
             with contextlib.suppress(OSError):
-                fcntl.fcntl(pipe.writer, _SET_PIPE_SIZE, _BUFFER)
+                fcntl.fcntl(writer, _SET_PIPE_SIZE, _BUFFER)
         pipe.pieces = iter(pipe.read())
-        selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
+        while self._feed(pipe):  # a small file fits into the pipe
+            pass
+        if pipe.served:
+            self._close(pipe)
+        else:
+            selector.register(writer, selectors.EVENT_WRITE, pipe)
 
     def _opened_again(self, pipe: _Pipe) -> None:
         self._misused(
@@ -208,32 +224,36 @@ class LazyPipes:
         with contextlib.suppress(OSError):
             os.unlink(guard)  # noqa: PTH108
 
-    def _feed(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
+    def _feed(self, pipe: _Pipe) -> bool:
+        """Writes the next piece, as much as there is room for; returns whether that was all of it. The pipe is `served`
+        once there are no more."""
         assert pipe.writer is not None and pipe.pieces is not None
         try:
             if not pipe.left:
                 piece = next(pipe.pieces, None)
                 if piece is None:
-                    self._done(selector, pipe)
-                    return
+                    pipe.served = True
+                    return False
                 pipe.left = memoryview(piece)
                 self.bytes_served += len(piece)
             written = os.write(pipe.writer, pipe.left)
             pipe.left = pipe.left[written:]
+            return not pipe.left
         except BlockingIOError:
-            pass
+            return False
         except BrokenPipeError:
             self._note(f"{pipe.shown} was not read to its end; Pachyderm fails a datum that stops reading a lazy file")
-            self._done(selector, pipe)
         except Exception as failure:  # the store has lost it: the reader must not mistake a part for the whole
             self._misused(f"cannot read {pipe.shown}: {failure}")
-            self._done(selector, pipe)
+        pipe.served = True
+        return False
 
-    def _done(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
+    @staticmethod
+    def _close(pipe: _Pipe) -> None:
+        """Ends a pipe that is served: its reader sees the end of the file."""
         assert pipe.writer is not None
-        selector.unregister(pipe.writer)
         os.close(pipe.writer)
-        pipe.writer, pipe.pieces, pipe.served, pipe.left = None, None, True, memoryview(b"")
+        pipe.writer, pipe.pieces, pipe.left = None, None, memoryview(b"")
 
 
 def _writer(path: str) -> int:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -152,12 +152,11 @@ def test_between_the_steps_with_which_the_first_is_served(
     def swapping(left: str, right: str) -> None:
         _in_order(open_second, lambda: exchange(left, right), moment == "before the guard")
 
-    def counting(descriptor: int, younger: openings.Younger) -> int:
-        found = 0
+    def counting(descriptors: Iterable[int], younger: openings.Younger) -> dict[int, int]:
+        found: dict[int, int] = {}
 
         def look() -> None:
-            nonlocal found
-            found = count(descriptor, younger)
+            found.update(count(descriptors, younger))
 
         _in_order(open_second, look, moment == "after the guard")
         return found
@@ -182,12 +181,12 @@ def test_the_system_merges_the_events_of_two_openings(tmp_path: Path, openers: t
     os.mkfifo(tmp_path / "p")
     ends = os.open(tmp_path / "p", os.O_RDWR)
     watching, younger = Inotify(), openings.Younger()
-    assert openings.others(ends, younger) == 0
+    assert openings.others([ends], younger) == {ends: 0}
     watching.watch(f"{tmp_path}/p")
     for each in openers:
         each.tell("open", str(tmp_path / "p"))
     assert len(list(watching.events())) == 1
-    assert openings.others(ends, younger) == 2
+    assert openings.others([ends], younger) == {ends: 2}
     watching.close()
     os.close(ends)
 
@@ -196,14 +195,14 @@ def test_processes_that_were_started_meanwhile_count(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p")
     ends = os.open(tmp_path / "p", os.O_RDWR)
     younger = openings.Younger()
-    assert openings.others(ends, younger) == 0
+    assert openings.others([ends], younger) == {ends: 0}
     late = _Opener()
     late.tell("open", str(tmp_path / "p"))
     assert str(late.process.pid) in list(younger)
-    assert openings.others(ends, younger) == 1
+    assert openings.others([ends], younger) == {ends: 1}
     late.process.kill()
     late.process.communicate()
-    assert openings.others(ends, younger) == 0
+    assert openings.others([ends], younger) == {ends: 0}
     os.close(ends)
 
 
@@ -225,7 +224,7 @@ def test_the_mount_namespace_of_the_last_one_is_looked_at_first(
     apart, younger = _Opener(*_APART), openings.Younger()
     for opener, end, name in zip((apart, openers[0], apart), ends, ("one", "two", "three"), strict=True):
         opener.tell("open", str(tmp_path / name))
-        assert openings.others(end, younger) == 1
+        assert openings.others([end], younger) == {end: 1}
         _, first = next(younger.in_spaces())
         assert str(opener.process.pid) in first
         assert str((openers[0] if opener is apart else apart).process.pid) not in first
