@@ -4,10 +4,11 @@ them. Knows no pictures and no search."""
 import io
 import math
 import os
-import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -19,6 +20,9 @@ DIRECTORY = "vectors"
 """The directory of these files: of partition above the segments, of the index in each segment."""
 
 SUFFIX = ".npy"
+
+_TOGETHER = 64
+"""Most pipes that are open at a time: those of a segment of as many buckets."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,17 @@ class VectorPlaces:
         opened once, and no other. Raises StageError if one is missing, has too few rows, or holds anything else.
         """
         order = np.argsort(self.numbers, kind="stable")
-        ends = np.searchsorted(self.numbers[order], np.arange(len(self.files) + 1)).tolist()
-        for number, name in enumerate(self.files):
-            here = order[ends[number] : ends[number + 1]]
-            if len(here):
-                path = directory / f"{name}{SUFFIX}"
-                vectors, rows = read_vectors(path, into.shape[1]), self.rows[here]
-                if rows.max() >= len(vectors) or rows.min() < 0:
-                    raise StageError(
-                        f"{path.name} does not have one vector for each picture of its table; reprocess the {writer} "
-                        f"pipeline, which writes both: lookalike deploy --reprocess {writer}"
-                    )
-                into[here] = vectors[rows]
+        needed, firsts = np.unique(self.numbers[order], return_index=True)
+        paths = [directory / f"{self.files[number]}{SUFFIX}" for number in needed]
+        wanted = np.split(order, firsts)[1:]
+        for path, vectors, here in zip(paths, _several(paths, into.shape[1]), wanted, strict=True):
+            rows = self.rows[here]
+            if rows.max() >= len(vectors) or rows.min() < 0:
+                raise StageError(
+                    f"{path.name} does not have one vector for each picture of its table; reprocess the {writer} "
+                    f"pipeline, which writes both: lookalike deploy --reprocess {writer}"
+                )
+            into[here] = vectors[rows]
 
     def written(self, directory: Path, to: Path, dimension: int, writer: str) -> Vectors:
         """Copies the vectors, as `copy` does, to a new .npy file; returns them, float32 (n, dimension), memory-mapped
@@ -76,8 +79,24 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
     The file may be deleted once this has returned. Raises StageError if it is missing or holds anything else; pickled
     objects are never loaded.
     """
+    (vectors,) = _several([path], dimension)
+    return vectors
+
+
+def _several(paths: Sequence[Path], dimension: int) -> Iterator[Vectors]:
+    """The vectors in files, one after the other, as `read_vectors` gives them. Pipes are opened some at a time before
+    they are read: who fills them then is not waited for at each."""
+    for start in range(0, len(paths), _TOGETHER):
+        some = paths[start : start + _TOGETHER]
+        with ExitStack() as opened:
+            pipes = [opened.enter_context(path.open("rb")) if path.is_fifo() else None for path in some]
+            for path, pipe in zip(some, pipes, strict=True):
+                yield _checked(path, pipe, dimension)
+
+
+def _checked(path: Path, pipe: BinaryIO | None, dimension: int) -> Vectors:
     try:
-        vectors = _received(path) if stat.S_ISFIFO(path.stat().st_mode) else _mapped(path)
+        vectors = _mapped(path) if pipe is None else _received(pipe)
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
     except Exception as error:
@@ -96,10 +115,9 @@ def _mapped(path: Path) -> Vectors:
     return vectors
 
 
-def _received(pipe: Path) -> Vectors:
+def _received(pipe: BinaryIO) -> Vectors:
     """The content of a pipe without another copy of it, as numpy.load would make."""
-    with pipe.open("rb") as file:
-        content = file.read()
+    content = pipe.read()
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):  # type: ignore[no-untyped-call]
         raise ValueError("its version of .npy is not 1.0")

@@ -181,11 +181,11 @@ def test_a_bucket_without_vectors_or_thumbnails_is_named(kind: str, file: str, s
 
 def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
     """All of its pictures are in another bucket, with a source of a smaller hash."""
+    expected = vectors_of(run(segment, tmp_path / "before"))
     again = read_images(segment / "a7.parquet")
     sources = [(Source("0.jpg", "0" * 64),)]
     thumbnailfiles.write(beside(segment) / "b0.thumbnails", [b"another"])
     write_images(replace(again, sources=sources, thumbnail_sizes=[7]), segment / "b0.parquet")
-    expected = vectors_of(run(segment, tmp_path / "before"))
     write_vectors(segment, "b0", np.load(beside(segment, "vectors") / "a7.npy"))
     written = run(segment, tmp_path / "out")
     for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -100,7 +101,7 @@ class Pipes:
             self._threads[-1].start()
 
     def _fill(self, file: Path, to: Path) -> None:
-        with to.open("wb") as pipe:
+        with suppress(BrokenPipeError), to.open("wb") as pipe:  # of a reader that has met a damaged file
             self.opened.append(str(to.relative_to(self.directory)))
             pipe.write(file.read_bytes())
 
