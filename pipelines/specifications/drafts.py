@@ -19,13 +19,15 @@ from speclang.merge_patches import merge
 class Draft:
     """One pipeline as written. `document` is a CreatePipelineRequest in protojson with names in snake_case, without the
     invalid parts, which are in `findings`. `places` maps fields to their places; a field that is not in it has the
-    place of the one that contains it. `written` is the document before the first patch, None if there was none."""
+    place of the one that contains it. `written` is the document before the first patch, None if there was none.
+    `settings` are the variables in its patches, also those that have the value that was there."""
 
     path: Path
     document: Mapping[str, Any]
     places: Mapping[Field, Place]
     findings: Sequence[Finding] = ()
     written: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,7 +62,8 @@ class Draft:
         document = merge(self.document, patch.value)
         kept = {at: place for at, place in self.places.items() if not _replaced(at, patch)}
         written = self.document if self.written is None else self.written
-        return replace(self, document=document, places={**kept, **patch.places}, written=written)
+        settings = {**self.settings, **patch.settings}
+        return replace(self, document=document, places={**kept, **patch.places}, written=written, settings=settings)
 
     def spec(self) -> Spec:
         """Its valid parts as a specification that can be deployed."""
@@ -73,6 +76,13 @@ class Patch:
 
     value: Mapping[str, Any]
     places: Mapping[Field, Place] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The variables that it changes."""
+        inner = self.value.get("transform")
+        env = inner.get("env") if isinstance(inner, Mapping) else None
+        return env if isinstance(env, Mapping) else {}
 
 
 def find(paths: Iterable[Path]) -> list[Draft]:

@@ -47,7 +47,7 @@ def merged(installed: Draft, asked: Draft, info: Any) -> Merged:
     """installed: the specification as it is in its file. asked: the same with the overlays and settings of the command,
     which prevail. info: the deployed pipeline, a PipelineInfo with details."""
     now, runs, recorded = documents.stated(installed.document), documents.running(info), documents.written(info)
-    asks = difference(now, documents.stated(asked.document))
+    asks = _asks(now, asked)
     choices = _choices(now, runs, recorded)
     image, clashes = _image(now, runs, recorded)
     if image:
@@ -57,6 +57,16 @@ def merged(installed: Draft, asked: Draft, info: Any) -> Merged:
     draft = installed.patched(Patch(patch))
     given = {*_leaves(asks)}
     return Merged(draft, tuple(each for each in _leaves(patch) if each not in given), tuple(conflicts))
+
+
+def _asks(now: Mapping[str, Any], asked: Draft) -> dict[str, Any]:
+    """The merge patch of what the command asks for. A variable that it sets to the installed value is asked for, too:
+    the library may have another one."""
+    stated = documents.stated(asked.document)
+    env = stated.get("transform", {}).get("env", {})
+    settings = {name: env[name] for name in asked.settings if name in env}
+    found: dict[str, Any] = merge(difference(now, stated), {"transform": {"env": settings}} if settings else {})
+    return found
 
 
 def _choices(now: Mapping[str, Any], runs: Mapping[str, Any], recorded: Mapping[str, Any] | None) -> dict[str, Any]:

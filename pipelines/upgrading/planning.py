@@ -130,9 +130,9 @@ def _new(
 def _with_segments(draft: Draft, pair: tuple[Draft, Draft], there: Mapping[str, Any], as_written: bool) -> Merged:
     """A new pipeline with the segments that the library has: an earlier version has them in another pipeline. The
     command prevails. pair: its specification as it is in its file, and with the settings of the command."""
-    stated, asked = (str(each.get(*_ENV, partsizes.DIGITS, default="")) for each in pair)
+    stated, asked = str(pair[0].get(*_ENV, partsizes.DIGITS, default="")), partsizes.DIGITS in pair[1].settings
     origin = partsizes.origin(draft.name, draft.get(*_ENV, default={}), there)
-    if origin is None or as_written or asked != stated:
+    if origin is None or as_written or asked:
         return Merged(draft, (), ())
     has = str(partsizes.numbers([origin.details]).segment_digits)
     if has == stated:

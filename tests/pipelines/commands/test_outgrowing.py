@@ -149,6 +149,10 @@ def test_segments_go_back_when_that_is_said(library: Library, wait_for_jobs: Wai
     assert library.env("partition")[DIGITS] == "1"
     command.says("upgrade", "--sizes", "--yes")
     assert library.env("partition")[DIGITS] == "2"
+    command.says("upgrade", "--set", "SEGMENT_DIGITS=1", "--yes")
+    assert library.env("partition")[DIGITS] == "1"
+    command.says("upgrade", "--sizes", "--yes")
+    assert library.env("partition")[DIGITS] == "2"
     library.change("partition", {"transform": {"env": {DIGITS: "3"}}})
     command.says("deploy")
     assert library.env("partition")[DIGITS] == "3"
@@ -178,7 +182,7 @@ def test_the_segments_of_an_earlier_version_move_to_partition(library: Library) 
 @pytest.mark.parametrize(
     ("arguments", "digits"),
     [(("--set", "SEGMENT_DIGITS=3"), "3"), (("--sizes", "--set", "SEGMENT_DIGITS=4"), "4"),
-     (("--as-written", "partition"), "1")],
+     (("--set", "SEGMENT_DIGITS=1"), "1"), (("--as-written", "partition"), "1")],
 )  # fmt: skip
 def test_the_command_decides_on_the_segments_of_an_earlier_version(
     library: Library, arguments: tuple[str, ...], digits: str
