@@ -58,9 +58,15 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 def _pass_on(datum: Datum, segment: Merged, kind: str, suffix: str, target: Path) -> None:
     """Gives the segment its files of vectors or thumbnails, without reading them."""
     given = datum.inputs.get(kind)
+    if given is None:
+        raise StageError(
+            f"segment {segment.name} has no {kind}: index also needs /{kind}/<segment> of partition; if an older "
+            "version of lookalike wrote the specifications: lookalike upgrade; if not: lookalike deploy --reprocess "
+            "partition"
+        )
     for bucket in parts_of(segment.thumbnails):
-        file = None if given is None else given.path / f"{bucket}{suffix}"
-        if file is None or not file.exists():
+        file = given.path / f"{bucket}{suffix}"
+        if not file.exists():
             raise StageError(
                 f"segment {segment.name} has no {kind} of bucket {bucket}; reprocess the partition pipeline, which "
                 "writes both: lookalike deploy --reprocess partition"
