@@ -15,6 +15,7 @@ from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption, LimitOption
 from pipelines.commands.terminal import console, say, say_json, when
 from pipelines.errors import LookalikeError
+from pipelines.explaining.changes import words
 from pipelines.explaining.changes.contents import PREPROCESS, Changed
 from pipelines.explaining.changes.counting import Count
 from pipelines.explaining.changes.history import DEPLOYMENT, Change, Changes
@@ -28,9 +29,6 @@ app = App()
 
 _SHORT = 12
 """Digits of an id: enough for --at."""
-
-_LONGEST_VALUE = 40
-"""Most characters of a parameter that are shown."""
 
 _BEGIN = {
     "images": "add pictures with `lookalike add`",
@@ -166,14 +164,9 @@ def _models(change: Change) -> Iterator[str]:
 def _deployed(change: Change) -> Iterator[str]:
     if change.created:
         yield f"pipelines created: {', '.join(change.created)}"
-    for each in change.settings:
-        yield f"{each.name}: {_value(each.before)} → {_value(each.after)} in {', '.join(each.pipelines)}"
+    yield from map(words.setting, change.settings)
     if change.reprocessed:
         yield f"computed again: {', '.join(change.reprocessed)}"
-
-
-def _value(text: str) -> str:
-    return text if 0 < len(text) <= _LONGEST_VALUE else "none" if not text else "…"
 
 
 def _answers(count: Count) -> str:

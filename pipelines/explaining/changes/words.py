@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from pipelines.explaining.changes.comparing import Comparison
+from pipelines.explaining.changes.settings import Setting
 from pipelines.explaining.changes.states import State
 from stages.wording import counted
 
 _SHORT = 12
 _NAMED = 3
+_LONGEST_VALUE = 40  # characters of a parameter that is shown
 
 
 def moment(state: State) -> str:
@@ -36,8 +38,15 @@ def changed(comparison: Comparison) -> Iterator[str]:
         yield f"pictures: {'; '.join(f'{word} {few(names)}' for word, names in lists if names) or 'unchanged'}"
     if comparison.model is not None:
         yield f"model: {comparison.model[0] or 'none'} → {comparison.model[1] or 'none'}"
-    for each in comparison.settings:
-        yield f"{each.name}: {each.before or 'none'} → {each.after or 'none'} in {', '.join(each.pipelines)}"
+    yield from map(setting, comparison.settings)
+
+
+def setting(changed: Setting) -> str:
+    """A parameter that changed, with its values unless one of them is long, as an input is."""
+    where = ", ".join(changed.pipelines)
+    if max(len(changed.before), len(changed.after)) > _LONGEST_VALUE:
+        return f"{changed.name}: changed in {where}"
+    return f"{changed.name}: {changed.before or 'none'} → {changed.after or 'none'} in {where}"
 
 
 def reasons(comparison: Comparison) -> Iterator[str]:
