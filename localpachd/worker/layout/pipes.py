@@ -177,6 +177,8 @@ class LazyPipes:
             else:
                 self._guard(inotify, pipe)
                 begun[pipe.writer] = pipe
+        if not begun:  # files were closed, no more
+            return
         for writer, readers in openings.others(begun, self._younger).items():
             if readers > 1:
                 begun[writer].served = True
