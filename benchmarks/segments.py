@@ -13,4 +13,5 @@ def vectors(segment: Path) -> NDArray[np.float32]:
     """The vectors in the segment's own directory in the order of its table, float32 (n, d), memory-mapped and
     read-only."""
     index = Input("index", segment, segment.name, "")
-    return segments.read_points(index, segments.read_table(index))
+    images = segments.read_table(index)
+    return segments.read_points(index, images.vectors, images.dimension)

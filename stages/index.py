@@ -10,8 +10,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.index"))
 
 import json
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,30 +47,31 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         features = datum.inputs["features"]
         target = datum.out / Path(features.repo_path).name
         segment = read_segment(features.path)
+        buckets = parts_of(segment.thumbnails)
         for files in (vectors, thumbnailfiles):
-            _pass_on(datum, segment, files.DIRECTORY, files.SUFFIX, target / files.DIRECTORY)
+            _pass_on(datum, segment.name, files.DIRECTORY, [f"{each}{files.SUFFIX}" for each in buckets], target)
         _index(segment, datum, target, chosen, environment)
 
     return process
 
 
-def _pass_on(datum: Datum, segment: Merged, kind: str, suffix: str, target: Path) -> None:
+def _pass_on(datum: Datum, segment: str, kind: str, names: Sequence[str], target: Path) -> None:
     """Gives the segment its files of vectors or thumbnails, without reading them."""
     given = datum.inputs.get(kind)
     if given is None:
         raise StageError(
-            f"segment {segment.name} has no {kind}: index also needs /{kind}/<segment> of partition; if an older "
+            f"segment {segment} has no {kind}: index also needs /{kind}/<segment> of partition; if an older "
             "version of lookalike wrote the specifications: lookalike upgrade; if not: lookalike deploy --reprocess "
             "partition"
         )
-    for bucket in parts_of(segment.thumbnails):
-        file = given.path / f"{bucket}{suffix}"
+    for name in names:
+        file = given.path / name
         if not file.exists():
             raise StageError(
-                f"segment {segment.name} has no {kind} of bucket {bucket}; reprocess the partition pipeline, which "
+                f"segment {segment} has no {kind} of bucket {file.stem}; reprocess the partition pipeline, which "
                 "writes both: lookalike deploy --reprocess partition"
             )
-        datum.pass_on(file, target / file.name)
+        datum.pass_on(file, target / kind / name)
 
 
 def _index(segment: Merged, datum: Datum, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
@@ -98,9 +98,7 @@ def _index(segment: Merged, datum: Datum, target: Path, chosen: Settings, enviro
 
 def _coded(segment: Merged, given: Input, path: Path, chosen: Settings, environment: Mapping[str, str]) -> Coded | None:
     """Writes the codes of an approximate algorithm; None for a segment that is too small."""
-    images = segment.images
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        together = segment.vectors.written(given.path, Path(directory) / "together.npy", images.dimension, "partition")
-        library = VectorSet(together, chosen.metric, images.ids)
-        exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
-        return codes.write(library, chosen.algorithm, exact, path)
+    together = segment.vectors.together(given.path, segment.images.dimension, "partition")
+    library = VectorSet(together, chosen.metric, segment.images.ids)
+    exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
+    return codes.write(library, chosen.algorithm, exact, path)

@@ -99,7 +99,7 @@ class Neighbours:
 
     def _opened(self, index: Input) -> Segment:
         images = segments.read_table(index)
-        vectors = segments.read_points(index, images)
+        vectors = segments.read_points(index, images.vectors, images.dimension)
         points = VectorSet(vectors, self._settings.metric)
         return Segment(segments.name_of(index), images, points, segments.thumbnails(index, images))
 

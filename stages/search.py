@@ -138,7 +138,7 @@ def _size(held: Entry | Segment | None) -> int:
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
     images = segments.read_table(index)
-    vectors = segments.read_points(index, images)
+    vectors = segments.read_points(index, images.vectors, images.dimension)
     codes = _codes(index, chosen)
     library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
     searcher = open_searcher(library, chosen, environment, codes=codes)

@@ -71,19 +71,12 @@ def thumbnails(index: Input, images: Indexed) -> Thumbnails:
     return Thumbnails(images.thumbnails, Files(index.path / thumbnailfiles.DIRECTORY).read)
 
 
-def read_points(index: Input, images: Indexed) -> Vectors:
-    """The vectors of the segment's pictures, float32 (n, dimension), memory-mapped. Raises StageError if it does not
-    have all of them."""
-    if not len(images):
+def read_points(index: Input, places: VectorPlaces, dimension: int) -> Vectors:
+    """The segment's vectors at these places, float32 (n, dimension), out of the files of all buckets, memory-mapped.
+    Raises StageError if there are none, or if the files do not have all of them."""
+    if not len(places):
         raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return put_together(index, images.vectors, images.dimension, Path(directory) / "together.npy")
-
-
-def put_together(index: Input, places: VectorPlaces, dimension: int, to: Path) -> Vectors:
-    """Copies the segment's vectors at these places, out of the files of all buckets, to a new .npy file; returns them,
-    float32 (n, dimension), memory-mapped. Raises StageError as `read_points` does."""
-    return places.written(index.path / vectors.DIRECTORY, to, dimension, "partition")
+    return places.together(index.path / vectors.DIRECTORY, dimension, "partition")
 
 
 def read_hashes(index: Input) -> Hashes:

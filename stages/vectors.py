@@ -4,6 +4,7 @@ them. Knows no pictures and no search."""
 import io
 import math
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ class VectorPlaces:
         self.copy(directory, together, writer)
         together.flags.writeable = False
         return together
+
+    def together(self, directory: Path, dimension: int, writer: str) -> Vectors:
+        """The same in a file that is deleted at once: a mapping keeps its file alive."""
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+            return self.written(directory, Path(scratch) / f"together{SUFFIX}", dimension, writer)
 
 
 def read_vectors(path: Path, dimension: int) -> Vectors:

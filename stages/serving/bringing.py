@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from stages import segments, vectors
+from stages import vectors
 from stages.contract import Input, StageError
 from stages.filecache import FileCache
 from stages.knn.backend import Vectors
 from stages.serving import loading
 from stages.serving.mapped import FILES, Mapped, opened
-from stages.serving.pachyderm import CommitFacts, FileFacts, Pachyderm, PachydermError
+from stages.serving.pachyderm import CommitFacts, FileFacts, Pachyderm
 from stages.tables.indexed import TABLE
 from stages.tarstreams import Stream, content, members, reading
 from stages.vectors import VectorPlaces
@@ -114,7 +114,7 @@ class Bringing:
         directory = index.path / vectors.DIRECTORY
         files = self._server.files(self._commit.repo, self._commit.id, f"/{segment.vectors.path}/*")
         self._bring_buckets(segment.vectors.path, files, directory)
-        segments.put_together(index, places, dimension, to)
+        places.written(directory, to, dimension, "partition")
         _sync(to)
         shutil.rmtree(directory)
         if not self._keeps_buckets:
@@ -144,12 +144,9 @@ class Bringing:
                         self._cache.place(file.hash, file.size, to / _name(file), write)
                         del waiting[file.path]
         except tarfile.TarError as error:
-            raise self._cut_off(path) from error
+            raise loading.cut_off(self._commit.repo, path) from error
         if waiting:
-            raise self._cut_off(min(waiting))
-
-    def _cut_off(self, path: str) -> PachydermError:
-        return PachydermError(f"the server sent /{path} of {self._commit.repo} cut off: try again")
+            raise loading.cut_off(self._commit.repo, min(waiting))
 
 
 def _has(file: Path, count: int, dimension: int) -> bool:

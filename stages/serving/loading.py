@@ -88,6 +88,11 @@ def _fetching(server: Pachyderm, repo: str, commit: str, entry: FileFacts) -> Ca
             for piece in server.read(repo, commit, entry.path):
                 file.write(piece)
             if file.tell() != entry.size:
-                raise PachydermError(f"the server sent /{entry.path} of {repo} cut off: try again")
+                raise cut_off(repo, entry.path)
 
     return fetch
+
+
+def cut_off(repo: str, path: str) -> PachydermError:
+    """The error of a file or directory of which less came than the server has."""
+    return PachydermError(f"the server sent /{path} of {repo} cut off: try again")

@@ -3,7 +3,6 @@ nothing."""
 
 import json
 import mmap
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,13 +115,7 @@ class IdsAsText(Sequence[str]):
         return (bytes(each).decode("ascii") for each in self.ids)
 
 
-def put_together(index: Input, places: VectorPlaces, dimension: int) -> Vectors:
-    """The segment's vectors out of the files of all buckets, in a file that is deleted at once. See ReadVectors."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return segments.put_together(index, places, dimension, Path(directory) / "together.npy")
-
-
-def opened(directory: Path, key: str = "", read: ReadVectors = put_together) -> Mapped:
+def opened(directory: Path, key: str = "", read: ReadVectors = segments.read_points) -> Mapped:
     """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
     Raises StageError for anything that the index stage did not write."""
     index = Input("index", directory, directory.name, "")

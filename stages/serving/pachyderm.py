@@ -6,7 +6,7 @@ Knows neither the meaning of files nor when to ask.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -186,23 +186,21 @@ class Pachyderm:
 
     def read(self, repo: str, commit: str, path: str, offset: int = 0, most: int | None = None) -> Iterator[bytes]:
         """A file's content, or at most so many bytes of it from an offset on, piece by piece."""
-        file = pfs_pb2.File(commit=self._commit(repo, commit), path=f"/{path}")
-        with self._explained():
-            call = self._stub.GetFile(pfs_pb2.GetFileRequest(file=file, offset=offset), metadata=self._metadata)
-            try:
-                for message in call:
-                    piece = message.value if most is None else message.value[:most]
-                    yield piece
-                    if most is not None and (most := most - len(piece)) <= 0:
-                        return
-            finally:
-                call.cancel()
+        with closing(self._pieces(self._stub.GetFile, repo, commit, f"/{path}", offset)) as pieces:
+            for each in pieces:
+                piece = each if most is None else each[:most]
+                yield piece
+                if most is not None and (most := most - len(piece)) <= 0:
+                    return
 
     def archive(self, repo: str, commit: str, path: str) -> Generator[bytes]:
         """A directory, with all files below it, as a tar archive, piece by piece."""
-        file = pfs_pb2.File(commit=self._commit(repo, commit), path=f"/{path}/")
+        return self._pieces(self._stub.GetFileTAR, repo, commit, f"/{path}/")
+
+    def _pieces(self, method: Any, repo: str, commit: str, path: str, offset: int = 0) -> Generator[bytes]:
+        file = pfs_pb2.File(commit=self._commit(repo, commit), path=path)
         with self._explained():
-            call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=file), metadata=self._metadata)
+            call = method(pfs_pb2.GetFileRequest(file=file, offset=offset), metadata=self._metadata)
             try:
                 for message in call:
                     yield message.value

@@ -81,7 +81,7 @@ def write_table(segment: Path, images: Images, vectors: NDArray[np.floating[Any]
 def vectors_of(segment: Path) -> NDArray[np.float32]:
     """The vectors of a segment in the order of its table, float32 (n, d)."""
     table = read_indexed(segment / TABLE)
-    return np.array(read_points(Input("index", segment, segment.name, ""), table))
+    return np.array(read_points(Input("index", segment, segment.name, ""), table.vectors, table.dimension))
 
 
 def write_index(
