@@ -15,10 +15,10 @@ from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption, LimitOption
 from pipelines.commands.terminal import console, say, say_json, when
 from pipelines.errors import LookalikeError
-from pipelines.explaining.changes import words
 from pipelines.explaining.changes.contents import PREPROCESS, Changed
 from pipelines.explaining.changes.counting import Count
 from pipelines.explaining.changes.history import DEPLOYMENT, Change, Changes
+from pipelines.explaining.changes.words import setting
 from pipelines.library.kept import Kept, default_place
 from pipelines.specifications.reading import SOURCES
 from stages import blocknames
@@ -164,7 +164,7 @@ def _models(change: Change) -> Iterator[str]:
 def _deployed(change: Change) -> Iterator[str]:
     if change.created:
         yield f"pipelines created: {', '.join(change.created)}"
-    yield from map(words.setting, change.settings)
+    yield from map(setting, change.settings)
     if change.reprocessed:
         yield f"computed again: {', '.join(change.reprocessed)}"
 

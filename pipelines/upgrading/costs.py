@@ -19,13 +19,14 @@ from pipelines.cluster import gpu_holders
 from pipelines.specifications.proportions import Numbers
 from pipelines.upgrading import comparing
 from pipelines.upgrading.comparing import Step
+from stages import thumbnailfiles, vectors
 
 _LOOKED_AT = 50
 """The newest jobs among which one that has computed something is looked for."""
 
 _NANO = 1e9
 
-_BY_REFERENCE = {"index": ("/*/vectors", "/*/thumbnails")}
+_BY_REFERENCE = {"index": (f"/*/{vectors.DIRECTORY}", f"/*/{thumbnailfiles.DIRECTORY}")}
 """The directories of a pipeline's output whose files another one's output has, too: they are stored once."""
 
 
