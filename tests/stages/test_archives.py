@@ -17,6 +17,7 @@ from stages.archives.member import BadArchive, BadMember, unsafe_name
 from stages.kinds import HEAD, Kind, kind_of
 from stages.limits import LIMITS, Limits
 from tests.amounts import examples
+from tests.packing import tarred
 
 FILES = {"a.jpg": b"first", "deep/b é.jpg": os.urandom(2000), "empty": b"", "block": bytes(512)}
 
@@ -26,16 +27,6 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return file.getvalue()
-
-
-def tarred(files: dict[str, bytes], dialect: int = tarfile.PAX_FORMAT) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=dialect) as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
     return file.getvalue()
 
 

@@ -22,6 +22,7 @@ from stages.kinds import why_unreadable
 from stages.limits import LIMITS, Limits
 from stages.reading import Decoded, Refused
 from stages.sources import Source
+from tests.packing import tarred
 
 SIDE = 8
 
@@ -37,16 +38,6 @@ def zipped(files: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return file.getvalue()
-
-
-def tarred(files: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
     return file.getvalue()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import tarfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from stages.serving import bringing
 from stages.serving.bringing import Bringing
 from stages.serving.mapped import Mapped
 from stages.serving.pachyderm import Address, CommitFacts, FileFacts, Pachyderm, PachydermError, Unreachable
+from tests.packing import tarred
 from tests.servers import Localpachd
 from tests.stages.serving.memory import Peak, anonymous, resident_of
 from tests.stages.serving.segments import PARTS, ids, write_segment
@@ -245,24 +245,14 @@ def test_kept_vectors_that_were_damaged_are_put_together_again(damage: str, worl
     assert path.read_bytes() == content
 
 
-def archived(files: dict[str, bytes]) -> bytes:
-    to = io.BytesIO()
-    with tarfile.open(fileobj=to, mode="w") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return to.getvalue()
-
-
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda _: b"",
     "between members": lambda whole: whole[: 3 * 512],
     "within a header": lambda whole: whole[: 3 * 512 + 100],
     "within a member": lambda whole: whole[: 2 * 512 + 50],
     "other bytes": lambda whole: os.urandom(len(whole)),
-    "other files": lambda _: archived({"/etc/passwd": b"x", "../../a": b"y", "/0/vectors/part9.npy": b"z"}),
-    "other sizes": lambda _: archived({f"/0/vectors/part{part}.npy": b"short" for part in range(PARTS)}),
+    "other files": lambda _: tarred({"/etc/passwd": b"x", "../../a": b"y", "/0/vectors/part9.npy": b"z"}),
+    "other sizes": lambda _: tarred({f"/0/vectors/part{part}.npy": b"short" for part in range(PARTS)}),
 }
 
 
