@@ -8,7 +8,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from benchmarks import bysize, figures, program, report, whole
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program.exit_on_sigterm()
     done: dict[Size, Whole] = {}
     try:
-        _check_room(sizes, given.directory)
+        _check_room(sizes, given.changes, given.directory)
         other = given.other or next(each for each in BACKBONES if each != given.model)
 
         def measure(name: str) -> Result:
@@ -78,16 +78,17 @@ def _made(source: str, side: int, directory: Path) -> Path:
     return made
 
 
-def _check_room(sizes: Sequence[Size], directory: Path) -> None:
+def _check_room(sizes: Sequence[Size], changes: Collection[str], directory: Path) -> None:
     """Raises RuntimeError unless the disk has room for each run that has not begun, one after another."""
     begun = {size for size in sizes if (_place(size, directory) / "journal.json").exists()}
-    wanted = max((whole.room(size.pictures, size.side) for size in sizes if size not in begun), default=0)
+    rooms = [whole.room(size.pictures, size.side, changes) for size in sizes if size not in begun]
+    wanted = max(rooms, default=0)
     there = next(each for each in (directory.absolute(), *directory.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free
     if free < wanted:
         raise RuntimeError(
             f"{max(sizes)} need {wanted / 1e9:,.1f} GB in {directory}, where {free / 1e9:,.1f} GB are free: free "
-            "some, name another place with --directory, or give smaller --pictures"
+            "some, name another place with --directory, or give smaller --pictures or fewer --changes"
         )
 
 

@@ -131,11 +131,12 @@ def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal
     return journal.once("passes before", measured)
 
 
-def room(pictures: int, side: int) -> int:
+def room(pictures: int, side: int, changes: Collection[str]) -> int:
     """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, and later its
-    pixels, tables, three copies of its thumbnail and three of its vector: 1,000 more pictures write all that partition
-    holds again."""
-    return (2 << 30) + pictures * (28_000 + max(28_000, side**2 * 3 + 30_000))
+    pixels, tables, two copies of its thumbnail and two of its vector. The change `more` writes most vectors a third
+    and a fourth time, since it touches nearly all parts of features and buckets of partition."""
+    derived = side**2 * 3 + (36_000 if "more" in changes else 22_000)
+    return (2 << 30) + pictures * (28_000 + max(28_000, derived))
 
 
 def _kept(when: str, library: Library) -> Kept:
