@@ -28,6 +28,7 @@ class BackboneSpec:
     precision: str  # the type that its layers compute in: "float32"
     weights: Weights
     sha256: str = ""  # 64 hex digits; filled in by save_backbone
+    graph: bool = False  # whether a graph gave the same vectors as Keras when it was pushed; see stages.forwards
 
     @property
     def described(self) -> str:
@@ -42,7 +43,8 @@ def parse_spec(text: str | bytes) -> BackboneSpec:
         fields = json.loads(text)
         spec = BackboneSpec(**{**fields, "weights": Weights(**fields["weights"])})
         numbers, words = (spec.image_size, spec.dimension, spec.batch), (spec.name, spec.pooling, spec.sha256)
-        if not (all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)):
+        right = all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)
+        if not right or type(spec.graph) is not bool:
             raise ValueError("a field is of the wrong type")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StageError(
@@ -52,5 +54,9 @@ def parse_spec(text: str | bytes) -> BackboneSpec:
 
 
 def format_spec(spec: BackboneSpec) -> str:
-    """The content of backbone.json; equal specs give equal text."""
-    return json.dumps(asdict(spec), indent=2, sort_keys=True) + "\n"
+    """The content of backbone.json; equal specs give equal text. It says nothing of a graph that has not been compared,
+    as before there were any."""
+    fields = asdict(spec)
+    if not spec.graph:
+        del fields["graph"]
+    return json.dumps(fields, indent=2, sort_keys=True) + "\n"

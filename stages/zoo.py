@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -22,12 +23,15 @@ import numpy as np
 
 from stages import devices
 from stages.applications import application
+from stages.backbonefile import read
 from stages.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.catalogue import Entry, find, unknown
 from stages.contract import StageError
 from stages.efficientnet import LITE, efficientnet_lite
 from stages.embedders import Embedder
+from stages.graphs.agreement import agrees
+from stages.graphs.known import known
 from stages.precision import PRECISIONS, Drift, drift, in_precision
 from stages.proof import TOLERANCE, apart, attached, pictures
 
@@ -81,7 +85,11 @@ def make_backbone(
     spec = save_backbone(model, spec, directory)
     noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
     # Tries the written file, since Keras cannot read back everything that it writes.
-    Embedder(forward(load_backbone(directory / MODEL_FILE, spec)), spec)(noise)
+    by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
+    Embedder(by_keras, spec)(noise)
+    if not known(read(directory / MODEL_FILE, spec).config) and agrees(directory / MODEL_FILE, spec, by_keras):
+        spec = replace(spec, graph=True)
+        (directory / SPEC_FILE).write_text(format_spec(spec))
     return spec
 
 

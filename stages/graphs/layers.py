@@ -6,6 +6,7 @@ A layer that is not here, or has a setting that is not read here, is Unfamiliar.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -137,6 +138,17 @@ def _convolved(layer: Layer, kind: str, given: Value) -> Value:
     return _activated(layer, found)
 
 
+def _dense(layer: Layer, given: Value) -> Value:
+    layer.fixed("quantization_config", None, absent=True)
+    layer.setting("units")  # in the shape of the weights
+    if len(layer.graph.shape(given.output)) != 2:
+        raise Unfamiliar("Dense of more than one vector a picture")
+    found = layer.add("MatMul", given.output, layer.weight())
+    if layer.setting("use_bias"):
+        found = layer.add("BiasAdd", found, layer.weight())
+    return _activated(layer, found)
+
+
 def _normalisation(layer: Layer, given: Value) -> Value:
     layer.fixed("renorm", False, absent=True)
     layer.setting("renorm_clipping")
@@ -182,10 +194,18 @@ def _zero_padding(layer: Layer, given: Value) -> Value:
     return _floats(layer.add("Pad", given.output, edges))
 
 
+def _average_pooling(layer: Layer, given: Value) -> Value:
+    return _of_windows(layer, "AvgPool", given)
+
+
 def _max_pooling(layer: Layer, given: Value) -> Value:
+    return _of_windows(layer, "MaxPool", given)
+
+
+def _of_windows(layer: Layer, kind: str, given: Value) -> Value:
     layer.fixed("data_format", "channels_last")
     window, strides = layer.square("pool_size"), layer.square("strides")
-    return _floats(layer.add("MaxPool", given.output, ksize=window, strides=strides, padding=layer.padding()))
+    return _floats(layer.add(kind, given.output, ksize=window, strides=strides, padding=layer.padding()))
 
 
 def _global_average(layer: Layer, given: Value) -> Value:
@@ -200,6 +220,17 @@ def _over_pixels(layer: Layer, kind: str, given: Value) -> Value:
     layer.fixed("data_format", "channels_last")
     layer.fixed("keepdims", False)
     return _floats(layer.add(kind, given.output, layer.whole([1, 2]), keep_dims=False))
+
+
+def _flat(layer: Layer, given: Value) -> Value:
+    layer.fixed("data_format", "channels_last")
+    pictures, *others = layer.graph.shape(given.output)
+    return _floats(layer.add("Reshape", given.output, layer.whole([pictures, math.prod(others)])))
+
+
+def _dropout(layer: Layer, given: Value) -> Value:
+    layer.setting("rate"), layer.setting("seed"), layer.setting("noise_shape")  # of trainings
+    return given
 
 
 def _sum(layer: Layer, *given: Value) -> Value:
@@ -220,13 +251,17 @@ def _floats(output: Output) -> Value:
     return Value(output, _FLOAT)
 
 
-_ACTIVATIONS = {"linear": None, "relu": "Relu", "relu6": "Relu6"}
+_ACTIVATIONS = {"linear": None, "relu": "Relu", "relu6": "Relu6", "sigmoid": "Sigmoid", "tanh": "Tanh"}
 _LAYERS: dict[str, Callable[..., Value]] = {
     "Activation": _activation,
     "Add": _sum,
+    "AveragePooling2D": _average_pooling,
     "BatchNormalization": _normalisation,
     "Conv2D": _convolution,
+    "Dense": _dense,
     "DepthwiseConv2D": _depthwise,
+    "Dropout": _dropout,
+    "Flatten": _flat,
     "GlobalAveragePooling2D": _global_average,
     "GlobalMaxPooling2D": _global_max,
     "MaxPooling2D": _max_pooling,

@@ -82,7 +82,7 @@ def _only(ends: list[Any]) -> str:
 def _inputs(layer: Mapping[str, Any]) -> Iterator[str]:
     """The layers that a layer takes its inputs from."""
     (node,) = layer["inbound_nodes"] if len(layer["inbound_nodes"]) == 1 else [None]
-    if node is None or any(value is not None for value in node["kwargs"].values()):
+    if node is None or any(value not in (None, False) for value in node["kwargs"].values()):  # such as training
         raise Unfamiliar(f"the uses of {layer['name']}")
     (given,) = node["args"]
     for each in given if isinstance(given, list) else [given]:
@@ -92,7 +92,7 @@ def _inputs(layer: Mapping[str, Any]) -> Iterator[str]:
 def _by_layer(kinds: list[str], weights: Mapping[str, NDArray[Any]]) -> list[list[NDArray[Any]]]:
     """The weights of each layer in their order. Keras numbers the layers of a class."""
     numbers: Counter[str] = Counter()
-    left = dict(weights)
+    left = {path: value for path, value in weights.items() if "/seed_generator/" not in path}  # which trainings use
     found = []
     for kind in kinds:
         name = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", kind)).lower()

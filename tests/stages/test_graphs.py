@@ -23,6 +23,7 @@ from stages.catalogue import CATALOGUE, INSTALLED
 from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.graphs import library, likeness
+from stages.graphs.agreement import agrees
 from stages.graphs.known import KNOWN, fingerprint, known
 from stages.graphs.layers import Unfamiliar
 from stages.graphs.library import LibraryError
@@ -120,6 +121,12 @@ def test_all_that_are_known_are_compared() -> None:
 
 LAYERS: dict[str, Layer] = {
     "strides and dilation of one": keras.layers.Conv2D(5, (3, 2), (2, 1), padding="same", activation="relu"),
+    "a dense layer": lambda x: keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(x)),
+    "one without a bias, after a dropout": lambda x: keras.layers.Dense(5, use_bias=False)(
+        keras.layers.Dropout(0.5)(keras.layers.GlobalMaxPooling2D()(x))
+    ),
+    "the average of windows": keras.layers.AveragePooling2D(3, 2, padding="same"),
+    "a sigmoid": keras.layers.Activation("sigmoid"),
     "a depthwise convolution": keras.layers.DepthwiseConv2D(3, 2, depth_multiplier=2, activation="relu6"),
     "a normalisation of the last axis": keras.layers.BatchNormalization(),
     "one of the third axis": keras.layers.BatchNormalization(axis=3, epsilon=0.01),
@@ -146,7 +153,7 @@ def test_layers(name: str, tmp_path: Path) -> None:
 
 UNKNOWN: dict[str, Layer] = {
     "the activation gelu": keras.layers.Activation("gelu"),
-    "a dense layer": lambda x: keras.layers.Dense(3)(keras.layers.Flatten()(x)),
+    "a dense layer of each pixel": keras.layers.Dense(3),
     "a dilated convolution": keras.layers.Conv2D(5, 3, dilation_rate=2),
     "groups": keras.layers.Conv2D(6, 3, groups=3),
     "a leaking rectifier": keras.layers.ReLU(negative_slope=0.1),
@@ -163,9 +170,10 @@ def test_keras_runs_other_layers(name: str, tmp_path: Path) -> None:
     spec = saved(small(UNKNOWN[name]), tmp_path)
     with pytest.raises(Unfamiliar):
         Network(read(tmp_path / MODEL_FILE, spec), spec)
-    found = forwards.embedder(tmp_path / MODEL_FILE, spec, {})
-    expected = Embedder(forward(load_backbone(tmp_path / MODEL_FILE, spec)), spec)
-    np.testing.assert_array_equal(found(noise(spec, 3)), expected(noise(spec, 3)))
+    by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
+    assert not agrees(tmp_path / MODEL_FILE, spec, by_keras)
+    found = forwards.embedder(tmp_path / MODEL_FILE, replace(spec, graph=True), {})
+    np.testing.assert_array_equal(found(noise(spec, 3)), Embedder(by_keras, spec)(noise(spec, 3)))
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
@@ -194,6 +202,7 @@ def test_whatever_is_not_read_is_not_known(small_model: SmallModel, tmp_path: Pa
         lambda config: layer(config)["config"].pop("strides"),
         lambda config: layer(config).update(class_name="Conv3D"),
         lambda config: layer(config)["inbound_nodes"][0]["kwargs"].update(mask=1),
+        lambda config: layer(config)["inbound_nodes"][0]["kwargs"].update(training=True),
         lambda config: layer(config).pop("inbound_nodes"),
         lambda config: config.update(class_name="Sequential"),
         lambda config: config["config"].update(output_layers=[["vector", 0, 0], ["vector", 0, 0]]),
@@ -221,7 +230,7 @@ def test_another_file_than_described_is_refused(small_model: SmallModel, tmp_pat
 
 
 def test_keras_runs_other_architectures_of_known_layers(small_model: SmallModel, tmp_path: Path) -> None:
-    """A user's own network, of which nobody knows whether TensorFlow orders the sums of its graph alike."""
+    """A user's own network, unless its graph was compared with Keras when it was pushed."""
     spec = saved(small_model(), tmp_path)
     config = read(tmp_path / MODEL_FILE, spec).config
     assert not known(config)
@@ -234,6 +243,39 @@ def test_keras_runs_other_architectures_of_known_layers(small_model: SmallModel,
 def read_again(model: keras.Model, directory: Path) -> Any:
     spec = saved(model, directory)
     return read(directory / MODEL_FILE, spec).config
+
+
+def test_a_graph_that_agrees_is_recorded_in_the_description(small_model: SmallModel, tmp_path: Path) -> None:
+    small_model(64).save(tmp_path / "own.keras")
+    spec = make_backbone(str(tmp_path / "own.keras"), 224, None, tmp_path)
+    assert spec.graph and parse_spec((tmp_path / SPEC_FILE).read_bytes()) == spec
+    found = forwards.embedder(tmp_path / MODEL_FILE, spec, {})
+    assert isinstance(found._forward, Network)
+    by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
+    np.testing.assert_array_equal(found(noise(spec, 3)), Embedder(by_keras, spec)(noise(spec, 3)))
+
+
+@pytest.mark.parametrize("black", [True, False])
+def test_a_graph_that_differs_in_one_bit_is_not_used(black: bool, small_model: SmallModel, tmp_path: Path) -> None:
+    spec = saved(small_model(), tmp_path)
+    by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
+
+    def other(pictures: NDArray[np.uint8]) -> NDArray[Any]:
+        vectors = by_keras(pictures).copy()
+        if pictures.any() != black:
+            vectors[-1, -1] = np.nextafter(vectors[-1, -1], np.float32(9))
+        return vectors
+
+    assert agrees(tmp_path / MODEL_FILE, spec, by_keras)
+    assert not agrees(tmp_path / MODEL_FILE, spec, other)
+
+
+def test_no_graph_is_compared_where_it_would_not_be_used(
+    small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = saved(small_model(), tmp_path)
+    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2")
+    assert not agrees(tmp_path / MODEL_FILE, spec, forward(load_backbone(tmp_path / MODEL_FILE, spec)))
 
 
 def test_without_the_library_keras_runs_the_backbone(lite0: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,41 @@
+"""Whether a backbone's graph gives the vectors of Keras bit by bit, of pictures that tell any other order of sums."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.backbonefile import read
+from stages.backbonespec import BackboneSpec
+from stages.embedders import Forward
+from stages.graphs.layers import Unfamiliar
+from stages.graphs.library import LibraryError
+from stages.graphs.likeness import as_keras
+from stages.graphs.network import Network
+
+
+def agrees(file: Path, spec: BackboneSpec, by_keras: Forward) -> bool:
+    """Whether a graph of the file that the spec describes gives, here, the bytes of its forward pass by Keras. False if
+    there is no graph for it, or if the processor or the settings of this process do not compute as Keras would.
+
+    Raises StageError if the file is damaged or holds another model.
+    """
+    if not as_keras(os.environ):
+        return False
+    try:
+        network = Network(read(file, spec), spec)
+        return all(network(batch).tobytes() == by_keras(batch).tobytes() for batch in _batches(spec))
+    except (Unfamiliar, LibraryError):
+        return False
+
+
+def _batches(spec: BackboneSpec) -> Iterator[NDArray[np.uint8]]:
+    """Noise, in which every pixel counts; the extremes of colours, at which activations are cut; and black."""
+    noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
+    yield noise
+    yield np.where(noise < 128, 0, 255).astype(np.uint8)
+    yield np.zeros_like(noise)
