@@ -136,6 +136,7 @@ def test_each_change_computes_what_follows_from_it(
     jobs = world.settle(put_parameters(world, {"wide.json": {"head": "mlp", "hidden": [16], "epochs": 5, "folds": 2}}))
     assert counts(jobs) == {"train": 1, "select": 1}
     assert (jobs["train"].skipped, run_of(world, "wide")["failure"]) == (1, "")
+    assert world.taken_over(NAMES) == set(NAMES)
 
     everything = {**pictures, "set/loose.png": paint(7), **more}
     parameters = {**QUICK, "wide.json": {"head": "mlp", "hidden": [16], "epochs": 5, "folds": 2}}

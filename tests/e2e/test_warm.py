@@ -1,21 +1,19 @@
 """Processes that are kept between jobs: the same changes, other backbones and bad pictures among them, must give the
 same files, hashes and datums as with a new process for each job."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipelines.specifications.reading import Spec
+from pipelines.specifications import optional
+from pipelines.specifications.reading import HERE, Spec
 from speclang import warmth
 from tests.e2e.test_workers import Change, several_changes, story
-from tests.e2e.world import MakeWorld, Paint, World, specs
+from tests.e2e.world import MakeWorld, Paint, specs
 
 pytestmark = pytest.mark.timeout(600)
-
-_KEPT = re.compile(r"user code has waited for \d+ s, and goes on with this datum set")
 
 
 def cold(every: Iterable[Spec]) -> list[Spec]:
@@ -26,17 +24,9 @@ def cold(every: Iterable[Spec]) -> list[Spec]:
     ]
 
 
-def taken_over(world: World) -> set[str]:
-    """The pipelines of which a process has served several datum sets."""
-    return {
-        spec.name
-        for spec in specs()
-        if any(_KEPT.fullmatch(line.message.strip()) for line in world.client.get_pipeline_logs(spec.name))
-    }
-
-
 def test_every_pipeline_asks_for_it() -> None:
-    assert all(warmth.read(spec.document["metadata"]["annotations"]) is not None for spec in specs())
+    asking = [*specs(), *optional.needed(HERE, "classify")]
+    assert all(warmth.read(spec.document["metadata"]["annotations"]) is not None for spec in asking)
 
 
 def test_warm_processes_give_what_new_ones_give(
@@ -56,5 +46,6 @@ def test_warm_processes_give_what_new_ones_give(
     ]
     warm, other = make_world("warm"), make_world("cold")
     assert story(warm, specs(), 1, changes) == story(other, cold(specs()), 1, changes)
-    assert taken_over(warm) == {spec.name for spec in specs()}
-    assert taken_over(other) == set()
+    names = {spec.name for spec in specs()}
+    assert warm.taken_over(names) == names
+    assert other.taken_over(names) == set()

@@ -1,5 +1,6 @@
 """A real server with our pipelines for the end-to-end tests: the actions of users, and the results."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from tests.servers import Localpachd
 
 OUTPUTS = tuple(spec.name for spec in reading.load())
 INPUTS = tuple(reading.sources(reading.load()))
+
+_KEPT = re.compile(r"user code has waited for \d+ s, and goes on with this datum set")
 
 Trees = dict[str, dict[str, bytes]]
 
@@ -161,6 +164,14 @@ class World:
         found = [_job(info) for commit in commits for info in self.client.inspect_job(commit, wait=True)]
         assert {each.state for each in found} <= {"success", "failure", "unrunnable"}, found
         return {each.pipeline: each for each in found}
+
+    def taken_over(self, pipelines: Iterable[str]) -> set[str]:
+        """Those of the pipelines of which a process has served several datum sets."""
+        return {
+            each
+            for each in pipelines
+            if any(_KEPT.fullmatch(line.message.strip()) for line in self.client.get_pipeline_logs(each))
+        }
 
     def datums(self, done: Job) -> dict[str, int]:
         """The datums of a job counted by state, as `list datum` shows them."""
