@@ -26,6 +26,7 @@ from types import ModuleType
 import grpc
 
 from stages import nextdatum
+from stages.stageversion import STAGE, refusal
 
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 PFS_ROOT = "LOCALPACHD_PFS"
@@ -87,9 +88,10 @@ Process = Callable[[Datum], None]
 def run(module: str, arguments: Sequence[str] | None = None) -> int:
     """Runs the stage in `module` and returns the exit status of the process.
 
-    The module has `start(environment) -> Callable[[Datum], None]` and is imported here, by name, so that a failing
-    import can be reported. With arguments (default: the command line's) this runs datums on plain directories;
-    without, it processes datums of the Pachyderm worker at PPS_WORKER_GRPC_PORT until the worker ends the process.
+    The module has `start(environment) -> Callable[[Datum], None]` and `VERSION`, a number, and is imported here, by
+    name, so that a failing import can be reported. With arguments (default: the command line's) this runs datums on
+    plain directories; without, it processes datums of the Pachyderm worker at PPS_WORKER_GRPC_PORT until the worker
+    ends the process, but none of a pipeline for another version of the stage: its output would be of two.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -161,7 +163,7 @@ def _serve(module: str, port: str) -> int:
                 datum = datum_from(env, root)
                 _announce(module, datum)
                 if process is None:
-                    process = _start(module)
+                    process = _start(module, os.environ.get(STAGE, ""))
                 process(datum)
             except (Exception, SystemExit) as failure:
                 traceback.print_exc(file=sys.stdout)
@@ -186,9 +188,12 @@ def load(module: str) -> ModuleType:
     return imported
 
 
-def _start(module: str) -> Process:
-    """Imports and starts the stage."""
-    process: Process = load(module).start(os.environ)
+def _start(module: str, deployed: str = "") -> Process:
+    """Imports and starts the stage. deployed: the version of its code that a pipeline states, "" for none."""
+    stage = load(module)
+    if deployed and (why := refusal(_stage(module).replace("_", "-"), stage.VERSION, deployed)):
+        raise StageError(why)
+    process: Process = stage.start(os.environ)
     return process
 
 

@@ -26,6 +26,9 @@ from stages.sources import Source
 from stages.tables.nearest import read_pictures
 from stages.tables.pairs import Pairs, read_pairs
 
+VERSION = 1
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 _NO_LIMIT = float("inf")
 
 

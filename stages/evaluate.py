@@ -27,6 +27,9 @@ from stages.ranking import Ranking, Side, rank
 from stages.tables.nearest import read_nearest
 from stages.tables.rankings import Rankings
 
+VERSION = 2
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 MOST_NEIGHBOURS = 1000
 
 _AGAIN = "compute it again with `lookalike deploy --reprocess neighbours`"

@@ -27,6 +27,9 @@ from stages.merging import Merged, read_segment
 from stages.tables.indexed import TABLE, write_indexed
 from stages.tables.places import parts_of
 
+VERSION = 13
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.

@@ -29,6 +29,9 @@ from stages.tables.images import Images
 from stages.tables.labelled import Labelled, write_labelled
 from stages.thumbnailfiles import Files
 
+VERSION = 4
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 LEFT_OUT = "left_out"
 
 

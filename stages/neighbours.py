@@ -31,6 +31,9 @@ from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pic
 from stages.tables.pairs import Pairs, write_pairs
 from stages.thumbnailfiles import Thumbnails
 
+VERSION = 2
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 MOST_PAIRS = 2_000_000
 """Pairs of one datum; their table takes half a kilobyte of memory for each."""
 

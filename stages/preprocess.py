@@ -24,6 +24,9 @@ from stages.parameters import integer, one_of
 from stages.progress import Progress
 from stages.reading import Decoded, read
 
+VERSION = 11
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 STAGE = "preprocess"
 
 

@@ -29,6 +29,9 @@ from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.thumbnailfiles import Thumbnails
 from stages.wording import counted
 
+VERSION = 7
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 _TOGETHER = 4096
 """Most queries of several entries that are searched in one call: a block of an exact search without threads."""
 

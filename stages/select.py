@@ -26,6 +26,9 @@ from stages.classify.runsections import MOST_EXAMPLES
 from stages.contract import Datum, StageError, spool
 from stages.tables.predictions import read_predictions
 
+VERSION = 1
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 METRICS, RUNS, PAGE, CARD = "metrics.json", "runs.json", "index.html", "model-card.md"
 
 

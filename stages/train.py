@@ -26,6 +26,9 @@ from stages.classify.runs import Failure, Run
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.inputcache import InputCache
 
+VERSION = 1
+"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """The GPU settings are read with the first training. The returned object keeps the labelled pictures, which all

@@ -10,12 +10,12 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from stages.stageversion import STAGE
+
 IMAGE_SIZE = "IMAGE_SIZE"
 
 SPECIFIED = "lookalike/specified-image-size"
 """The pod annotation that holds the size of the specification, while a pushed one is in force."""
-
-_STAGE = "LOOKALIKE_STAGE"
 
 
 def sizes(infos: Iterable[Any]) -> dict[str, int]:
@@ -63,4 +63,4 @@ def _size(transform: Any) -> int:
     """0 for a transform that has none."""
     env: Mapping[str, str] = transform.env
     text = env.get(IMAGE_SIZE, "").strip()
-    return int(text) if env.get(_STAGE, "").startswith("preprocess") and text.isdecimal() else 0
+    return int(text) if env.get(STAGE, "").startswith("preprocess") and text.isdecimal() else 0

@@ -15,6 +15,7 @@ from pipelines.specifications import proportions
 from pipelines.specifications.proportions import Numbers
 from pipelines.specifications.reading import leaves
 from stages import parts
+from stages.stageversion import STAGE
 
 DIGITS = proportions.DIGITS
 PART = parts.VARIABLE
@@ -30,8 +31,6 @@ PARTITION = "partition"
 
 _BEFORE = "features"
 """The stage that had them in earlier versions."""
-
-_STAGE = "LOOKALIKE_STAGE"
 
 
 def part(specs: Iterable[Any]) -> int:
@@ -54,7 +53,7 @@ def origin(name: str, env: Mapping[str, str], there: Mapping[str, Any]) -> Any:
     """The deployed pipeline with the sizes that belong to the one with this name and these variables: itself; for a new
     one that is to run partition, the features of an earlier version. None if there is neither. there: the deployed
     ones, by name with details."""
-    if name in there or not env.get(_STAGE, "").startswith(f"{PARTITION}-"):
+    if name in there or not env.get(STAGE, "").startswith(f"{PARTITION}-"):
         return there.get(name)
     earlier = (info for info in there.values() if _runs(info.details, _BEFORE) and DIGITS in info.details.transform.env)
     return next(earlier, None)
@@ -87,7 +86,7 @@ def _specified(text: str) -> dict[str, str]:
 
 
 def _runs(spec: Any, stage: str) -> bool:
-    return bool(spec.transform.env.get(_STAGE, "").startswith(f"{stage}-"))
+    return bool(spec.transform.env.get(STAGE, "").startswith(f"{stage}-"))
 
 
 def _number(spec: Any, name: str, default: int) -> int:

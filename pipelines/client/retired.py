@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.client.deployment import ANNOTATION
+from stages.stageversion import STAGE
 
 SUCCESSORS = {"evaluate-sum": "evaluate"}
 """The pipelines that write the output of the retired ones now."""
-
-_STAGE = "LOOKALIKE_STAGE"
 
 
 def found(there: Mapping[str, Any]) -> list[str]:
@@ -27,5 +26,5 @@ def notes(there: Mapping[str, Any]) -> list[str]:
 
 
 def _is_ours(name: str, details: Any) -> bool:
-    stage, _, version = details.transform.env.get(_STAGE, "").rpartition("-")
+    stage, _, version = details.transform.env.get(STAGE, "").rpartition("-")
     return ANNOTATION in details.metadata.annotations and stage == name and version.isdigit()

@@ -10,6 +10,7 @@ from pipelines.client import services
 from pipelines.client.roles import ROLES, Role
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.imagecache import as_yaml
+from stages.stageversion import STAGE
 
 _PACHD = "grpc://pachd:30650"
 """Pachyderm's address in its own namespace."""
@@ -21,7 +22,7 @@ USER = 1000
 _ENDS_WITHIN = 20
 """Seconds until a pod is killed: those of the hook, in which the cluster stops sending requests, and of the end."""
 
-_FREE = ("LISTEN", "PACHD_ADDRESS", "PACHD_PROJECT", "LOOKALIKE_STAGE", services.CERTIFICATE)
+_FREE = ("LISTEN", "PACHD_ADDRESS", "PACHD_PROJECT", STAGE, services.CERTIFICATE)
 """Variables that the manifest sets itself, or that have no meaning in it."""
 
 

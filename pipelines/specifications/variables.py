@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft, Patch
+from stages.stageversion import STAGE
 
 _WHERE = ("transform", "env")
-_STAGE = "LOOKALIKE_STAGE"
 
 
 def apply(settings: Sequence[str], found: Sequence[Draft]) -> list[Draft]:
@@ -18,7 +18,7 @@ def apply(settings: Sequence[str], found: Sequence[Draft]) -> list[Draft]:
         name, _, value = setting.partition("=")
         if not name or not value:
             raise LookalikeError(f"{setting} is not a variable with its value, such as K=10")
-        known = {each for draft in drafts for each in draft.get(*_WHERE, default={})} - {_STAGE}
+        known = {each for draft in drafts for each in draft.get(*_WHERE, default={})} - {STAGE}
         if name not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             fix = f"did you mean {near[0]}?" if near else f"they have {', '.join(sorted(known)) or 'none'}"

@@ -6,8 +6,9 @@ from typing import Any
 
 from pipelines.specifications.reading import leaves
 from pipelines.upgrading import documents
-from pipelines.upgrading.merging import CREDENTIALS, STAGE
+from pipelines.upgrading.merging import CREDENTIALS
 from speclang.merge_patches import difference
+from stages.stageversion import STAGE
 
 CODE, IMAGE, COMMAND, ENVIRONMENT, INPUT = "code", "image", "command", "environment", "input"
 RESOURCES, SETTINGS = "resources", "settings"

@@ -15,8 +15,7 @@ from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
 from pipelines.upgrading import documents
 from speclang.merge_patches import difference, merge
-
-STAGE = "LOOKALIKE_STAGE"
+from stages.stageversion import STAGE
 
 _PLACE = frozenset(
     {

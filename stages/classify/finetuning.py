@@ -37,8 +37,8 @@ from stages.classify.trained import Trained
 from stages.classify.trainer import Settings, Trainer
 from stages.contract import StageError, spool
 from stages.framing import Framing, Pixels
+from stages.stageversion import STAGE
 
-VERSION = "LOOKALIKE_STAGE"
 """The variable with the version of the stage, which changes with every change of its results."""
 
 
@@ -70,7 +70,7 @@ def fingerprint(dataset: Dataset, parameters: Parameters, names: list[str], envi
         "parameters": replace(parameters, name="", fine_tune=tune).as_data(),
         "backbone": dataset.backbone.as_data(),
         "devices": [devices.kind(), len(names)],
-        "versions": [tf.__version__, keras.__version__, np.__version__, PIL.__version__, environment.get(VERSION, "")],
+        "versions": [tf.__version__, keras.__version__, np.__version__, PIL.__version__, environment.get(STAGE, "")],
         "labels": list(dataset.labels),
         "share": dataset.share,
     }

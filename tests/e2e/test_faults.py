@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.specifications import reading
+from stages import features
 from stages.backbonespec import MODEL_FILE
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
 
@@ -81,6 +82,10 @@ def steps(
     done = {name: action for name, action in world.deploy(changed()).items() if action != "unchanged"}
     assert done == {"features": "updated, reprocessing everything"}
     step("tensorflow again", newest(world, "features"))
+    world.deploy(changed(LOOKALIKE_STAGE=f"features-{features.VERSION - 1}"))
+    step("another version", newest(world, "features"))
+    world.deploy(changed())
+    step("this version", newest(world, "features"))
 
     said = world.lookalike("model", "push", backbones["large"] / MODEL_FILE)
     step("another size", said.split(" into models: commit ")[1][:32])
@@ -145,3 +150,18 @@ def test_a_fixed_specification_is_computed_again(steps: dict[str, Step]) -> None
     step = steps["tensorflow again"]
     assert {step.jobs[name].state for name in ("features", "partition", "index", "search", "render")} == {"success"}
     assert step.jobs["features"].counts == (1, 0, 0)
+
+
+def test_code_of_another_version_computes_nothing(steps: dict[str, Step]) -> None:
+    """As between the installation of a newer lookalike, whose code localpachd runs, and `lookalike upgrade`."""
+    step = steps["another version"]
+    assert (step.jobs["features"].state, step.jobs["features"].failed) == ("failure", 1)
+    (kept,) = step.reasons["features"]
+    asked, own = f"features-{features.VERSION - 1}", f"features-{features.VERSION}"
+    assert kept == (
+        f"the pipeline was deployed by an earlier version of lookalike, for {asked}, and this code is {own}: "
+        "run `lookalike upgrade`, or install the lookalike that deployed it"
+    )
+    assert kept in step.status
+    jobs = steps["this version"].jobs
+    assert {jobs[name].state for name in ("features", "partition", "index", "search", "render")} == {"success"}

@@ -30,6 +30,7 @@ import json
 import os
 from stages.contract import StageError
 STARTS = 0
+VERSION = 3
 {imports}
 
 def start(environment):
@@ -171,6 +172,35 @@ def test_a_failing_start_gives_the_stages_own_reason(worker: Worker, stage: Stag
     assert worker.hear() == ""
     worker.datums.put(stage.datum("a"))
     assert worker.hear() == "IMAGE_SIZE='x': must be a whole number"
+
+
+@pytest.mark.parametrize(
+    ("deployed", "why"),
+    [
+        ("stage-2", "an earlier version of lookalike, for stage-2, and this code is stage-3: run `lookalike upgrade`"),
+        ("stage-4", "a later version of lookalike, for stage-4, and this code is stage-3: install the lookalike"),
+        ("stage-3", ""),
+        ("mine-2", ""),
+        ("stage-of-mine", ""),
+    ],
+)
+def test_no_datum_of_a_pipeline_for_another_version_is_processed(
+    deployed: str, why: str, worker: Worker, stage: Stage
+) -> None:
+    stage.write()
+    worker.datums.put(stage.datum("a"))
+    stage.serve(worker, LOOKALIKE_STAGE=deployed)
+    assert worker.hear() == ""
+    told = worker.hear()
+    assert why in told and bool(told) == bool(why)
+    assert (stage.pfs / "out" / "seen.json").exists() == (not why)
+
+
+def test_on_plain_directories_the_version_of_a_pipeline_does_not_matter(stage: Stage, tmp_path: Path) -> None:
+    stage.write()
+    (tmp_path / "images").mkdir()
+    arguments = ("--input", f"images={tmp_path / 'images'}", "--out", str(stage.pfs / "out"))
+    assert stage.run(*arguments, LOOKALIKE_STAGE="stage-2").wait(SECONDS) == 0
 
 
 def test_after_a_failed_datum_the_next_gets_a_clean_start(worker: Worker, stage: Stage) -> None:

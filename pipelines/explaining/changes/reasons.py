@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.explaining.changes.replies import Matched, Tile, Two
 from pipelines.explaining.changes.settings import Setting
+from stages.stageversion import STAGE
 
 ADDED, REPLACED, REMOVED = "picture added", "picture replaced", "picture removed"
 MODEL, PARAMETERS, QUERY = "model", "parameters", "query replaced"
@@ -13,7 +14,7 @@ PUSHED, ROSE, SHIFTED = "pushed out", "moved up", "moved"
 OTHER = "unknown"
 
 _NUMBER = "K"
-_FOR_DISTANCES = frozenset({"IMAGE_SIZE", "FIT", "METRIC", "LOOKALIKE_STAGE"})
+_FOR_DISTANCES = frozenset({"IMAGE_SIZE", "FIT", "METRIC", STAGE})
 """Variables that change distances. K, the number of neighbours, does not, and others change no answer."""
 
 
@@ -134,7 +135,7 @@ class _Comparison:
 
 
 def _words(setting: Setting) -> str:
-    if setting.name == "LOOKALIKE_STAGE":
+    if setting.name == STAGE:
         return f"code of {', '.join(setting.pipelines)}"
     return f"{setting.name} {setting.before} → {setting.after}"
 

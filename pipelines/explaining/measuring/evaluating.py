@@ -20,8 +20,8 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.measuring.deploying import LABELS, LABELS_FILE, LABELS_HEADER
 from pipelines.explaining.stageruns import Given, Work
-from pipelines.explaining.timetravel.past import STAGE
 from stages import labels
+from stages.stageversion import STAGE
 
 GROUP = "evaluate"
 """The group of opt-in pipelines."""

@@ -21,10 +21,11 @@ from pipelines.explaining.measuring.sides import Choice, Model
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import recomputing
 from pipelines.explaining.timetravel.asking import Steps
-from pipelines.explaining.timetravel.past import LIBRARY, STAGE, Past
+from pipelines.explaining.timetravel.past import LIBRARY, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
 from stages.filecache import FileCache, default_place
+from stages.stageversion import STAGE
 from stages.tables.indexed import TABLE
 from stages.thumbnailfiles import DIRECTORY
 from stages.wording import counted

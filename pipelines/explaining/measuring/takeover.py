@@ -14,6 +14,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
 from speclang.merge_patches import difference
+from stages.stageversion import STAGE
 
 _PLACE = (
     *("metadata", "resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits"),
@@ -27,8 +28,6 @@ _NODES = ("scheduling_spec", "tolerations", "pod_spec", "pod_patch")
 _SECRETS = ("image_pull_secrets", "user")
 _SHARED = ("METRIC", "BACKEND")
 """The variables that must be those of the search, so that distances mean the same."""
-
-_STAGE = "LOOKALIKE_STAGE"
 
 
 def as_deployed(draft: Draft, base: Mapping[str, Draft], there: Mapping[str, Any]) -> Draft:
@@ -65,7 +64,7 @@ def _beside(image: Image, written: Draft, runs: Any) -> dict[str, Any]:
 
 
 def _check_version(written: Draft, runs: Any) -> None:
-    stated, running = written.get("transform", "env", default={}).get(_STAGE), runs.transform.env.get(_STAGE)
+    stated, running = written.get("transform", "env", default={}).get(STAGE), runs.transform.env.get(STAGE)
     if stated != running:
         raise LookalikeError(
             f"{written.name} was deployed by another version of lookalike ({running}, not {stated}): run "

@@ -14,6 +14,7 @@ from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Work, run_pipeline
 from pipelines.specifications import reading
+from stages.stageversion import STAGE
 
 LIBRARY = ("preprocess", "features", "partition", "index")
 """The pipelines from the library's files to its index, upstream first."""
@@ -21,7 +22,6 @@ LIBRARY = ("preprocess", "features", "partition", "index")
 QUERIES = ("preprocess-queries", "features-queries", "search", "render")
 """The pipelines from a query to its answer, upstream first."""
 
-STAGE = "LOOKALIKE_STAGE"
 _IMAGE_SIZE = "IMAGE_SIZE"
 _SEGMENT_DIGITS = "SEGMENT_DIGITS"
 _DIGITS = 12

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pipelines.client.datumrecords import DatumRecord
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.tracing.traces import Step
-
-_STAGE = "LOOKALIKE_STAGE"
+from stages.stageversion import STAGE
 
 
 class Steps:
@@ -44,7 +43,7 @@ class Steps:
             process=record.process,
             upload=record.upload,
             version=facts.version if facts else None,
-            stage=environment.pop(_STAGE, ""),
+            stage=environment.pop(STAGE, ""),
             image=facts.image if facts else "",
             environment=environment,
             unchanged=self._unchanged(record),

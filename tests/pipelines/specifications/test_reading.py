@@ -42,8 +42,11 @@ class TestEverySpec:
         assert callable(module.start if stem in BATCHED else module.main)
 
     def test_its_version_names_its_stage(self, stem: str) -> None:
+        stage = stage_of(SPECS[stem])
         named, _, version = SPECS[stem].request().transform.env["LOOKALIKE_STAGE"].rpartition("-")
-        assert named == stage_of(SPECS[stem]).replace("_", "-")
+        assert named == stage.replace("_", "-")
+        if stem in BATCHED:
+            assert int(version) == importlib.import_module(f"stages.{stage}").VERSION
         assert int(version) >= 1
 
     def test_it_requests_resources(self, stem: str) -> None:

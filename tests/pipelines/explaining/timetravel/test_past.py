@@ -5,6 +5,7 @@ import pytest
 from pipelines.errors import LookalikeError
 from pipelines.explaining.timetravel import past
 from pipelines.explaining.timetravel.past import Past
+from stages.stageversion import STAGE
 
 NOW = past.today()
 
@@ -16,7 +17,7 @@ def then(**changed: str | None) -> Past:
         if stage is None:
             del environments[name.replace("_", "-")]
         else:
-            environments[name.replace("_", "-")][past.STAGE] = stage
+            environments[name.replace("_", "-")][STAGE] = stage
     return Past("0123456789ab4def0123456789abcdef", environments)
 
 
