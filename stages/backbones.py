@@ -16,7 +16,8 @@ from stages import devices
 from stages.backbonefile import check, foreign, identity, normalise
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
-from stages.embedders import Embedder, Forward
+from stages.embedders import Embedder
+from stages.passes import Forward
 
 BATCH = 32  # pictures of one forward pass; see embedders
 

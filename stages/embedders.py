@@ -1,26 +1,23 @@
-"""Computes vectors of pictures with a loaded backbone, in batches of one fixed shape. Knows no files, and neither Keras
+"""Computes vectors of pictures with a loaded backbone, batch by batch. Knows no files, and neither Keras
 nor TensorFlow."""
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stages.backbonespec import BackboneSpec
 from stages.contract import StageError
+from stages.passes import Forward, Passes
 
 CPU = "cpu"
 """The kind of device of a processor, beside the names of GPUs."""
 
 _MOST_AT_ONCE = 4
 """Most concurrent forward passes on processors: each needs memory of its own."""
-
-Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
-"""A forward pass: a full batch of pictures, uint8 RGB (batch, S, S, 3), to its vectors, (batch, dimension)."""
 
 
 def cores() -> int:
@@ -37,14 +34,22 @@ def passes_at_once() -> int:
 class Embedder:
     """A callable: uint8 RGB (n, S, S, 3) in, float32 (n, dimension) out, S and dimension as in the spec.
 
-    A vector depends on its picture alone, bit for bit on one machine. Libraries choose kernels, and so the order of
-    sums, by the shape of a batch, so every batch has the same shape and the last one is filled up.
+    A vector depends on its picture alone, bit for bit on one machine: see stages.passes.
     """
 
-    def __init__(self, forward: Forward, spec: BackboneSpec, at_once: int = 1, device: str = CPU) -> None:
-        """at_once: the number of concurrent forward passes. device: the kind that computes them, see
-        stages.devices.kind."""
+    def __init__(
+        self,
+        forward: Forward,
+        spec: BackboneSpec,
+        at_once: int = 1,
+        device: str = CPU,
+        small: Forward | None = None,
+    ) -> None:
+        """forward: a pass of `spec.batch` pictures. at_once: the number of concurrent passes. device: the kind that
+        computes them, see stages.devices.kind. small: a pass of stages.passes.FEW pictures, which is used if it gives
+        the same bits; None if there is none."""
         self._forward = forward
+        self._passes = Passes(forward, spec.batch, small)
         self.at_once = at_once
         self.spec = spec
         self.device = device
@@ -56,9 +61,9 @@ class Embedder:
         return np.concatenate([np.empty((0, self.spec.dimension), np.float32), *self.stream(parts)])
 
     def warm_up(self) -> None:
-        """Runs one forward pass, which is slower than all later ones."""
+        """Runs the first forward passes, which are slower than all later ones."""
         size = self.spec.image_size
-        self(np.zeros((1, size, size, 3), np.uint8))
+        self._passes.warm_up(np.zeros((size, size, 3), np.uint8))
 
     def stream(self, batches: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
         """The vectors of each batch, in order; a batch is at most `spec.batch` pictures.
@@ -82,10 +87,7 @@ class Embedder:
                 f"the pictures are {pictures.dtype} {pictures.shape[1:]}, but {self.spec.name} takes uint8 "
                 f"({size}, {size}, 3)"
             )
-        filled = np.zeros((self.spec.batch, size, size, 3), np.uint8)
-        filled[: len(pictures)] = pictures
-        given: NDArray[Any] = self._forward(filled)[: len(pictures)]
-        vectors = given.astype(np.float32, copy=False)
+        vectors = self._passes(pictures).astype(np.float32, copy=False)
         if not np.isfinite(vectors).all():
             raise StageError(
                 f"the model {self.spec.name} gives values that are not finite (NaN or infinity) for some picture; "

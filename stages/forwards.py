@@ -45,7 +45,7 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
         return loaded
     gpu_memory(environment)
     print(NO_GPU)
-    return Embedder(network, spec, at_once)
+    return Embedder(network, spec, at_once, small=network.few)
 
 
 def _network(file: Path, spec: BackboneSpec, threads: int) -> Network | None:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from stages.backbonefile import read
 from stages.backbonespec import BackboneSpec
-from stages.embedders import Forward
 from stages.graphs.layers import Unfamiliar
 from stages.graphs.library import LibraryError
 from stages.graphs.likeness import as_keras
 from stages.graphs.network import Network
+from stages.passes import Forward
 
 
 def agrees(file: Path, spec: BackboneSpec, by_keras: Forward) -> bool:

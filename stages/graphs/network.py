@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from stages.backbonefile import Contents
 from stages.backbonespec import BackboneSpec
 from stages.graphs.layers import Layer, Unfamiliar, Value
+from stages.graphs.library import Output
 from stages.graphs.operations import Given, Graph, Session
+from stages.passes import FEW
 
 _PIXELS = np.dtype(np.uint8)
 
 
 class Network:
-    """A network that maps batches of one shape to vectors. May be called from several threads at once."""
+    """A network that maps batches of one shape, and of a smaller one, to vectors. May be called from several threads at
+    once."""
 
     def __init__(self, contents: Contents, spec: BackboneSpec, threads: int = 0) -> None:
         """contents: of the file of the backbone that the spec describes. threads: as in Session.
@@ -32,26 +35,34 @@ class Network:
         """
         graph = Graph()
         try:
-            self._given, vectors = _added(graph, contents, spec)
+            self._full, self._few = (_added(graph, contents, spec, batch) for batch in (spec.batch, FEW))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise Unfamiliar(f"a configuration of another form ({error!r})") from error
-        if vectors.dtype != np.float32 or graph.shape(vectors.output) != [spec.batch, spec.dimension]:
-            raise Unfamiliar("another output than the description states")
-        self._vectors = vectors.output
         self._session = Session(graph, threads)
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """uint8 RGB (batch, S, S, 3) to float32 (batch, dimension). Raises LibraryError if the machine fails."""
-        return self._session.run([(self._given, pictures)], self._vectors)
+        return self._session.run([(self._full.given, pictures)], self._full.vectors)
+
+    def few(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The same of FEW pictures, with the same weights. Bits may be other ones."""
+        return self._session.run([(self._few.given, pictures)], self._few.vectors)
 
 
-def _added(graph: Graph, contents: Contents, spec: BackboneSpec) -> tuple[Given, Value]:
-    """The graph's input and output, of which the network has one each."""
+class _Pass(NamedTuple):
+    """The input and the output of a graph for one size of batches."""
+
+    given: Given
+    vectors: Output
+
+
+def _added(graph: Graph, contents: Contents, spec: BackboneSpec, batch: int) -> _Pass:
+    """The network, which has one input and one output, for batches of that many pictures."""
     config = contents.config
     if config["class_name"] != "Functional":
         raise Unfamiliar(f"a model of the class {config['class_name']}")
     pixels, *layers = config["config"]["layers"]
-    taken = _input(graph, pixels, spec)
+    taken = _input(graph, pixels, spec, batch)
     values = {str(pixels["name"]): Value(taken.value, _PIXELS)}
     held = _by_layer([each["class_name"] for each in layers], contents.weights)
     for each, own in zip(layers, held, strict=True):
@@ -60,15 +71,18 @@ def _added(graph: Graph, contents: Contents, spec: BackboneSpec) -> tuple[Given,
     given, made = (_only(config["config"][name]) for name in ("input_layers", "output_layers"))
     if given != pixels["name"]:
         raise Unfamiliar(f"the input {given}")
-    return taken, values[made]
+    vectors = values[made]
+    if vectors.dtype != np.float32 or graph.shape(vectors.output) != [batch, spec.dimension]:
+        raise Unfamiliar("another output than the description states")
+    return _Pass(taken, vectors.output)
 
 
-def _input(graph: Graph, layer: Mapping[str, Any], spec: BackboneSpec) -> Given:
+def _input(graph: Graph, layer: Mapping[str, Any], spec: BackboneSpec, batch: int) -> Given:
     (count, *shape), dtype = layer["config"]["batch_shape"], layer["config"]["dtype"]
     expected = [spec.image_size, spec.image_size, 3]
     if layer["class_name"] != "InputLayer" or dtype != "uint8" or shape != expected or count not in (None, spec.batch):
         raise Unfamiliar(f"an input of {dtype} {shape}")
-    return graph.placeholder(_PIXELS, [spec.batch, *shape])
+    return graph.placeholder(_PIXELS, [batch, *shape])
 
 
 def _only(ends: list[Any]) -> str:

@@ -38,6 +38,7 @@ Fed = tuple[Given, NDArray[Any]]
 class Variable(NamedTuple):
     handle: Output
     value: NDArray[Any]  # that it gets before the first run
+    read: Output  # what is read from it
 
 
 class Graph:
@@ -79,11 +80,15 @@ class Graph:
         return Given(place, self.add("EnsureShape", place, T=dtype, shape=Shape(shape)))
 
     def variable(self, value: NDArray[Any]) -> Output:
-        """Adds a variable, with which TensorFlow cannot compute ahead; returns what is read from it."""
+        """Adds a variable, with which TensorFlow cannot compute ahead, unless this very value has one; returns what is
+        read from it."""
+        for each in self.variables:
+            if each.value is value:
+                return each.read
         name = f"variable_{len(self.variables)}"
         handle = self.add("VarHandleOp", dtype=value.dtype, shape=Shape(value.shape), shared_name=name)
-        self.variables.append(Variable(handle, value))
-        return self.add("ReadVariableOp", handle, dtype=value.dtype)
+        self.variables.append(Variable(handle, value, self.add("ReadVariableOp", handle, dtype=value.dtype)))
+        return self.variables[-1].read
 
     def shape(self, output: Output) -> list[int]:
         """The shape of an output, -1 where it is not known. Raises LibraryError if nothing is known."""

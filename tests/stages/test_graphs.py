@@ -90,7 +90,10 @@ def test_the_installed_backbone(lite0: Path, tiles: NDArray[np.uint8]) -> None:
     found = forwards.embedder(lite0 / MODEL_FILE, spec, {})
     assert isinstance(found._forward, Network) and found.device == devices.kind() == "cpu"
     by_keras = Embedder(forward(load_backbone(lite0 / MODEL_FILE, spec)), spec)
-    np.testing.assert_array_equal(found(tiles), by_keras(tiles))
+    expected = by_keras(tiles)
+    np.testing.assert_array_equal(found(tiles), expected)
+    for count in (1, 7, 8, 9, 24):  # by small passes, unless this processor computes other bits with them
+        np.testing.assert_array_equal(found(tiles[:count]), expected[:count])
 
 
 @pytest.mark.parametrize("name", INSTALLED[1:])
