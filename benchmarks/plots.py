@@ -11,7 +11,7 @@ from benchmarks.growth import allowed
 from benchmarks.report import Row
 
 _WIDTH, _LABEL, _BAR, _STEP = 760, 190, 420, 22
-_HEIGHT, _CURVES = 320, 520
+_HEIGHT, _CURVES, _LINE = 320, 520, 13
 _GREY = "#718096"
 _COLOURS = (
     "#2b6cb0",
@@ -91,20 +91,33 @@ def _diagram(panel: Panel, top: int) -> list[str]:
         parts.append(f'<text x="{_LABEL - 126}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,g}</text>')
     parts.append(_path(guide, across, upright, _GREY, ' stroke-dasharray="5 4"'))
     parts.append(f'<text x="{_LABEL - 120 + _CURVES + 40}" y="{top + _HEIGHT + 18}" fill="{_GREY}">pictures</text>')
-    below = -1e9
-    lines = {**panel.lines, "n log n": guide}
-    for y, name in sorted((upright(line[max(line)]), name) for name, line in lines.items()):
-        line, colour = lines[name], _GREY
-        if line is not guide:
-            colour = _COLOURS[list(panel.lines).index(name) % len(_COLOURS)]
-            parts.append(_path(line, across, upright, colour))
-            parts += [
-                f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colour}"/>'
-                for size, value in line.items()
-            ]
-        below = max(y + 4, below + 13)  # so that names do not overlap
-        parts.append(f'<text x="{across(max(line)) + 8:.1f}" y="{below:.1f}" fill="{colour}">{escape(name)}</text>')
+    colours = {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(panel.lines)} | {"n log n": _GREY}
+    for name, line in panel.lines.items():
+        parts.append(_path(line, across, upright, colours[name]))
+        parts += [
+            f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colours[name]}"/>'
+            for size, value in line.items()
+        ]
+    ends = {name: max(line) for name, line in panel.lines.items()} | {"n log n": sizes[-1]}
+    for size in sizes:
+        here = {name: upright((panel.lines.get(name) or guide)[size]) for name, end in ends.items() if end == size}
+        for name, y in apart(here, top + _HEIGHT).items():
+            at = f'x="{across(size) + 8:.1f}" y="{y + 4:.1f}"'
+            parts.append(f'<text {at} fill="{colours[name]}">{escape(name)}</text>')
     return parts
+
+
+def apart(places: Mapping[str, float], lowest: float) -> dict[str, float]:
+    """The vertical places of texts, in pixels downwards, moved so that none overlaps another one and, if there is room
+    for all, none is below `lowest`."""
+    names = sorted(places, key=lambda name: (places[name], name))
+    found, above = {}, -math.inf
+    for name in names:
+        found[name] = above = max(places[name], above + _LINE)
+    for name in reversed(names):
+        found[name] = lowest = min(found[name], lowest)
+        lowest -= _LINE
+    return found
 
 
 class _Scale:

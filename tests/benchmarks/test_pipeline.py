@@ -1,5 +1,6 @@
 """The benchmark of the whole pipeline at its smallest size: its measurements, and its checks of the sheet."""
 
+import itertools
 import json
 import math
 import re
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from benchmarks import pipeline, whole
 from benchmarks.engine import Work, longest, share
 from benchmarks.growth import allowed, growth
-from benchmarks.plots import Panel, curves
+from benchmarks.plots import Panel, apart, curves
 from benchmarks.sheets import Answers
 from benchmarks.trees import Tree, members, parents
 
@@ -166,6 +167,20 @@ def test_curves_are_drawn_on_logarithmic_axes() -> None:
 
 def test_a_single_size_can_be_plotted() -> None:
     assert curves([Panel("seconds", {"all": {60: 3.0}})], PLACE).count("<circle") == 1
+
+
+@given(st.lists(st.floats(30, 350), max_size=20))
+def test_names_of_curves_do_not_overlap_and_stay_beside_them(places: list[float]) -> None:
+    wanted = {f"line {number}": place for number, place in enumerate(places)}
+    found = apart(wanted, 350)
+    levels = sorted(found.values())
+    assert found.keys() == wanted.keys()
+    assert all(below - above > 12.9 for above, below in itertools.pairwise(levels))
+    assert all(level <= 350 for level in levels)
+    assert sorted(found, key=found.__getitem__) == sorted(wanted, key=lambda name: (wanted[name], name))
+    spread = sorted(places)
+    if all(below - above >= 13 for above, below in itertools.pairwise(spread)):
+        assert found == wanted
 
 
 ANSWERS = Answers(
