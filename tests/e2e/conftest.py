@@ -31,26 +31,29 @@ def paint() -> Paint:
 
 @pytest.fixture(scope="session")
 def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Directories with small backbones: "first" and "second" for pictures of 96 pixels, "large" for 128,
-    "usual" for the specifications' own 224. Only "large" needs Keras to compute it, so features starts faster."""
+    """Directories with small backbones: "first", "second" and "keras" for pictures of 96 pixels, "large" for 128,
+    "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras."""
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
     from stages.zoo import make_backbone  # noqa: PLC0415
 
-    found = {}
-    for seed, (name, size) in enumerate({"first": 96, "second": 96, "large": 128, "usual": 224}.items()):
+    found, sides = {}, {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
+    for seed, (name, size) in enumerate(sides.items()):
         pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")
         x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
         x = keras.layers.AveragePooling2D(size // 4, name="patches")(x)
         x = keras.layers.Flatten(name="colours")(x)
         start = keras.initializers.RandomNormal(seed=seed)
         x = keras.layers.Dense(16, use_bias=False, kernel_initializer=start, name="vector")(x)
-        if name == "large":
-            x = keras.layers.Activation("softsign", name="bounded")(x)  # which graphs do not have
+        has_graph = name not in ("keras", "large")
+        if not has_graph:
+            x = keras.layers.Activation("softsign", name="bounded")(x)  # which no graph has
         home = tmp_path_factory.mktemp("backbones")
         keras.Model(pixels, x, name=name).save(home / f"{name}.keras")
         found[name] = home / name
-        assert make_backbone(str(home / f"{name}.keras"), size, None, found[name]).graph is (name != "large")
+        assert make_backbone(str(home / f"{name}.keras"), size, None, found[name]).graph is (
+            name not in ("keras", "large")
+        )
     return found
 
 

@@ -35,7 +35,7 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
     """A library of twelve pictures, and a query that is near one of them."""
     made = make_world("serving")
     made.deploy()
-    made.push(backbones["first"])
+    made.push(backbones["keras"])
     made.add({f"trip/{n}.png": paint(n) for n in range(12)})
     made.settle(made.query("mine.png", paint(3, 1)))
     return made
