@@ -22,8 +22,8 @@ class Passes:
     Libraries choose kernels, and so the order of sums, by the shape of a batch. So every pass has the shape of a full
     one, and is filled up, until small passes are found, in this process, to give the same bits. They take less time for
     each picture, since more of what they compute stays in the processor's caches, and a quarter of it for a single one.
-    They are tried with the second call: a new process that computes one picture has no time for it. May be called from
-    several threads at once.
+    They are tried with the second call, on pictures of the first: a new process that computes a single picture has no
+    time for it. May be called from several threads at once.
     """
 
     def __init__(self, full: Forward, batch: int, small: Forward | None = None) -> None:
@@ -31,27 +31,28 @@ class Passes:
         self._full = full
         self._batch = batch
         self._small = small if batch > FEW else None
-        self._ran = False
+        self._sample: tuple[NDArray[np.uint8], NDArray[Any]] | None = None  # FEW pictures of a full pass, their vectors
         self._same: bool | None = None
         self._trying = threading.Lock()
 
     def warm_up(self, picture: NDArray[np.uint8]) -> None:
         """Runs the first passes, which are slower than all later ones, with one picture, and tries the small one."""
-        self._ran = True
         if self._small is None:
             self._filled(picture[np.newaxis])
         else:
             with self._trying:
-                self._tried(picture[np.newaxis], self._small)
+                self._first(picture[np.newaxis])
+                self._try(self._small)
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[Any]:
         """Raises what the passes raise."""
-        if self._small is None or not self._ran:
-            self._ran = True
+        if self._small is None:
             return self._filled(pictures)
         with self._trying:
+            if self._same is None and self._sample is None:
+                return self._first(pictures)
             if self._same is None:
-                return self._tried(pictures, self._small)
+                self._try(self._small)
         if not self._same:
             return self._filled(pictures)
         parts = [pictures[begin : begin + FEW] for begin in range(0, len(pictures), FEW)]
@@ -60,15 +61,21 @@ class Passes:
     def _filled(self, pictures: NDArray[np.uint8]) -> NDArray[Any]:
         return _padded(pictures, self._batch, self._full)
 
-    def _tried(self, pictures: NDArray[np.uint8], small: Forward) -> NDArray[Any]:
-        """The vectors by a full pass, with the last of which those of the small one are compared."""
+    def _first(self, pictures: NDArray[np.uint8]) -> NDArray[Any]:
+        """The vectors by a full pass, filled up with noise, of which a sample is kept."""
         filled = np.random.default_rng(0).integers(0, 256, (self._batch, *pictures.shape[1:]), np.uint8)
         filled[: len(pictures)] = pictures
         vectors = self._full(filled)
-        self._same = small(filled[-FEW:]).tobytes() == vectors[-FEW:].tobytes()
+        self._sample = filled[-FEW:].copy(), vectors[-FEW:].copy()
+        return vectors[: len(pictures)]
+
+    def _try(self, small: Forward) -> None:
+        """Compares a small pass with the sample of the full one."""
+        assert self._sample is not None
+        pictures, vectors = self._sample
+        self._same, self._sample = small(pictures).tobytes() == vectors.tobytes(), None
         if not self._same:
             print(f"forward passes of {FEW} pictures give other bits than those of {self._batch} here: not used")
-        return vectors[: len(pictures)]
 
 
 def _padded(pictures: NDArray[np.uint8], batch: int, forward: Forward) -> NDArray[Any]:
