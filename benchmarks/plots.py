@@ -98,9 +98,9 @@ def _diagram(panel: Panel, top: int) -> list[str]:
             f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colours[name]}"/>'
             for size, value in line.items()
         ]
-    ends = {name: max(line) for name, line in panel.lines.items()} | {"n log n": sizes[-1]}
+    lines = {**panel.lines, "n log n": guide}
     for size in sizes:
-        here = {name: upright((panel.lines.get(name) or guide)[size]) for name, end in ends.items() if end == size}
+        here = {name: upright(line[size]) for name, line in lines.items() if max(line) == size}
         for name, y in apart(here, top + _HEIGHT).items():
             at = f'x="{across(size) + 8:.1f}" y="{y + 4:.1f}"'
             parts.append(f'<text {at} fill="{colours[name]}">{escape(name)}</text>')

@@ -1,5 +1,4 @@
-"""Computes vectors of pictures with a loaded backbone, batch by batch. Knows no files, and neither Keras
-nor TensorFlow."""
+"""Computes vectors of pictures with a loaded backbone, batch by batch. Knows no files, neither Keras nor TensorFlow."""
 
 import os
 from collections import deque

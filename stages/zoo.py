@@ -87,7 +87,8 @@ def make_backbone(
     # Tries the written file, since Keras cannot read back everything that it writes.
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
     Embedder(by_keras, spec)(noise)
-    if not known(read(directory / MODEL_FILE, spec).config) and agrees(directory / MODEL_FILE, spec, by_keras):
+    contents = read(directory / MODEL_FILE, spec)
+    if not known(contents.config) and agrees(contents, spec, by_keras):
         spec = replace(spec, graph=True)
         (directory / SPEC_FILE).write_text(format_spec(spec))
     return spec

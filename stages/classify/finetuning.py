@@ -39,8 +39,6 @@ from stages.contract import StageError, spool
 from stages.framing import Framing, Pixels
 from stages.stageversion import STAGE
 
-"""The variable with the version of the stage, which changes with every change of its results."""
-
 
 def train(
     dataset: Dataset, parameters: Parameters, tune: FineTune, models: Path, environment: Mapping[str, str]

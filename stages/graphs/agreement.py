@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.backbonefile import read
+from stages.backbonefile import Contents
 from stages.backbonespec import BackboneSpec
 from stages.graphs.layers import Unfamiliar
 from stages.graphs.library import LibraryError
@@ -18,16 +17,13 @@ from stages.graphs.network import Network
 from stages.passes import Forward
 
 
-def agrees(file: Path, spec: BackboneSpec, by_keras: Forward) -> bool:
+def agrees(contents: Contents, spec: BackboneSpec, by_keras: Forward) -> bool:
     """Whether a graph of the file that the spec describes gives, here, the bytes of its forward pass by Keras. False if
-    there is no graph for it, or if the processor or the settings of this process do not compute as Keras would.
-
-    Raises StageError if the file is damaged or holds another model.
-    """
+    there is no graph for it, or if the processor or the settings of this process do not compute as Keras would."""
     if not as_keras(os.environ):
         return False
     try:
-        network = Network(read(file, spec), spec)
+        network = Network(contents, spec)
         return all(network(batch).tobytes() == by_keras(batch).tobytes() for batch in _batches(spec))
     except (Unfamiliar, LibraryError):
         return False

@@ -174,7 +174,7 @@ def test_keras_runs_other_layers(name: str, tmp_path: Path) -> None:
     with pytest.raises(Unfamiliar):
         Network(read(tmp_path / MODEL_FILE, spec), spec)
     by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
-    assert not agrees(tmp_path / MODEL_FILE, spec, by_keras)
+    assert not agrees(read(tmp_path / MODEL_FILE, spec), spec, by_keras)
     found = forwards.embedder(tmp_path / MODEL_FILE, replace(spec, graph=True), {})
     np.testing.assert_array_equal(found(noise(spec, 3)), Embedder(by_keras, spec)(noise(spec, 3)))
 
@@ -269,8 +269,8 @@ def test_a_graph_that_differs_in_one_bit_is_not_used(black: bool, small_model: S
             vectors[-1, -1] = np.nextafter(vectors[-1, -1], np.float32(9))
         return vectors
 
-    assert agrees(tmp_path / MODEL_FILE, spec, by_keras)
-    assert not agrees(tmp_path / MODEL_FILE, spec, other)
+    assert agrees(read(tmp_path / MODEL_FILE, spec), spec, by_keras)
+    assert not agrees(read(tmp_path / MODEL_FILE, spec), spec, other)
 
 
 def test_no_graph_is_compared_where_it_would_not_be_used(
@@ -278,7 +278,7 @@ def test_no_graph_is_compared_where_it_would_not_be_used(
 ) -> None:
     spec = saved(small_model(), tmp_path)
     monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2")
-    assert not agrees(tmp_path / MODEL_FILE, spec, forward(load_backbone(tmp_path / MODEL_FILE, spec)))
+    assert not agrees(read(tmp_path / MODEL_FILE, spec), spec, forward(load_backbone(tmp_path / MODEL_FILE, spec)))
 
 
 def test_without_the_library_keras_runs_the_backbone(lite0: Path, monkeypatch: pytest.MonkeyPatch) -> None:
