@@ -19,8 +19,9 @@ from pipelines.client.outages import outlasting
 from pipelines.client.workers import Busy
 from pipelines.specifications.reading import leaves
 
-_LOOK_EVERY = 0.25
-"""Seconds between two looks at running jobs: Pachyderm does not push progress."""
+_SOONEST, _LATEST, _PART = 0.25, 1.0, 50
+"""Seconds between two looks at running jobs, since Pachyderm does not push progress: this part of the time that they
+have been watched, within these bounds. Each look at a dozen jobs costs the server about 15 ms of its processor."""
 
 _LOOKS_AT_PIPELINES = 8
 """Looks at jobs for each look at the pipelines and at the workers of running jobs."""
@@ -190,6 +191,7 @@ class Jobs:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end. only: the pipelines to watch, with those upstream of them; by
         default all. Outlasts an outage of the server."""
+        begun = time.monotonic()
         looks = 0
         seen: dict[tuple[str, str], Job] = {}
         while True:
@@ -207,7 +209,7 @@ class Jobs:
             look([_as_seen(job, seen.get((job.pipeline, job.id))) for job in found], infos)
             if all(job.ended for job in found):
                 return found
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_pause(time.monotonic() - begun))
 
     def _pipeline(self, name: str) -> Any:
         return pps_pb2.Pipeline(name=name, project=self._project)
@@ -218,6 +220,11 @@ def current(jobs: Sequence[Job]) -> list[Job]:
     deployment of a new version does."""
     last = {job.pipeline: job for job in sorted(jobs, key=lambda job: job.created or _BEFORE_ALL)}
     return [job for job in jobs if not job.stopped or job is last[job.pipeline]]
+
+
+def _pause(watched: float) -> float:
+    """The seconds until the next look at jobs that have been watched for so many."""
+    return min(_LATEST, max(_SOONEST, watched / _PART))
 
 
 def _ranks(infos: Mapping[str, Any], only: Collection[str] = ()) -> dict[str, int]:

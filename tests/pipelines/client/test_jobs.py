@@ -1,7 +1,10 @@
 """Jobs with their busy workers."""
 
 import json
+import time
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,6 +49,24 @@ def test_the_datum_of_a_busy_worker_is_seen_until_the_job_ends(connection: Conne
     assert 0 <= busy.seconds < 120
     assert (ended.state, ended.busy) == ("success", ())
     assert Jobs(connection).with_workers(ended) == ended
+
+
+def test_long_jobs_are_looked_at_less_often(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if sum(pauses) > 100:
+            (tmp_path / "gate").touch()
+
+    clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=sleep, time_ns=time.time_ns)
+    monkeypatch.setattr("pipelines.client.jobs.time", clock)
+    Jobs(connection).watch([running(connection, tmp_path)], lambda jobs, infos: None)
+    assert pauses[0] == 0.25
+    assert all(before <= after <= 1 for before, after in pairwise(pauses))
+    assert 100 < len([each for each in pauses if each < 1]) < 150
 
 
 def test_the_status_shows_it_and_explains_the_counts_of_a_cluster(
