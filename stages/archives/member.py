@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO
+from typing import Protocol
 
 from stages.damage import is_damage
 
@@ -35,10 +35,17 @@ class Member:
     problem: str | None = None
 
 
+class Bytes(Protocol):
+    """Bytes that are read in order."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+
+
 class Content:
     """The bytes of one member, in order."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: Bytes) -> None:
         self._raw = raw
 
     def read(self, size: int) -> bytes:

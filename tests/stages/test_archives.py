@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from stages.archives.archive import members
 from stages.archives.member import BadArchive, BadMember, unsafe_name
+from stages.archives.tarheaders import Header, usual_size
 from stages.kinds import HEAD, Kind, kind_of
 from stages.limits import LIMITS, Limits
 from tests.amounts import examples
@@ -253,3 +255,59 @@ def test_no_bytes_raise_anything_but_bad_archive(
                 member.stream.read(1_000_000)
     except (BadArchive, BadMember):
         pass
+
+
+numbers = st.integers(0, 8**7 - 1)
+headers = st.builds(
+    lambda name, dialect, **facts: (name, dialect, facts),
+    st.one_of(
+        st.text(min_size=1, max_size=90),
+        st.builds("{}/{}".format, st.text("ab/", min_size=60, max_size=150), st.text("c", min_size=1, max_size=90)),
+    ).filter(lambda name: "\0" not in name),
+    st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+    size=st.integers(0, 8**12),
+    mode=numbers,
+    uid=numbers,
+    mtime=st.integers(0, 8**12),
+    uname=st.text("user", max_size=8),
+    type=st.sampled_from([tarfile.REGTYPE] * 4 + [tarfile.AREGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE]),
+)
+
+
+def header(name: str, dialect: Literal[0, 1, 2], facts: dict[str, object]) -> bytes:
+    """The member's own header, the last block of its description."""
+    info = tarfile.TarInfo(name)
+    for field, value in facts.items():
+        setattr(info, field, value)
+    try:
+        return info.tobuf(dialect, "utf-8", "surrogateescape")[-tarfile.BLOCKSIZE :]
+    except ValueError:  # this dialect has no place for it
+        return tarfile.TarInfo(name[:20].replace("/", "")).tobuf(errors="surrogateescape")[-tarfile.BLOCKSIZE :]
+
+
+def parsed(kind: type[tarfile.TarInfo], block: bytes) -> tuple[str, int, bytes] | str:
+    try:
+        info = kind.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError as failure:
+        return repr(failure)
+    return info.name, info.size, info.type
+
+
+@given(headers, st.lists(st.tuples(st.integers(0, 511), st.integers(0, 255)), max_size=2), st.booleans())
+def test_headers_are_read_as_tarfile_reads_them(
+    facts: tuple[str, Literal[0, 1, 2], dict[str, object]], damage: list[tuple[int, int]], summed: bool
+) -> None:
+    block = bytearray(header(*facts))
+    for place, byte in damage:
+        block[place] = byte
+    if summed:  # so that the damage is not found by the checksum
+        block[148:156] = b"%06o\0 " % (sum(block) - sum(block[148:156]) + 256)
+    assert parsed(Header, bytes(block)) == parsed(tarfile.TarInfo, bytes(block))
+
+
+@given(st.integers(0, 511), st.integers(1, 255))
+def test_usual_headers_are_the_ones_read_quickly(place: int, byte: int) -> None:
+    block = bytearray(header("a/b", tarfile.GNU_FORMAT, {"size": 27_648}))
+    assert usual_size(block) == 27_648
+    block[place] = (block[place] + byte) % 256
+    assert usual_size(block) is None, "its checksum is false"
