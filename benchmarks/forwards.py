@@ -3,8 +3,10 @@ DIR holds a backbone in models/, packs as preprocess writes them in packs/, and 
 pictures.npy. `ours` reads the packs and writes to features/."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +64,34 @@ def _predict(model: Any, _spec: BackboneSpec, pictures: Any, _batch: int) -> Wor
     return lambda: model.predict(pictures)
 
 
-def _passes(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
+def _one_by_one(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
+    """Each pass on all cores."""
+    forward, places = _passes(model, pictures, batch)
+    return lambda: [forward(place) for place in places]
+
+
+def _abreast(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
+    """As many passes at once as there are cores. This takes less time where a pass keeps only some of them busy."""
+    forward, places = _passes(model, pictures, batch)
+    threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    return lambda: list(threads.map(forward, places))
+
+
+def _passes(model: Any, pictures: Any, batch: int) -> tuple[Callable[[int], Any], range]:
+    """The bare pass of the pictures from a place on, and the places."""
     tf = importlib.import_module("tensorflow")
     forward = tf.function(lambda some: model(some, training=False), autograph=False)
     shape = (-(-len(pictures) // batch) * batch, *pictures.shape[1:])
     filled = np.zeros(shape, np.uint8)  # whole batches, so that all have one shape
     filled[: len(pictures)] = pictures
-    return lambda: [forward(tf.constant(filled[at : at + batch])).numpy() for at in range(0, len(filled), batch)]
+    return lambda at: forward(tf.constant(filled[at : at + batch])).numpy(), range(0, len(filled), batch)
 
 
 _WAYS: dict[str, Callable[[Any, BackboneSpec, Any, int], Work]] = {
     "embedder": _embedder,
     "keras": _predict,
-    "bare": _passes,
+    "bare": _one_by_one,
+    "abreast": _abreast,
 }
 
 

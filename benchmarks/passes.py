@@ -1,5 +1,5 @@
 """Owns the bare forward passes of a sample of a library's pictures, the least that its vectors take: the model alone,
-on one array, in batches as the stage has them, in a process of its own."""
+on one array, in the stage's batches, one after the other or one on each core, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ PICTURES = 2_048
 """The most pictures of a sample."""
 
 _MODULE = "benchmarks.forwards"
+_WAYS = ("bare", "abreast")
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The seconds that a sample of so many pictures took, and those of processor time; the best of some rounds."""
+    """The seconds that a sample of so many pictures took, and those of processor time: the least of some rounds."""
 
     pictures: int
     seconds: float
@@ -38,14 +39,16 @@ def prepare(place: Path, backbone: Path, sample: NDArray[np.uint8]) -> None:
 
 
 def measure(place: Path) -> Pass:
-    """Measures with the files that `prepare` wrote. Raises RuntimeError if the process fails."""
+    """Measures with the files that `prepare` wrote. Raises RuntimeError if a process fails."""
     directory = place / "passes"
     batch = parse_spec((directory / "models" / SPEC_FILE).read_bytes()).batch
     pictures = len(np.load(directory / "pictures.npy", mmap_mode="r"))
     share = pictures / (-(-pictures // batch) * batch)  # the last batch is filled up
-    with Contender(_MODULE, f"bare:{batch}", directory) as contender:
-        contender.seconds()  # the first one compiles
-        rounds = [(contender.seconds(), contender.processor) for _ in range(_ROUNDS)]
+    rounds = []
+    for way in _WAYS:
+        with Contender(_MODULE, f"{way}:{batch}", directory) as contender:
+            contender.seconds()  # the first one compiles
+            rounds += [(contender.seconds(), contender.processor) for _ in range(_ROUNDS)]
     return Pass(pictures, *(share * min(each) for each in zip(*rounds, strict=True)))
 
 
