@@ -43,12 +43,13 @@ class Embedder:
         at_once: int = 1,
         device: str = CPU,
         small: Forward | None = None,
+        ahead: bool = False,
     ) -> None:
         """forward: a pass of `spec.batch` pictures. at_once: the number of concurrent passes. device: the kind that
         computes them, see stages.devices.kind. small: a pass of stages.passes.FEW pictures, which is used if it gives
-        the same bits; None if there is none."""
+        the same bits; None if there is none. ahead: as in stages.passes."""
         self._forward = forward
-        self._passes = Passes(forward, spec.batch, small)
+        self._passes = Passes(forward, spec.batch, small, ahead)
         self.at_once = at_once
         self.spec = spec
         self.device = device

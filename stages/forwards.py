@@ -45,7 +45,7 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
         return loaded
     gpu_memory(environment)
     print(NO_GPU)
-    return Embedder(network, spec, at_once, small=network.few)
+    return Embedder(network, spec, at_once, small=network.few, ahead=many)
 
 
 def _network(file: Path, spec: BackboneSpec, threads: int) -> Network | None:

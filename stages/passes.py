@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
 FEW = 8
 """Pictures of a small pass. Four already give other bits, on the processors that were tried."""
 
+TRYING = "small-pass"
+"""The name of the thread that tries the small pass."""
+
 
 class Passes:
     """A callable: n pictures in, 1 to `batch` of them, uint8 RGB (n, S, S, 3); their vectors out, (n, dimension).
@@ -22,15 +26,17 @@ class Passes:
     Libraries choose kernels, and so the order of sums, by the shape of a batch. So every pass has the shape of a full
     one, and is filled up, until small passes are found, in this process, to give the same bits. They take less time for
     each picture, since more of what they compute stays in the processor's caches, and a quarter of it for a single one.
-    They are tried with the second call, on pictures of the first: a new process that computes a single picture has no
-    time for it. May be called from several threads at once.
+    They are tried on pictures of the first call, with the second or before it: a new process that computes a single
+    picture has no time for it. May be called from several threads at once.
     """
 
-    def __init__(self, full: Forward, batch: int, small: Forward | None = None) -> None:
-        """full: the pass of `batch` pictures. small: that of FEW pictures, None if there is none."""
+    def __init__(self, full: Forward, batch: int, small: Forward | None = None, ahead: bool = False) -> None:
+        """full: the pass of `batch` pictures. small: that of FEW pictures, None if there is none. ahead: whether a
+        thread tries that one right after the first call, since the second may come much later and should not wait."""
         self._full = full
         self._batch = batch
         self._small = small if batch > FEW else None
+        self._ahead = ahead
         self._sample: tuple[NDArray[np.uint8], NDArray[Any]] | None = None  # FEW pictures of a full pass, their vectors
         self._same: bool | None = None
         self._trying = threading.Lock()
@@ -50,7 +56,10 @@ class Passes:
             return self._filled(pictures)
         with self._trying:
             if self._same is None and self._sample is None:
-                return self._first(pictures)
+                vectors = self._first(pictures)
+                if self._ahead:
+                    threading.Thread(target=self._try_ahead, args=(self._small,), name=TRYING).start()
+                return vectors
             if self._same is None:
                 self._try(self._small)
         if not self._same:
@@ -68,6 +77,11 @@ class Passes:
         vectors = self._full(filled)
         self._sample = filled[-FEW:].copy(), vectors[-FEW:].copy()
         return vectors[: len(pictures)]
+
+    def _try_ahead(self, small: Forward) -> None:
+        with self._trying, suppress(Exception):  # the next call raises it
+            if self._same is None:
+                self._try(small)
 
     def _try(self, small: Forward) -> None:
         """Compares a small pass with the sample of the full one."""

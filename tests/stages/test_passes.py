@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.passes import FEW, Passes
+from stages.passes import FEW, TRYING, Passes
 
 BATCH = 32
 
@@ -38,10 +38,17 @@ def noise(count: int, seed: int = 1) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (count, 2, 2, 3), np.uint8)
 
 
-@given(st.lists(st.integers(1, BATCH), max_size=8), st.booleans(), st.booleans())
-def test_vectors_do_not_depend_on_the_passes(counts: list[int], has_small: bool, moved: bool) -> None:
+def tried() -> None:
+    """Waits for threads that try the small pass."""
+    for each in threading.enumerate():
+        if each.name == TRYING:
+            each.join(60)
+
+
+@given(st.lists(st.integers(1, BATCH), max_size=8), st.booleans(), st.booleans(), st.booleans())
+def test_vectors_do_not_depend_on_the_passes(counts: list[int], has_small: bool, moved: bool, ahead: bool) -> None:
     full, small = Counted(BATCH), Counted(FEW, moved)
-    passes = Passes(full, BATCH, small if has_small else None)
+    passes = Passes(full, BATCH, small if has_small else None, ahead)
     for seed, count in enumerate(counts):
         np.testing.assert_array_equal(passes(noise(count, seed)), expected(noise(count, seed)))
 
@@ -55,6 +62,28 @@ def test_the_second_call_tries_the_small_pass_and_later_ones_take_it() -> None:
         passes(noise(count))
         ran.append((full.ran - before[0], small.ran - before[1]))
     assert ran == [(1, 0), (0, 2), (0, 1), (0, 1), (0, 2), (0, 3), (0, 4), (0, 4)]
+
+
+def test_a_thread_tries_the_small_pass_before_the_second_call() -> None:
+    full, small = Counted(BATCH), Counted(FEW)
+    passes = Passes(full, BATCH, small, ahead=True)
+    passes(noise(3))
+    tried()
+    assert (full.ran, small.ran) == (1, 1)
+    passes(noise(3))
+    assert (full.ran, small.ran) == (1, 2)
+
+
+def test_an_error_of_that_thread_is_one_of_the_second_call(capfd: pytest.CaptureFixture[str]) -> None:
+    def failing(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        raise RuntimeError("out of memory")
+
+    passes = Passes(Counted(BATCH), BATCH, failing, ahead=True)
+    passes(noise(3))
+    tried()
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        passes(noise(3))
 
 
 def test_warming_up_tries_the_small_pass_at_once() -> None:
