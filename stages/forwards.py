@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stages import quiet
-from stages.backbonefile import check, read
+from stages.backbonefile import Contents, check, read
 from stages.backbonespec import BackboneSpec
 from stages.contract import load
 from stages.embedders import Embedder, cores, passes_at_once
@@ -33,24 +33,24 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
     is damaged, holds another model or cannot be loaded, or if a setting is wrong.
     """
     at_once = passes_at_once() if many else 1
-    network = None
+    graph = None
     if as_keras(os.environ):
-        network = _network(file, spec, threads=cores() // at_once if many else 0)
+        graph = network(read(file, spec), spec, threads=cores() // at_once if many else 0)
     else:
         check(file, spec)
-    if network is None:
+    if graph is None:
         with quiet.tensorflow():
             backbones = load("stages.backbones")
         loaded: Embedder = backbones.embedder(file, spec, environment, at_once)
         return loaded
     gpu_memory(environment)
     print(NO_GPU)
-    return Embedder(network, spec, at_once, small=network.few, ahead=many)
+    return Embedder(graph, spec, at_once, small=graph.few, ahead=many)
 
 
-def _network(file: Path, spec: BackboneSpec, threads: int) -> Network | None:
-    """The checked file as a graph; None if that is not possible."""
-    contents = read(file, spec)
+def network(contents: Contents, spec: BackboneSpec, threads: int = 0) -> Network | None:
+    """The graph of the file of the backbone that the spec describes; None if nothing says that its vectors are those of
+    Keras, or if that is not possible here. threads: as in Session."""
     if not (spec.graph or known(contents.config)):
         return None
     try:
