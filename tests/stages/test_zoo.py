@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stages.backbones import load_backbone
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.efficientnet import LITE
 from stages.zoo import main, make_backbone
@@ -21,8 +21,21 @@ def test_efficientnet_lite0_states_its_origin(lite0: Path) -> None:
     assert not spec.graph and b"graph" not in (lite0 / SPEC_FILE).read_bytes()  # so that earlier pushes stay equal
 
 
-def test_a_name_is_built_to_the_same_bytes_again(lite0: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_keras", [False, True])
+def test_a_name_is_built_to_the_same_bytes_again(
+    by_keras: bool, lite0: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[Path] = []
+
+    def load(path: Path, spec: BackboneSpec) -> keras.Model:
+        loaded.append(path)
+        return load_backbone(path, spec)
+
+    monkeypatch.setattr("stages.zoo.load_backbone", load)
+    for module in ("stages.zoo", "stages.graphs.agreement"):
+        monkeypatch.setattr(f"{module}.as_keras", lambda environment: not by_keras)
     make_backbone("efficientnet-lite0", 96, None, tmp_path)
+    assert loaded == [tmp_path / MODEL_FILE] * by_keras  # its graph tries it faster
     for name in (MODEL_FILE, SPEC_FILE):
         assert (tmp_path / name).read_bytes() == (lite0 / name).read_bytes()
 
