@@ -16,8 +16,8 @@ from stages.classify.runs import MODEL, Backbone, Takes
 from stages.contract import StageError
 
 BATCH = 24
-"""Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch. oneDNN takes six
-rows at a time on processors with AVX2, and eight with AVX-512, and sums what is left over in another order."""
+"""Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch. oneDNN takes
+six rows at a time on processors with AVX2, and eight with AVX-512, and sums what is left over in another order."""
 
 
 class Classifier:
