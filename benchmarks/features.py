@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks import pictures
 from benchmarks.backbones import Backbone, random_resnet50
 from benchmarks.contenders import Taken, race
+from benchmarks.passes import WAYS
 from benchmarks.report import Line, Result, Row, line
 from stages.wording import counted
 
@@ -56,7 +57,7 @@ def measure(
 def _beside_passes(what: str, parts: Sequence[int], batch: int, taken: dict[str, Taken]) -> list[Line]:
     """Ours beside bare passes of the same size, by the faster way, for each pass and for each picture."""
     count, made = sum(parts), sum(-(-part // batch) for part in parts)
-    ours, bound = taken["ours"].seconds, min(taken[f"{way}:{batch}"].seconds for way in ("bare", "abreast"))
+    ours, bound = taken["ours"].seconds, min(taken[f"{way}:{batch}"].seconds for way in WAYS)
     each, bare = 1e3 * ours / made, 1e3 * bound * batch / count
     padding = made * batch / count - 1
     said = f"{made * batch:,} pictures are computed for {count:,} in {counted(len(parts), 'part', 'parts')}"

@@ -3,7 +3,6 @@ DIR holds a backbone in models/, packs as preprocess writes them in packs/, and 
 pictures.npy. `ours` reads the packs and writes to features/."""
 
 import importlib
-import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import numpy as np
 from benchmarks.contenders import serve
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import Datum, Input
+from stages.embedders import cores
 
 Work = Callable[[], object]
 
@@ -73,7 +73,7 @@ def _one_by_one(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> W
 def _abreast(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
     """As many passes at once as there are cores. This takes less time where a pass keeps only some of them busy."""
     forward, places = _passes(model, pictures, batch)
-    threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    threads = ThreadPoolExecutor(cores())
     return lambda: list(threads.map(forward, places))
 
 

@@ -17,7 +17,9 @@ PICTURES = 2_048
 """The most pictures of a sample."""
 
 _MODULE = "benchmarks.forwards"
-_WAYS = ("bare", "abreast")
+WAYS = ("bare", "abreast")
+"""One after the other, and one on each core."""
+
 _ROUNDS = 3
 
 
@@ -45,7 +47,7 @@ def measure(place: Path) -> Pass:
     pictures = len(np.load(directory / "pictures.npy", mmap_mode="r"))
     share = pictures / (-(-pictures // batch) * batch)  # the last batch is filled up
     rounds = []
-    for way in _WAYS:
+    for way in WAYS:
         with Contender(_MODULE, f"{way}:{batch}", directory) as contender:
             contender.seconds()  # the first one compiles
             rounds += [(contender.seconds(), contender.processor) for _ in range(_ROUNDS)]

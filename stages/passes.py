@@ -60,8 +60,7 @@ class Passes:
                 if self._ahead:
                     threading.Thread(target=self._try_ahead, args=(self._small,), name=TRYING).start()
                 return vectors
-            if self._same is None:
-                self._try(self._small)
+            self._try(self._small)
         if not self._same:
             return self._filled(pictures)
         parts = [pictures[begin : begin + FEW] for begin in range(0, len(pictures), FEW)]
@@ -80,13 +79,13 @@ class Passes:
 
     def _try_ahead(self, small: Forward) -> None:
         with self._trying, suppress(Exception):  # the next call raises it
-            if self._same is None:
-                self._try(small)
+            self._try(small)
 
     def _try(self, small: Forward) -> None:
-        """Compares small passes with the sample of the full one, in two orders: a library may sum the last pictures of
-        a batch in another order than the others, and so the same ones of both."""
-        assert self._sample is not None
+        """Compares small passes with the sample of the full one, once, in two orders: a library may sum the last
+        pictures of a batch in another order than the others, and so the same ones of both."""
+        if self._sample is None:
+            return
         pictures, vectors = self._sample
         self._same = all(
             small(np.roll(pictures, places, axis=0)).tobytes() == np.roll(vectors, places, axis=0).tobytes()

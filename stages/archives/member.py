@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from stages.damage import is_damage
 
@@ -35,23 +34,17 @@ class Member:
     problem: str | None = None
 
 
-class Bytes(Protocol):
-    """Bytes that are read in order."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next `size` bytes, fewer only at the end."""
-
-
 class Content:
     """The bytes of one member, in order."""
 
-    def __init__(self, raw: Bytes) -> None:
-        self._raw = raw
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        """read: gives the next bytes, so many or, at the end, fewer."""
+        self._read = read
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, fewer only at the end. Raises BadMember."""
         try:
-            return self._raw.read(size)
+            return self._read(size)
         except Exception as failure:
             if not is_damage(failure):
                 raise

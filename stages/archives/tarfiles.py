@@ -29,7 +29,7 @@ def tar_members(path: Path, kind: Kind, limits: Limits) -> Iterator[Member]:
         stream = Meter(raw, sys.maxsize, sys.maxsize)
         for info in _tar_infos(_tar_file(stream), stream) if kept is None else kept:
             problem = _tar_problem(info)
-            yield Member(info.name, info.size, None if problem else Content(_Span(raw, info)), problem)
+            yield Member(info.name, info.size, None if problem else Content(_Span(raw, info).read), problem)
 
 
 class _Span:

@@ -8,6 +8,7 @@ import tarfile
 from typing import Self
 
 _CHECKSUM = slice(148, 156)
+_BLANK = sum(b" " * 8)  # which counts in the checksum's own place
 _NUMBERS = re.compile(rb"(?:[0-7]{7}\0){3}([0-7]{11})\0[0-7]{11}\0([0-7]{6})\0 0")
 """From byte 100, a header's fields from the mode to the type as most programs write them: with the size and checksum.
 The type is that of a regular file."""
@@ -37,5 +38,5 @@ def usual_size(block: bytes | bytearray) -> int | None:
     numbers = _NUMBERS.fullmatch(block, 100, 157)
     if len(block) != tarfile.BLOCKSIZE or numbers is None or _DEVICES.fullmatch(block, 329, 345) is None:
         return None
-    counted = sum(block) - sum(block[_CHECKSUM]) + sum(b" " * 8)
+    counted = sum(block) - sum(block[_CHECKSUM]) + _BLANK
     return int(numbers[1], 8) if counted == int(numbers[2], 8) else None

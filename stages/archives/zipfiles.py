@@ -42,7 +42,7 @@ def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[Mem
             problem = DAMAGED_MEMBER
         else:
             with stream:
-                yield Member(info.filename, info.file_size, Content(stream))
+                yield Member(info.filename, info.file_size, Content(stream.read))
             return
     yield Member(info.filename, info.file_size, None, problem)
 
