@@ -4,7 +4,6 @@ import os
 import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest, NextDa
 from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 
 from stages import contract
+from tests.pipes import piped
 
 SECONDS = 60  # a test waits at most this long for a process; it never sleeps
 
@@ -367,15 +367,11 @@ def test_nothing_that_may_fail_is_imported_before_the_first_call() -> None:
 
 
 def test_a_named_pipe_is_spooled_whole_and_once(tmp_path: Path) -> None:
-    pipe = tmp_path / "backbone.keras"
-    os.mkfifo(pipe)
     content = os.urandom(300_000)
-    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
-    writer.start()
+    pipe = piped(tmp_path / "backbone.keras", content)
     into = tmp_path / "scratch"
     into.mkdir()
     spooled = contract.spool(pipe, into)
-    writer.join()
     assert spooled.read_bytes() == content
     assert (spooled.parent, spooled.suffix) == (into, ".keras")
     assert contract.spool(spooled, into) == spooled

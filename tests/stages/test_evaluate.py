@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from stages import evaluate, folderlabels
 from stages.contract import Datum, Input, StageError
 from stages.tables.rankings import Rankings, read_rankings
+from tests.pipes import Pipes
 from tests.stages import nearests
 from tests.stages.nearests import id_of
 
@@ -207,13 +206,7 @@ def test_nothing_known_among_the_nearest(tmp_path: Path) -> None:
 
 def test_lazy_inputs_are_read_once(tmp_path: Path) -> None:
     root = written(tmp_path / "files", library(4, 12), own(library(4, 12)))
-    lazy = tmp_path / "pipes"
-    for file in [path for path in root.rglob("*") if path.is_file()]:
-        pipe = lazy / file.relative_to(root)
-        pipe.parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(pipe)
-        threading.Thread(target=pipe.write_bytes, args=(file.read_bytes(),), daemon=True).start()
-    assert metrics(run(lazy)) == metrics(run(root))
+    assert metrics(run(Pipes(root, tmp_path / "pipes").directory)) == metrics(run(root))
 
 
 def test_nearest_that_do_not_fit_are_refused(tmp_path: Path) -> None:

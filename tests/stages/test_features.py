@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from stages.sources import Source
 from stages.tables.embedded import read_embedded
 from stages.tables.images import Images, read_images
 from stages.tables.places import Places
+from tests.pipes import Pipes
 from tests.stages.models import SmallModel
 
 SIZE = 32
@@ -236,23 +236,6 @@ def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, 
     out = tmp_path / "out" / entrypaths.directory("entry")
     assert np.load(out / "vectors.npy").shape == (0, 4)
     assert len(read_images(out / "images.parquet")) == 0
-
-
-class Pipes:
-    """A directory of named pipes, as of a lazy input: each gives its content to the first reader only."""
-
-    def __init__(self, content: Path, directory: Path) -> None:
-        self.directory = directory
-        directory.mkdir()
-        self.opened: list[str] = []
-        for path in content.iterdir():
-            os.mkfifo(directory / path.name)
-            threading.Thread(target=self._feed, args=(directory / path.name, path.read_bytes()), daemon=True).start()
-
-    def _feed(self, pipe: Path, content: bytes) -> None:
-        with pipe.open("wb") as file:
-            self.opened.append(pipe.name)
-            file.write(content)
 
 
 def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path: Path) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from stages.contract import Datum, Input, StageError
 from stages.sources import Source
 from stages.tables.images import Images, write_images
 from stages.tables.labelled import Labelled, read_labelled
+from tests.pipes import piped
 
 PROJECT = Path(__file__).parents[2]
 MODEL = "5eed" * 16
@@ -172,14 +171,10 @@ def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path:
     """The labels are pipes, which can be read once."""
     write_bucket(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
     (root / "labels" / "a.csv").unlink()
-    os.mkfifo(root / "labels" / "a.csv")
-    writer = threading.Thread(target=(root / "labels" / "a.csv").write_bytes, args=(LABELS,), daemon=True)
-    writer.start()
+    piped(root / "labels" / "a.csv", LABELS)
     process = labelled.start({})
     process(datum(root, tmp_path / "out", "a", "c0ffee"))
     process(datum(root, tmp_path / "out", "b", "c0ffee"))
-    writer.join(60)
-    assert not writer.is_alive()
     assert len(read_labelled(tmp_path / "out" / "a.parquet")) == 4
     assert read_labelled(tmp_path / "out" / "b.parquet").labels == ["dog"]
 

@@ -1,7 +1,5 @@
 """The neighbours stage as in production: segments of the index in, files out, lazy or not."""
 
-import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from stages.sources import Source
 from stages.tables.images import Images, write_images
 from stages.tables.nearest import read_nearest, read_pictures
 from stages.tables.pairs import Pairs, read_pairs
+from tests.pipes import Pipes
 
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 NAMES = ("3", "8", "d")
@@ -199,44 +198,18 @@ def test_a_library_of_one_picture(tmp_path: Path) -> None:
     assert read_nearest(tmp_path / "out" / "nearest" / "a" / "a.npy").shape == (1, 0)
 
 
-class Pipes:
-    """The files of the index as named pipes, as Pachyderm serves lazy inputs: each can be read once in a datum."""
-
-    def __init__(self, library: Path, home: Path) -> None:
-        self.library = library
-        self.home = home
-        self.opened: list[str] = []
-
-    def datum(self, number: int, left: str, right: str, out: Path) -> Datum:
-        inputs = {}
-        for side, name in (("left", left), ("right", right)):
-            place = self.home / str(number) / side / name
-            place.mkdir(parents=True)
-            for file in (each for each in (self.library / name).rglob("*") if each.is_file()):
-                below = file.relative_to(self.library / name).as_posix()
-                (place / below).parent.mkdir(exist_ok=True)
-                os.mkfifo(place / below)
-                served = threading.Thread(target=self._serve, args=(file, place / below, f"{side} {below}"))
-                served.daemon = True
-                served.start()
-            inputs[side] = Input(side, place, name, "c")
-        return Datum(inputs, out)
-
-    def _serve(self, file: Path, pipe: Path, name: str) -> None:
-        with pipe.open("wb") as target:  # returns once somebody reads
-            self.opened.append(name)
-            target.write(file.read_bytes())
-
-
 def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(library: Path, tmp_path: Path) -> None:
     expected = run(library, tmp_path / "plain")
-    pipes = Pipes(library, tmp_path / "pipes")
     process = neighbours.start({**CPU, "K": "4", "THRESHOLD": "0.1"})
     read: dict[tuple[str, str], set[str]] = {}
-    for number, (left, right) in enumerate((left, right) for left in NAMES for right in NAMES):
-        process(pipes.datum(number, left, right, tmp_path / "lazy"))
-        assert len(pipes.opened) == len(set(pipes.opened))
-        read[left, right], pipes.opened = set(pipes.opened), []
+    for pair in ((left, right) for left in NAMES for right in NAMES):
+        inputs, opened = {}, []
+        for side, name in zip(("left", "right"), pair, strict=True):
+            pipes = Pipes(library / name, tmp_path / "pipes" / "-".join(pair) / side / name)
+            inputs[side] = Input(side, pipes.directory, name, "c")
+            opened.append((side, pipes.opened))
+        process(Datum(inputs, tmp_path / "lazy"))
+        read[pair] = {f"{side} {file}" for side, files in opened for file in files}
     points = {"left images.parquet", "left vectors/part.npy"}
     others = {"right images.parquet", "right vectors/part.npy"}
     assert read["3", "3"] == {*points, "left hashes.npy", "left thumbnails/part.thumbnails"}

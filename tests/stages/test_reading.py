@@ -1,9 +1,7 @@
 import gzip
 import hashlib
 import io
-import os
 import tarfile
-import threading
 import zipfile
 from collections.abc import Generator
 from functools import cache
@@ -23,6 +21,7 @@ from stages.limits import LIMITS, Limits
 from stages.reading import Decoded, Refused
 from stages.sources import Source
 from tests.packing import tarred
+from tests.pipes import piped
 
 SIDE = 8
 
@@ -128,16 +127,9 @@ def test_links_and_devices_in_a_directory_are_reported(file: Path, tmp_path: Pat
 
 
 def test_files_of_a_lazy_input_are_read_once(file: Path) -> None:
-    file.mkdir()
-    content = {"a.jpg": jpeg(), "b.zip": zipped({"c.jpg": jpeg(5)})}
-    for name in content:
-        os.mkfifo(file / name)
-    writers = [threading.Thread(target=(file / name).write_bytes, args=(data,)) for name, data in content.items()]
-    for each in writers:
-        each.start()
+    piped(file / "a.jpg", jpeg())
+    piped(file / "b.zip", zipped({"c.jpg": jpeg(5)}))
     assert read(file, "d") == ([source("d/a.jpg", jpeg()), source("d/b.zip/c.jpg", jpeg(5))], {})
-    for each in writers:
-        each.join()
 
 
 @pytest.mark.parametrize(

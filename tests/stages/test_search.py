@@ -5,9 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +23,7 @@ from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
 from stages.tables.neighbours import Neighbours, read_neighbours
 from tests.amounts import examples
+from tests.pipes import Pipes
 from tests.stages.serving import segments
 
 MODEL = "5eed" * 16
@@ -83,27 +82,6 @@ def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = 
 
 def written(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-
-
-class Pipes:
-    """A lazy input: pipes that are filled only when first opened. Records the opened ones."""
-
-    def __init__(self, files: Path, directory: Path) -> None:
-        directory.mkdir(parents=True)
-        self.directory = directory
-        self.opened: list[str] = []
-        self._threads = []
-        for file in filter(Path.is_file, files.rglob("*")):
-            pipe = directory / file.relative_to(files)
-            pipe.parent.mkdir(exist_ok=True)
-            os.mkfifo(pipe)
-            self._threads.append(threading.Thread(target=self._fill, args=(file, pipe), daemon=True))
-            self._threads[-1].start()
-
-    def _fill(self, file: Path, to: Path) -> None:
-        with suppress(BrokenPipeError), to.open("wb") as pipe:  # of a reader that has met a damaged file
-            self.opened.append(str(to.relative_to(self.directory)))
-            pipe.write(file.read_bytes())
 
 
 @pytest.fixture

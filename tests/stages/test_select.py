@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from stages import select
 from stages.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.classify import chosen, runs, splits
 from stages.contract import Datum, Input, StageError
+from tests.pipes import Pipes
 from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
 
@@ -123,20 +122,10 @@ def test_the_page_shows_mistakes_and_loads_nothing(root: Path) -> None:
 
 def test_lazy_inputs_are_read_once_and_vectors_never(root: Path) -> None:
     expected = run(root, "expected")
-    lazy = root / "lazy"
-    opened = set()
-
-    def serve(pipe: Path, content: bytes) -> None:
-        pipe.write_bytes(content)
-        opened.add(pipe.relative_to(lazy).as_posix())
-
-    for file in [path for name in INPUTS for path in (root / name).rglob("*") if path.is_file()]:
-        pipe = lazy / file.relative_to(root)
-        pipe.parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(pipe)
-        threading.Thread(target=serve, args=(pipe, file.read_bytes()), daemon=True).start()
-    out = run(lazy)
+    lazy = {name: Pipes(root / name, root / "lazy" / name) for name in INPUTS}
+    out = run(root / "lazy")
     assert all((out / name).read_bytes() == (expected / name).read_bytes() for name in FILES)
+    opened = [f"{name}/{file}" for name, pipes in lazy.items() for file in pipes.opened]
     assert not [name for name in opened if name.endswith(".npy")]
     assert [name for name in opened if name.endswith("model.keras")] == ["train/good/model.keras"]
 

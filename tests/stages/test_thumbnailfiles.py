@@ -1,7 +1,6 @@
 """Thumbnails are read one by one, from files and from pipes that can be opened once."""
 
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from stages import thumbnailfiles
 from stages.contract import StageError
 from stages.thumbnailfiles import Files, Place, Thumbnails
+from tests.pipes import piped
 
 ONE, TWO = [b"\xff\xd8 one", b"", b"\xff\xd8 three"], [b"\xff\xd8 four"]
 
@@ -17,13 +17,6 @@ ONE, TWO = [b"\xff\xd8 one", b"", b"\xff\xd8 three"], [b"\xff\xd8 four"]
 def written(directory: Path, part: str, thumbnails: Sequence[bytes]) -> list[Place]:
     thumbnailfiles.write(directory / f"{part}.thumbnails", thumbnails)
     return thumbnailfiles.places(part, map(len, thumbnails))
-
-
-def piped(directory: Path, part: str, content: bytes) -> None:
-    """A pipe that gives its content once."""
-    directory.mkdir(exist_ok=True)
-    os.mkfifo(directory / f"{part}.thumbnails")
-    threading.Thread(target=(directory / f"{part}.thumbnails").write_bytes, args=(content,), daemon=True).start()
 
 
 def test_every_thumbnail_by_its_place(tmp_path: Path) -> None:
@@ -47,7 +40,7 @@ def test_pipes_are_opened_once_and_only_if_they_are_needed(tmp_path: Path, monke
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     for part, content in (("one", ONE), ("two", TWO)):
-        piped(tmp_path / "t", part, b"".join(content))
+        piped(tmp_path / "t" / f"{part}.thumbnails", b"".join(content))
     os.mkfifo(tmp_path / "t" / "never.thumbnails")  # opening it would wait for ever
     files = Files(tmp_path / "t")
     places = [thumbnailfiles.places(part, map(len, of)) for part, of in (("one", ONE), ("two", TWO))]

@@ -1,10 +1,8 @@
 """Vectors of some pictures put together out of several files, which may be pipes."""
 
-import os
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +14,12 @@ from numpy.typing import NDArray
 from stages.contract import StageError
 from stages.vectors import VectorPlaces, read_vectors
 from tests.amounts import examples
+from tests.pipes import piped
 
 
 def places(files: list[str], taken: list[tuple[int, int]]) -> VectorPlaces:
     numbers, rows = np.array(taken, np.int64).reshape(-1, 2).T
     return VectorPlaces(files, numbers, rows)
-
-
-def piped(content: bytes, pipe: Path) -> Path:
-    """A pipe, filled when it is first opened."""
-    os.mkfifo(pipe)
-    threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True).start()
-    return pipe
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -45,7 +37,7 @@ def test_each_row_is_that_of_its_place(sizes: list[int], pipes: bool, draw: st.D
             if pipes:
                 content = path.read_bytes()
                 path.unlink()
-                piped(content, path)
+                piped(path, content)
         into = np.full((len(taken), 3), np.nan, np.float32)
         places(names, taken).copy(Path(directory), into, "partition")
     assert np.array_equal(into, np.array([held[number][row] for number, row in taken], np.float32).reshape(-1, 3))
@@ -73,7 +65,7 @@ def test_a_row_that_is_not_there_is_named_with_its_writer(pipe: bool, row: int, 
     if pipe:
         content = (tmp_path / "a.npy").read_bytes()
         (tmp_path / "a.npy").unlink()
-        piped(content, tmp_path / "a.npy")
+        piped(tmp_path / "a.npy", content)
     reason = r"^a\.npy does not have one vector for each picture .*: lookalike deploy --reprocess features$"
     with pytest.raises(StageError, match=reason):
         places(["a"], [(0, 0), (0, row)]).copy(tmp_path, np.empty((2, 3), np.float32), "features")
@@ -114,7 +106,7 @@ def test_anything_else_is_refused(pipe: bool, held: bytes | NDArray[np.generic],
         np.save(path, held)
     if pipe:
         (tmp_path / "pipe").mkdir()
-        path = piped(path.read_bytes(), tmp_path / "pipe" / "v.npy")
+        path = piped(tmp_path / "pipe" / "v.npy", path.read_bytes())
     with pytest.raises(StageError, match=reason):
         read_vectors(path, 3)
 
@@ -125,7 +117,7 @@ def test_a_file_that_ends_too_early_is_refused(pipe: bool, tmp_path: Path) -> No
     np.save(path, np.ones((2, 3), np.float32))
     content = path.read_bytes()[:-1]
     path.unlink()
-    piped(content, path) if pipe else path.write_bytes(content)
+    piped(path, content) if pipe else path.write_bytes(content)
     with pytest.raises(StageError, match=r"^v\.npy is not a file of vectors: "):
         read_vectors(path, 3)
 
@@ -137,7 +129,7 @@ def test_vectors_are_read_only_and_outlive_their_file(pipe: bool, tmp_path: Path
     if pipe:
         content = path.read_bytes()
         path.unlink()
-        piped(content, path)
+        piped(path, content)
     found = read_vectors(path, 3)
     path.unlink()
     assert found.tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -1,8 +1,6 @@
 """Files between the stages: tables in Parquet, vectors, packs, rejections, and labels in CSV."""
 
 import io
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -30,6 +28,7 @@ from stages.thumbnailfiles import Files, Place
 from stages.vectors import read_vectors
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
+from tests.pipes import piped
 
 _IDS = ("0" * 64, "f" * 64)
 _SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
@@ -113,9 +112,7 @@ def _read_vectors(path: Path) -> NDArray[np.float32] | None:
 def _pipe(data: bytes) -> Path:
     path = scratch() / "pipe"
     path.unlink(missing_ok=True)
-    os.mkfifo(path)
-    threading.Thread(target=path.write_bytes, args=(data,), daemon=True).start()
-    return path
+    return piped(path, data)
 
 
 def _pack(data: bytes) -> None:
