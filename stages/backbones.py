@@ -19,7 +19,11 @@ from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.passes import Forward
 
-BATCH = 32  # pictures of one forward pass; see embedders
+BATCH = 32
+"""Pictures of one forward pass; see stages.embedders."""
+
+OTHER_BATCH = 24
+"""That for backbones whose vectors depend on the place in a batch of BATCH: a multiple of six and of eight."""
 
 
 def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:

@@ -21,19 +21,29 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from stages import devices
 from stages.applications import application
 from stages.backbonefile import read
-from stages.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
+from stages.backbones import (
+    OTHER_BATCH,
+    describe,
+    forward,
+    load_backbone,
+    load_keras,
+    save_backbone,
+    sha256_of_numbers,
+)
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.catalogue import Entry, find, unknown
 from stages.contract import StageError
 from stages.efficientnet import LITE, efficientnet_lite
-from stages.embedders import Embedder
+from stages.embedders import Embedder, cores, passes_at_once
 from stages.forwards import network
 from stages.graphs.agreement import agrees
 from stages.graphs.likeness import as_keras
+from stages.passes import even
 from stages.precision import PRECISIONS, Drift, drift, in_precision
 from stages.proof import TOLERANCE, apart, attached, pictures
 
@@ -87,18 +97,33 @@ def make_backbone(
     spec = save_backbone(model, spec, directory)
     # Tries the written file, since Keras cannot read back everything that it writes; but it can for the architectures
     # that have graphs, and that takes two thirds of the time after the imports.
-    noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
-    contents = read(directory / MODEL_FILE, spec)
-    graph = network(contents, spec) if as_keras(os.environ) else None
+    graph = network(read(directory / MODEL_FILE, spec), spec) if as_keras(os.environ) else None
     if graph is not None:
-        Embedder(graph, spec)(noise)
+        Embedder(graph, spec)(_noise(spec))
         return spec
+    tried, evenly = _tried(spec, directory)
+    if evenly or model.inputs[0].shape[0] is not None:
+        return tried
+    tried, evenly = _tried(save_backbone(model, replace(spec, batch=OTHER_BATCH), directory), directory)
+    return tried if evenly else _tried(save_backbone(model, spec, directory), directory)[0]
+
+
+def _tried(spec: BackboneSpec, directory: Path) -> tuple[BackboneSpec, bool]:
+    """Tries the backbone in the directory with noise. Returns its description, which says from now on whether a graph
+    computes it, and whether no vector depends on its picture's place in a batch."""
+    contents = read(directory / MODEL_FILE, spec)
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
-    Embedder(by_keras, spec)(noise)
+    Embedder(by_keras, spec)(_noise(spec))
     if agrees(contents, spec, by_keras):
         spec = replace(spec, graph=True)
         (directory / SPEC_FILE).write_text(format_spec(spec))
-    return spec
+    graph = network(contents, spec, threads=cores() // passes_at_once()) if spec.graph else None  # as for features
+    return spec, even(graph or by_keras, _noise(spec))
+
+
+def _noise(spec: BackboneSpec) -> NDArray[np.uint8]:
+    """A batch of different pictures."""
+    return np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
 
 
 def compare(entry: Entry, weights: Path | None, directory: Path, pictures: Path) -> Drift:

@@ -19,7 +19,8 @@ from stages.classify.networks import computes_in_half, in_training
 from stages.framing import Pixels
 
 FORWARD = 32
-"""Pictures of every forward pass without training; see stages.classify.classifier.BATCH."""
+"""Pictures of every forward pass without training. Their logits may differ in the last bits by their places among
+these, which only another training changes."""
 
 
 class Batch(NamedTuple):
@@ -90,7 +91,7 @@ class Trainer:
         return lambda: Sums(*(float(value) for value in np.asarray(found)))
 
     def logits(self, pictures: Pixels) -> npt.NDArray[np.float32]:
-        """The logits, (n, L), of at most FORWARD pictures, which depend on each picture alone."""
+        """The logits, (n, L), of at most FORWARD pictures."""
         given = np.asarray(self._forward(tf.constant(_filled(pictures, FORWARD))))
         return given[: len(pictures)].astype(np.float32)
 

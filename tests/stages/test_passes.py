@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.passes import FEW, TRYING, Passes
+from stages.passes import FEW, TRYING, Passes, even
 
 BATCH = 32
 
@@ -133,3 +133,8 @@ def test_threads_try_the_small_pass_once() -> None:
         assert all(threads.map(some, range(4)))
     assert full.ran == 1
     assert small.ran == 6
+
+
+def test_a_pass_is_even_if_no_vector_depends_on_its_place() -> None:
+    assert even(Counted(BATCH), noise(BATCH))
+    assert not even(Counted(BATCH, moved=True), noise(BATCH))

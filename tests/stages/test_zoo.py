@@ -1,5 +1,6 @@
 """Making a backbone from a name or a file, and the messages of failures (of a download: test_models)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
@@ -10,6 +11,7 @@ from stages.backbones import load_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.efficientnet import LITE
+from stages.forwards import embedder
 from stages.zoo import main, make_backbone
 from tests.stages.models import SmallModel
 
@@ -45,6 +47,53 @@ def test_a_users_own_file_keeps_its_size(small_model: SmallModel, tmp_path: Path
     spec = make_backbone(str(tmp_path / "mine.keras"), 96, None, tmp_path / "out")
     assert (spec.name, spec.image_size, spec.dimension, spec.pooling) == ("mine", 48, 4, "own")
     assert parse_spec((tmp_path / "out" / SPEC_FILE).read_bytes()) == spec
+
+
+@pytest.fixture
+def dense(tmp_path: Path) -> Path:
+    """A user's network that ends in dense layers, whose kernels take several rows at a time."""
+    keras.utils.set_random_seed(0)
+    pixels = keras.Input((32, 32, 3), dtype="uint8")
+    x = keras.layers.Conv2D(16, 3, 2, activation="relu")(keras.layers.Rescaling(1 / 255)(pixels))
+    x = keras.layers.Dense(64, activation="relu")(keras.layers.GlobalAveragePooling2D()(x))
+    path = tmp_path / "dense.keras"
+    keras.Model(pixels, keras.layers.Dense(48)(x)).save(path)
+    return path
+
+
+@pytest.mark.parametrize("as_graph", [True, False])
+def test_a_vector_does_not_depend_on_its_place_in_a_batch(
+    as_graph: bool, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not as_graph:
+        monkeypatch.setattr("stages.zoo.agrees", lambda *_: False)
+    spec = make_backbone(str(dense), 32, None, tmp_path / "out")
+    assert spec.graph == as_graph and spec.batch in (32, 24)
+    embed = embedder(tmp_path / "out" / MODEL_FILE, spec, {}, many=True)
+    pictures = np.random.default_rng(1).integers(0, 256, (2 * spec.batch, 32, 32, 3), np.uint8)
+    vectors = embed(pictures)
+    for first in (1, 5, 11):
+        np.testing.assert_array_equal(embed(pictures[first:]), vectors[first:])
+
+
+@pytest.mark.parametrize(("sizes", "batch"), [((32, 24), 32), ((24,), 24), ((), 32)])
+def test_batches_are_those_in_which_no_vector_depends_on_its_place(
+    sizes: Sequence[int], batch: int, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.zoo.even", lambda _, pictures: len(pictures) in sizes)
+    spec = make_backbone(str(dense), 32, None, tmp_path / "out")
+    assert spec.batch == batch
+    assert parse_spec((tmp_path / "out" / SPEC_FILE).read_bytes()) == spec
+    embedder(tmp_path / "out" / MODEL_FILE, spec, {}).warm_up()  # the file and the description belong together
+
+
+def test_a_network_of_batches_of_32_keeps_them(
+    small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.zoo.even", lambda *_: False)
+    pixels = keras.Input((32, 32, 3), 32, dtype="uint8")
+    keras.Model(pixels, small_model()(pixels)).save(tmp_path / "mine.keras")
+    assert make_backbone(str(tmp_path / "mine.keras"), 32, None, tmp_path / "out").batch == 32
 
 
 def test_resnet50_is_keras_applications_on_raw_pixels(tmp_path: Path) -> None:
