@@ -22,14 +22,21 @@ from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot, block
 from pipelines.library.uploads import BlockUploads
 from stages import holders
 
+SINGLE_FILES = 1000
+"""Pictures that are always put as top-level files of their own, however few blocks they would change."""
+
+_REWRITTEN = 3
+"""Pictures of blocks that preprocess and features compute again in about the time that they take for one more that is a
+file of its own, and so a datum."""
+
 Report = Callable[[int], None]
 """Called with the number of files put since the last call."""
 
 Choice = Callable[[Snapshot], Iterable[str]]
 """Names the pictures of a library to remove, by true name. Raises LookalikeError to remove none."""
 
-_Key = tuple[str, bytes | None, tuple[str, ...]]
-"""A leaf's prefix, the hash of its block, and the names of the pictures for it."""
+_Key = tuple[str, bytes | None, tuple[str, ...], bool]
+"""A leaf's prefix, the hash of its block, the names of the pictures for it, and whether new ones go into blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,10 @@ class _Leaf:
 
 
 class Changing:
-    """Pictures being put and removed. in_blocks: whether all go into blocks, or only those that are in one already.
-    copies: files of the library with the content of some pictures to put, by name; used where these become files.
+    """Pictures being put and removed. most_single: the most that become files of their own, except for those that are
+    in a block already; of more, all go into blocks. None for SINGLE_FILES, or more if many blocks would change: all
+    pictures of a block that gets a new one are computed again. copies: files of the library with the content of some
+    pictures to put, by name; used where these become files.
 
     `removed` are the names of the pictures that the last content removes.
     """
@@ -57,7 +66,7 @@ class Changing:
         scratch: Path,
         sources: Sequence[Source] = (),
         choose: Choice = lambda _: (),
-        in_blocks: bool = False,
+        most_single: int | None = None,
         report: Report = lambda _: None,
         copies: Mapping[str, Copied] | None = None,
     ) -> None:
@@ -70,7 +79,8 @@ class Changing:
         self._downloads = Downloads(scratch)
         self._uploads = BlockUploads(self._repo, filesets)
         self._choose = choose
-        self._in_blocks = in_blocks
+        self._most_single = most_single
+        self._in_blocks = False
         self._report = report
         self._copies = copies or {}
         self._leaves: dict[_Key, _Leaf] = {}
@@ -78,6 +88,7 @@ class Changing:
         """The file sets of pictures that are files of their own, with the names in each."""
         self._limit = partsizes.part(info.details for info in Jobs(connection).pipelines().values())
         self._sources = {each.name: each for each in sources}
+        self._given = len(sources)
         self._many = self._holding_many(sources)
 
     @property
@@ -98,6 +109,7 @@ class Changing:
             if home is not None:
                 shrunk.setdefault(home, set()).add(name)
         by_leaf = library.by_leaf(self._sources)
+        self._in_blocks = self._given > self._most(library, by_leaf)
         if shrunk:
             leaves = [self._together(library, by_leaf, shrunk)]
         else:
@@ -111,6 +123,14 @@ class Changing:
         if removals or not parts:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         return self._filesets.compose(parts)
+
+    def _most(self, library: Snapshot, by_leaf: Iterable[str]) -> int:
+        """The most pictures that become files of their own."""
+        if self._most_single is not None:
+            return self._most_single
+        rewritten = self._limit * sum(prefix in library.blocks for prefix in by_leaf)
+        single = len(library.entries) - len(library.blocks)  # their parts get the new ones, and are computed again
+        return max(SINGLE_FILES, (rewritten - single) // _REWRITTEN)
 
     def _holding_many(self, sources: Sequence[Source]) -> set[str]:
         """The names of files that may hold many pictures. Leaves out those that cannot be opened."""
@@ -126,7 +146,7 @@ class Changing:
     def _leaf(self, library: Snapshot, prefix: str, names: Sequence[str]) -> _Leaf:
         while True:
             sources = [self._sources[name] for name in names if name in self._sources]
-            key = (prefix, library.blocks.get(prefix), tuple(each.name for each in sources))
+            key = (prefix, library.blocks.get(prefix), tuple(each.name for each in sources), self._in_blocks)
             try:
                 if key not in self._leaves:
                     self._leaves[key] = self._packed(library, prefix, sources)

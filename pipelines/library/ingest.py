@@ -19,9 +19,6 @@ from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, Downloads, Snapshot
 from pipelines.library.syncing import Difference
 
-SINGLE_FILES = 1000
-"""Most files that are put as top-level files of their own; more go into blocks."""
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -39,18 +36,21 @@ class Written:
 
 
 def add(
-    connection: Connection, sources: Sequence[Source], report: Report = lambda _: None, most_single: int = SINGLE_FILES
+    connection: Connection,
+    sources: Sequence[Source],
+    report: Report = lambda _: None,
+    most_single: int | None = None,
 ) -> Written:
     """Puts files under their true names, replacing those of the same name; files that cannot be read are left out.
 
-    Up to `most_single` become one top-level file each, except those that are in a block already. More go into blocks,
-    except archives and other files of many pictures. Raises LookalikeError if there are none or none can be read.
+    Up to `most_single` (see Changing) become one top-level file each, except those that are in a block already. More go
+    into blocks, except archives and other files of many pictures. Raises LookalikeError if there are none or none can
+    be read.
     """
     if not sources:
         raise LookalikeError("no files found: nothing was put")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        in_blocks = len(sources) > most_single
-        changing = Changing(connection, filesets, Path(scratch), sources, in_blocks=in_blocks, report=report)
+        changing = Changing(connection, filesets, Path(scratch), sources, most_single=most_single, report=report)
         commit = Commits(connection, REPO).make(changing.content)
         return Written(changing.names, commit, changing.unreadable)
 
@@ -59,7 +59,7 @@ def mirror(
     connection: Connection,
     different: Difference,
     report: Report = lambda _: None,
-    most_single: int = SINGLE_FILES,
+    most_single: int | None = None,
 ) -> Written:
     """Puts and removes, in one commit, what makes the library equal to a folder; files are laid out as by `add`.
 
@@ -71,8 +71,9 @@ def mirror(
         return [name for name in different.removed if library.holds(name)]
 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        in_blocks = len(sources) > most_single
-        changing = Changing(connection, filesets, Path(scratch), sources, present, in_blocks, report, different.copies)
+        changing = Changing(
+            connection, filesets, Path(scratch), sources, present, most_single, report, different.copies
+        )
         commit = Commits(connection, REPO).make(changing.content)
         return Written(changing.names, commit, changing.unreadable)
 

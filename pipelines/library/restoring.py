@@ -180,7 +180,7 @@ class _Restoring:
         sources = [each for name in names if isinstance(each := origins[name], Source)]
         single = {name: each for name in names if isinstance(each := origins[name], str)}
         copies = [Copy(path, REPO, self._commit, path) for path in single.values()]
-        changing = Changing(self._connection, filesets, self._scratch, sources, in_blocks=True) if sources else None
+        changing = Changing(self._connection, filesets, self._scratch, sources, most_single=0) if sources else None
         copied = filesets.make(repo.requests(copies)) if copies else ""
 
         def content(parent: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.library import blocks, ingest
+from pipelines.library import blocks, changing
 from stages import entrypaths
 from stages.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
@@ -92,7 +92,7 @@ class Person:
 
     def add_many(self) -> list[str]:
         """Adds more than are put as single files; some may replace others."""
-        new = {self.name(): self.picture() for _ in range(ingest.SINGLE_FILES + self.random.randint(1, 4))}
+        new = {self.name(): self.picture() for _ in range(changing.SINGLE_FILES + self.random.randint(1, 4))}
         return self._put(new | {name: self.picture() for name in self.some(2)})
 
     def change(self) -> list[str]:
@@ -202,7 +202,8 @@ def test_any_sequence_of_changes_equals_a_computation_from_scratch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ingest, "SINGLE_FILES", 4)
+    monkeypatch.setattr(changing, "SINGLE_FILES", 4)
+    monkeypatch.setattr(changing, "_REWRITTEN", 1000)  # more go into blocks, however many these change
     monkeypatch.setattr(blocks, "LIMIT", 3)
     person = Person(make_world(f"sequence-{seed}"), paint, str(seed))
     person.world.deploy()

@@ -180,6 +180,23 @@ def test_a_thousand_files_stay_files(place: Place) -> None:
     assert len(place.entries()) == 1000
 
 
+def test_few_pictures_beside_many_in_blocks_stay_files(place: Place) -> None:
+    """Blocks that get a picture are computed again, so new ones in each of them would be the whole library."""
+    place.add(many(range(5000)))
+    before = place.leaves()
+    room = 400 * len(before)
+    added = room // 3
+    place.add(many(range(5000, 5000 + added)))
+    assert place.leaves() == before
+    assert len(place.entries()) == len(before) + added
+    more = (room - added) // 3 + 1
+    assert more > 1000
+    packed = many(range(5000 + added, 5000 + added + more))
+    place.add(packed)
+    assert set().union(*place.leaves().values()) == {*many(range(5000)), *packed}
+    assert set(place.library()) == set(many(range(5000 + added + more)))
+
+
 def test_blocks_do_not_depend_on_the_order_of_changes(place: Place) -> None:
     place.add(many(range(1100)))
     place.add(many(range(900, 2300)))

@@ -48,7 +48,7 @@ class Mirror:
         self.folder = folder
         self.cache = cache
         self.digests = Digests(cache)
-        self.most_single = ingest.SINGLE_FILES
+        self.most_single: int | None = None
 
     def write(self, contents: dict[str, bytes]) -> None:
         for name, content in contents.items():
