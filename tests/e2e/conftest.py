@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.once import once
 from tests.servers import LATE, StartPachd
 
 
@@ -29,16 +30,16 @@ def paint() -> Paint:
     return _paint
 
 
-@pytest.fixture(scope="session")
-def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Directories with small backbones: "first", "second" and "keras" for pictures of 96 pixels, "large" for 128,
-    "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras."""
+SIDES = {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
+"""The pixels of the backbones' pictures."""
+
+
+def _make_backbones(home: Path) -> None:
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
     from stages.zoo import make_backbone  # noqa: PLC0415
 
-    found, sides = {}, {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
-    for seed, (name, size) in enumerate(sides.items()):
+    for seed, (name, size) in enumerate(SIDES.items()):
         pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")
         x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
         x = keras.layers.AveragePooling2D(size // 4, name="patches")(x)
@@ -48,13 +49,16 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         has_graph = name not in ("keras", "large")
         if not has_graph:
             x = keras.layers.Activation("softsign", name="bounded")(x)  # which no graph has
-        home = tmp_path_factory.mktemp("backbones")
         keras.Model(pixels, x, name=name).save(home / f"{name}.keras")
-        found[name] = home / name
-        assert make_backbone(str(home / f"{name}.keras"), size, None, found[name]).graph is (
-            name not in ("keras", "large")
-        )
-    return found
+        assert make_backbone(str(home / f"{name}.keras"), size, None, home / name).graph is has_graph
+
+
+@pytest.fixture(scope="session")
+def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Directories with small backbones: "first", "second" and "keras" for pictures of 96 pixels, "large" for 128,
+    "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras."""
+    home = once(tmp_path_factory, "backbones", _make_backbones)
+    return {name: home / name for name in SIDES}
 
 
 @pytest.fixture(scope="module")

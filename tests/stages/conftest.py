@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.once import once
 from tests.stages.models import SmallModel
 
 
@@ -35,11 +36,13 @@ def tiles() -> NDArray[np.uint8]:
 @pytest.fixture(scope="session")
 def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the two files of efficientnet-lite0 for pictures of 96 pixels."""
-    from stages.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
 
-    directory = tmp_path_factory.mktemp("lite0")
-    make_backbone("efficientnet-lite0", 96, None, directory)
-    return directory
+    def make(directory: Path) -> None:
+        from stages.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
+
+        make_backbone("efficientnet-lite0", 96, None, directory)
+
+    return once(tmp_path_factory, "lite0", make)
 
 
 @pytest.fixture(scope="session")
