@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 
@@ -29,7 +30,5 @@ class Pipes:
         self.directory = directory
         self.opened: list[str] = []
         for file in filter(Path.is_file, files.rglob("*")):
-            self._serve(file.relative_to(files).as_posix(), file.read_bytes())
-
-    def _serve(self, name: str, content: bytes) -> None:
-        piped(self.directory / name, content, lambda: self.opened.append(name))
+            name = file.relative_to(files).as_posix()
+            piped(directory / name, file.read_bytes(), partial(self.opened.append, name))

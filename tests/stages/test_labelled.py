@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +172,12 @@ def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path:
     """The labels are pipes, which can be read once."""
     write_bucket(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
     (root / "labels" / "a.csv").unlink()
-    piped(root / "labels" / "a.csv", LABELS)
+    opened: list[str] = []
+    piped(root / "labels" / "a.csv", LABELS, partial(opened.append, "a.csv"))
     process = labelled.start({})
     process(datum(root, tmp_path / "out", "a", "c0ffee"))
     process(datum(root, tmp_path / "out", "b", "c0ffee"))
+    assert opened == ["a.csv"]
     assert len(read_labelled(tmp_path / "out" / "a.parquet")) == 4
     assert read_labelled(tmp_path / "out" / "b.parquet").labels == ["dog"]
 
