@@ -22,9 +22,6 @@ from stages.passes import Forward
 BATCH = 32
 """Pictures of one forward pass; see stages.embedders."""
 
-OTHER_BATCH = 24
-"""That for backbones whose vectors depend on the place in a batch of BATCH: a multiple of six and of eight."""
-
 
 def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
     """The description, without an identity, of a model that maps (n, S, S, 3) pictures to (n, d) vectors.

@@ -30,6 +30,11 @@ def passes_at_once() -> int:
     return min(_MOST_AT_ONCE, cores())
 
 
+def threads_of_each() -> int:
+    """The threads of each of `passes_at_once` concurrent passes."""
+    return cores() // passes_at_once()
+
+
 class Embedder:
     """A callable: uint8 RGB (n, S, S, 3) in, float32 (n, dimension) out, S and dimension as in the spec.
 

@@ -16,7 +16,7 @@ from stages import quiet
 from stages.backbonefile import Contents, check, read
 from stages.backbonespec import BackboneSpec
 from stages.contract import load
-from stages.embedders import Embedder, cores, passes_at_once
+from stages.embedders import Embedder, passes_at_once, threads_of_each
 from stages.gpumemory import NO_GPU, gpu_memory
 from stages.graphs.known import known
 from stages.graphs.layers import Unfamiliar
@@ -35,7 +35,7 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
     at_once = passes_at_once() if many else 1
     graph = None
     if as_keras(os.environ):
-        graph = network(read(file, spec), spec, threads=cores() // at_once if many else 0)
+        graph = network(read(file, spec), spec, threads=threads_of_each() if many else 0)
     else:
         check(file, spec)
     if graph is None:

@@ -16,6 +16,10 @@ Forward = Callable[[NDArray[np.uint8]], NDArray[Any]]
 FEW = 8
 """Pictures of a small pass. Four already give other bits, on the processors that were tried."""
 
+EVEN = 24
+"""Rows of a pass in which none depends on its place: a multiple of six and of eight. oneDNN's dense layers take six
+rows at a time on processors with AVX2, and eight with AVX-512, and sum what is left over in another order."""
+
 TRYING = "small-pass"
 """The name of the thread that tries the small pass."""
 
@@ -94,11 +98,8 @@ class Passes:
 
 
 def even(forward: Forward, pictures: NDArray[np.uint8]) -> bool:
-    """Whether a vector has the same bits at every place of a batch, as this full one of different pictures shows.
-
-    Libraries sum some rows at a time, and what is left over in another order: oneDNN's dense layers take six on
-    processors with AVX2, and eight with AVX-512.
-    """
+    """Whether a vector has the same bits at every place of a batch, as this full one of different pictures shows. See
+    EVEN."""
     vectors = forward(pictures)
     return all(_same(forward, pictures, vectors, places) for places in (1, len(pictures) // 2))
 

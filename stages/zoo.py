@@ -21,29 +21,20 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from stages import devices
 from stages.applications import application
-from stages.backbonefile import read
-from stages.backbones import (
-    OTHER_BATCH,
-    describe,
-    forward,
-    load_backbone,
-    load_keras,
-    save_backbone,
-    sha256_of_numbers,
-)
+from stages.backbonefile import Contents, identity, read
+from stages.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.catalogue import Entry, find, unknown
 from stages.contract import StageError
 from stages.efficientnet import LITE, efficientnet_lite
-from stages.embedders import Embedder, cores, passes_at_once
+from stages.embedders import Embedder, threads_of_each
 from stages.forwards import network
-from stages.graphs.agreement import agrees
+from stages.graphs.agreement import agrees, noise
 from stages.graphs.likeness import as_keras
-from stages.passes import even
+from stages.passes import EVEN, Forward, even
 from stages.precision import PRECISIONS, Drift, drift, in_precision
 from stages.proof import TOLERANCE, apart, attached, pictures
 
@@ -97,33 +88,29 @@ def make_backbone(
     spec = save_backbone(model, spec, directory)
     # Tries the written file, since Keras cannot read back everything that it writes; but it can for the architectures
     # that have graphs, and that takes two thirds of the time after the imports.
-    graph = network(read(directory / MODEL_FILE, spec), spec) if as_keras(os.environ) else None
-    if graph is not None:
-        Embedder(graph, spec)(_noise(spec))
-        return spec
-    tried, evenly = _tried(spec, directory)
-    if evenly or model.inputs[0].shape[0] is not None:
-        return tried
-    tried, evenly = _tried(save_backbone(model, replace(spec, batch=OTHER_BATCH), directory), directory)
-    return tried if evenly else _tried(save_backbone(model, spec, directory), directory)[0]
-
-
-def _tried(spec: BackboneSpec, directory: Path) -> tuple[BackboneSpec, bool]:
-    """Tries the backbone in the directory with noise. Returns its description, which says from now on whether a graph
-    computes it, and whether no vector depends on its picture's place in a batch."""
     contents = read(directory / MODEL_FILE, spec)
+    graph = network(contents, spec) if as_keras(os.environ) else None
+    if graph is not None:
+        Embedder(graph, spec)(noise(spec))
+        return spec
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
-    Embedder(by_keras, spec)(_noise(spec))
-    if agrees(contents, spec, by_keras):
-        spec = replace(spec, graph=True)
-        (directory / SPEC_FILE).write_text(format_spec(spec))
-    graph = network(contents, spec, threads=cores() // passes_at_once()) if spec.graph else None  # as for features
-    return spec, even(graph or by_keras, _noise(spec))
+    Embedder(by_keras, spec)(noise(spec))
+    spec, evenly = _tried(contents, spec, by_keras)
+    if not evenly and model.inputs[0].shape[0] is None:
+        other = replace(spec, batch=EVEN, graph=False)
+        other = replace(other, sha256=identity(directory / MODEL_FILE, other))
+        other, evenly = _tried(contents, other, by_keras)
+        spec = other if evenly else spec
+    (directory / SPEC_FILE).write_text(format_spec(spec))
+    return spec
 
 
-def _noise(spec: BackboneSpec) -> NDArray[np.uint8]:
-    """A batch of different pictures."""
-    return np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
+def _tried(contents: Contents, spec: BackboneSpec, by_keras: Forward) -> tuple[BackboneSpec, bool]:
+    """The description, which says from now on whether a graph computes the backbone, and whether no vector of noise
+    depends on its picture's place in a batch."""
+    spec = replace(spec, graph=agrees(contents, spec, by_keras))
+    graph = network(contents, spec, threads=threads_of_each()) if spec.graph else None  # as for features
+    return spec, even(graph or by_keras, noise(spec))
 
 
 def compare(entry: Entry, weights: Path | None, directory: Path, pictures: Path) -> Drift:

@@ -23,7 +23,7 @@ from pipelines.library.uploads import BlockUploads
 from stages import holders
 
 SINGLE_FILES = 1000
-"""Pictures that are always put as top-level files of their own, however few blocks they would change."""
+"""Up to so many pictures are put as top-level files of their own, however few blocks they would change."""
 
 _REWRITTEN = 3
 """Pictures of blocks that preprocess and features compute again in about the time that they take for one more that is a

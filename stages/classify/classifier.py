@@ -14,10 +14,10 @@ from stages.classify import archive, chosen
 from stages.classify.chosen import Chosen
 from stages.classify.runs import MODEL, Backbone, Takes
 from stages.contract import StageError
+from stages.passes import EVEN
 
-BATCH = 24
-"""Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch. oneDNN takes
-six rows at a time on processors with AVX2, and eight with AVX-512, and sums what is left over in another order."""
+BATCH = EVEN
+"""Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch."""
 
 
 class Classifier:

@@ -29,9 +29,14 @@ def agrees(contents: Contents, spec: BackboneSpec, by_keras: Forward) -> bool:
         return False
 
 
+def noise(spec: BackboneSpec) -> NDArray[np.uint8]:
+    """A batch of different pictures, always the same, in which every pixel counts."""
+    return np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
+
+
 def _batches(spec: BackboneSpec) -> Iterator[NDArray[np.uint8]]:
-    """Noise, in which every pixel counts; the extremes of colours, at which activations are cut; and black."""
-    noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
-    yield noise
-    yield np.where(noise < 128, 0, 255).astype(np.uint8)
-    yield np.zeros_like(noise)
+    """Noise; the extremes of colours, at which activations are cut; and black."""
+    pictures = noise(spec)
+    yield pictures
+    yield np.where(pictures < 128, 0, 255).astype(np.uint8)
+    yield np.zeros_like(pictures)
