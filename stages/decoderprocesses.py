@@ -40,6 +40,8 @@ LARGE = 12_000_000
 """Pixels of a picture that is decoded while no other process decodes one as large: two of the largest at the same time
 would take more memory than a datum may."""
 
+_FACTS = ("taken", "coding", "encoder", "pixels")  # of a picture, that both sides have by these names
+
 _LOCK = "LOOKALIKE_DECODING"  # the variable that names the descriptor of the lock of large pictures
 
 
@@ -163,7 +165,9 @@ class _Process:
         if "memory" in reply:
             raise MemoryError(reply["memory"])
         square = np.frombuffer(pixels, np.uint8).reshape(framing.side, framing.side, 3)
-        return Normalised(Framed(square, tuple(reply["framed"])), tuple(reply["size"]), reply["taken"], thumbnail)
+        framed = Framed(square, tuple(reply["framed"]))
+        facts = {name: reply[name] for name in _FACTS}
+        return Normalised(framed, tuple(reply["size"]), thumbnail=thumbnail, **facts)
 
     def kill(self) -> None:
         """Ends it, whatever it does."""
@@ -246,7 +250,7 @@ def main() -> None:
         else:
             pixels = np.ascontiguousarray(found.framed.pixels).tobytes()
             sizes = {"bytes": len(pixels), "thumbnail": len(found.thumbnail)}
-            facts = {"framed": found.framed.size, "size": found.size, "taken": found.taken}
+            facts = {"framed": found.framed.size, "size": found.size} | {name: getattr(found, name) for name in _FACTS}
             _send(out, facts | sizes, pixels, found.thumbnail)
 
 

@@ -6,6 +6,7 @@ the pixels of a file.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from PIL.GifImagePlugin import GifImageFile
 from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
-from PIL.TiffImagePlugin import TiffImageFile
+from PIL.TiffImagePlugin import COMPRESSION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from stages import jpegscans, raw
@@ -34,6 +35,7 @@ from stages.limits import (
     MAX_PIXELS,
     MAX_WEBP_PIXELS,
 )
+from stages.sources import LOSSLESS, LOSSY, PALETTE, RAW
 
 # Decoders by name, not Image.open, which tries every plugin and rejects a JPEG whose extra frames are damaged.
 _DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
@@ -68,6 +70,10 @@ _TURNS = {
 ON_THEIR_SIDES = frozenset(_TURNS[orientation] for orientation in (5, 6, 7, 8))
 """The turns that exchange width and height."""
 
+_LOSSY_COMPRESSIONS = frozenset((6, 7, 33003, 33005, 34712, 34892, 50001, 50002))  # TIFF: JPEG, JPEG 2000, WebP, XL
+_WEBP_CHUNKS = 1 << 16  # bytes that the picture's chunk begins within: a profile may lie before it
+_ENCODER_DIGITS = 8
+
 # PNG gives the transparent sample value in the file's depth, but Pillow compares it at 8 bits.
 _TRANSPARENT_TO_8_BITS = {
     "L;2": lambda value: value * 85,
@@ -86,9 +92,12 @@ class BadPicture(Exception):
 
 @dataclass(frozen=True)
 class Opened:
-    """The first, or primary, picture of a file, not decoded yet. orientation, date: those from outside it, if any."""
+    """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.sources.Source.
+    orientation, date: those from outside it, if any."""
 
     picture: ImageFile.ImageFile
+    coding: str
+    encoder: str
     orientation: int | None = None
     date: str = ""
 
@@ -134,7 +143,26 @@ def opened(data: bytes, kind: Kind) -> Opened:
     _check_size(picture, kind)
     if isinstance(picture, JpegImageFile):
         _check_scans(picture, data)
-    return Opened(picture, orientation, date)
+    return Opened(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date)
+
+
+def _encoder(picture: ImageFile.ImageFile, kind: Kind) -> str:
+    facts: list[Any] = [kind.name, picture.mode, [tile.args for tile in picture.tile]]
+    if isinstance(picture, JpegImageFile):
+        facts = [kind.name, sorted(picture.quantization.items()), picture.layer, "progression" in picture.info]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:_ENCODER_DIGITS]
+
+
+def _coding(picture: ImageFile.ImageFile, kind: Kind, data: bytes) -> str:
+    if kind is Kind.RAW:
+        return RAW
+    if picture.mode in ("P", "PA"):
+        return PALETTE
+    if isinstance(picture, TiffImageFile):
+        return LOSSY if picture.tag_v2.get(COMPRESSION, 1) in _LOSSY_COMPRESSIONS else LOSSLESS
+    if isinstance(picture, WebPImageFile):
+        return LOSSLESS if b"VP8L" in data[:_WEBP_CHUNKS] else LOSSY
+    return LOSSLESS if isinstance(picture, PngImageFile | BmpImageFile) else LOSSY
 
 
 def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:

@@ -23,7 +23,7 @@ from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.packheaders import picture_size
 
-VERSION = 10
+VERSION = 11
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from stages.merging import Merged, read_segment
 from stages.tables.indexed import TABLE, write_indexed
 from stages.tables.places import parts_of
 
-VERSION = 13
+VERSION = 14
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 

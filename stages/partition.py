@@ -26,7 +26,7 @@ from stages.tables.images import write_images
 from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
 from stages.wording import counted
 
-VERSION = 2
+VERSION = 3
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 _LIBRARY = "library"

@@ -18,16 +18,18 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 
-from stages import decoders, raw
+from stages import decoders, exactness, raw
 from stages.decoders import BadPicture, Opened
 from stages.framing import Framed, Framing, Pixels
 from stages.kinds import Kind
 from stages.perceptual import perceptual_hashes
+from stages.sources import LOSSLESS, RAW
 from stages.thumbnails import thumbnail
 
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
 _OF_MANY_KINDS = (Kind.TIFF, Kind.HEIC, Kind.JPEG_2000)  # containers of more than their decoders read
 _STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
+_RECORD = "record"  # the encoder of squares
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
 
@@ -46,15 +48,18 @@ class Identity(NamedTuple):
 
 
 class Normalised(NamedTuple):
-    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source.
-    thumbnail: of the same part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if
-    it has not been computed."""
+    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. thumbnail: of the same
+    part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if it has not been
+    computed. taken, coding, encoder, pixels: as in Source; pixels is "" without a thumbnail."""
 
     framed: Framed
     size: tuple[int, int]
     taken: str
     thumbnail: bytes = b""
     identity: Identity | None = None
+    coding: str = ""
+    encoder: str = ""
+    pixels: str = ""
 
 
 def picture_id(framed: Framed) -> str:
@@ -82,8 +87,9 @@ def normalise(
 ) -> Normalised:
     """Decodes the bytes of a picture file of that kind, scales the picture, or a region of it, and frames it.
 
-    shown: whether to make a thumbnail. It shows what the framing keeps, and is smaller than stages.thumbnails.SIDE only
-    if the picture is, or if a JPEG was decoded at a smaller scale for squares of less than 80 pixels.
+    shown: whether to make a thumbnail, and to hash the pixels at full size. The thumbnail shows what the framing keeps,
+    and is smaller than stages.thumbnails.SIDE only if the picture is, or if a JPEG was decoded at a smaller scale for
+    squares of less than 80 pixels.
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
     kind = Kind.RAW if kind is Kind.TIFF and raw.is_raw(data) else kind
@@ -93,7 +99,7 @@ def normalise(
             opened = decoders.opened(data, kind)
             width, height = opened.size
             with during(width * height):
-                return _whole(opened, framing, shown) if region is None else _cut_out(opened, framing, region)
+                return _whole(data, opened, framing, shown) if region is None else _cut_out(opened, framing, region)
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
@@ -116,23 +122,30 @@ def reframe(squares: Pixels, framing: Framing) -> list[Normalised]:
             taken="",
             thumbnail=thumbnail(picture),
             identity=Identity(picture_id(framed), hash),
+            coding=LOSSLESS,
+            encoder=_RECORD,
         )
         for pixels, picture, hash in zip(scaled, each, perceptual_hashes(scaled), strict=True)
     ]
 
 
-def _whole(opened: Opened, framing: Framing, shown: bool) -> Normalised:
+def _whole(data: bytes, opened: Opened, framing: Framing, shown: bool) -> Normalised:
     size = opened.size  # before a JPEG is decoded at a smaller scale
+    hashed = shown and opened.coding != RAW and exactness.is_whole(opened.picture)
     width, height = framing.scaled(size)
     picture, turn = opened.load(least=(_GAP * width, _GAP * height))
+    scaled = picture.size != size
     upright = picture if turn is None else picture.transpose(turn)
+    hashed &= picture is opened.picture
+    pixels = exactness.pixel_hash(data, opened.picture, upright, turn, scaled) if hashed else ""
     if turn in decoders.ON_THEIR_SIDES:
         width, height = height, width
         size = size[::-1]
     kept = framing.kept(upright.size)
     rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
     framed = framing.frame(_resized(rgb, (width, height)))
-    return Normalised(framed, size, opened.taken(), thumbnail(rgb) if shown else b"")
+    shown_as = thumbnail(rgb) if shown else b""
+    return Normalised(framed, size, opened.taken(), shown_as, None, opened.coding, opened.encoder, pixels)
 
 
 def _cut_out(opened: Opened, framing: Framing, region: Region) -> Normalised:

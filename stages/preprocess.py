@@ -24,7 +24,7 @@ from stages.parameters import integer, one_of
 from stages.progress import Progress
 from stages.reading import Decoded, read
 
-VERSION = 11
+VERSION = 12
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 STAGE = "preprocess"

@@ -117,10 +117,19 @@ def _outcome(each: _Found) -> Decoded | Refused:
     if not isinstance(each, _Decoding):
         return each
     try:
-        framed, (width, height), taken, thumbnail, identity = each.found.result()
+        found = each.found.result()
     except BadPicture as failure:
         return Refused(each.source.path, str(failure))
-    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed, thumbnail, identity)
+    width, height = found.size
+    source = each.source._replace(
+        width=width,
+        height=height,
+        taken=found.taken,
+        coding=found.coding,
+        encoder=found.encoder,
+        pixels=found.pixels,
+    )
+    return Decoded(source, found.framed, found.thumbnail, found.identity)
 
 
 def _files(given: Input) -> Iterator[tuple[str, Path]]:

@@ -28,7 +28,7 @@ from stages.sheets import grid
 from stages.tables.images import Images, read_images
 from stages.tables.neighbours import read_neighbours
 
-VERSION = 8
+VERSION = 9
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 INPUTS = ("queries", "search")

@@ -29,7 +29,7 @@ from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.thumbnailfiles import Thumbnails
 from stages.wording import counted
 
-VERSION = 7
+VERSION = 8
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 _TOGETHER = 4096

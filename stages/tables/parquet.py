@@ -20,6 +20,9 @@ _FIELDS = {
     "height": pa.int32(),
     "bytes": pa.int64(),
     "taken": pa.string(),
+    "coding": pa.string(),
+    "encoder": pa.string(),
+    "pixels": pa.string(),
 }
 Given = ParamSpec("Given")
 Table = TypeVar("Table")

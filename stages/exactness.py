@@ -1,0 +1,123 @@
+"""The hash of a picture's pixels at full size, by which files are exact copies that differ in bytes.
+
+Two files with one hash decode to equal pixels in all that a file of their kind can hold. Where that cannot be told from
+what a decoder gives, as of several frames, deeper samples or data behind a picture, there is no hash, and only equal
+bytes are exact copies. Knows the decoders' pictures, no files and no ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+
+from PIL import Image, ImageCms, ImageFile
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+_DIGITS = 32  # hexadecimal, of a sha256
+_STRIP = 256  # rows at a time, so that a large picture is not in memory twice
+_WHOLE = (BmpImageFile, GifImageFile, JpegImageFile, PngImageFile, TiffImageFile, WebPImageFile)
+_COLOURS = frozenset(("1", "L", "LA", "P", "PA", "RGB", "RGBA"))  # modes that RGBA can hold
+_DEPTH, _BELOW, _LAYERS = 258, 330, 37724  # TIFF: bits of a sample, directories below this one, Photoshop's layers
+_MOST_PRIVATE = 1024  # bytes of PNG's private chunks: macOS writes few into each screenshot, Fireworks all its layers
+_USUAL_GAMMA = 0.45455  # of PNG's gAMA: about that of sRGB
+
+_START_OF_SCAN, _END = 0xDA, b"\xff\xd9"
+_METADATA = frozenset((*range(0xE0, 0xEE), 0xEF, 0xFE))  # of JPEG: all but Adobe's segment, which names the colours
+
+
+def is_whole(picture: ImageFile.ImageFile) -> bool:
+    """Whether a decoder gives all that an opened file holds in pixels; to be asked before it decodes."""
+    if not isinstance(picture, _WHOLE) or getattr(picture, "is_animated", False):
+        return False
+    if isinstance(picture, TiffImageFile):
+        held = picture.tag_v2
+        return max(held.get(_DEPTH, (1,))) <= 8 and _BELOW not in held and _LAYERS not in held
+    return not any(";16" in str(tile.args) for tile in picture.tile)
+
+
+def pixel_hash(
+    data: bytes, picture: ImageFile.ImageFile, upright: Image.Image, turn: Image.Transpose | None, scaled: bool
+) -> str:
+    """The hash, 32 hex digits, of an opened file that is whole; "" if only its bytes tell what it shows.
+
+    data: the file. picture: opened, and by now decoded. upright: its pixels, turned by `turn`. scaled: whether they are
+    decoded at a smaller scale, as those of large JPEGs. Such a file is compared by what its decoder reads: its metadata
+    do not count, but a file that holds the same pixels in another way has another hash.
+    """
+    if isinstance(picture, PngImageFile) and sum(len(each[1]) for each in picture.private_chunks) > _MOST_PRIVATE:
+        return ""
+    coded = _coded(data) if isinstance(picture, JpegImageFile) else []
+    if coded is None:
+        return ""
+    parts: Iterable[bytes]
+    digest = hashlib.sha256(_colours(picture))
+    if scaled:
+        digest.update(f"coded {turn}".encode())
+        parts = coded
+    elif upright.mode in _COLOURS:
+        mode = "RGBA" if upright.has_transparency_data and not _is_opaque(upright) else "RGB"
+        digest.update(f"{mode} {upright.size}".encode())
+        parts = (strip.tobytes() for strip in _strips(upright, mode))
+    elif upright.mode == "CMYK":
+        digest.update(f"CMYK {upright.size}".encode())
+        parts = (strip.tobytes() for strip in _strips(upright, "CMYK"))
+    else:
+        return ""
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _strips(picture: Image.Image, mode: str) -> Iterator[Image.Image]:
+    for top in range(0, picture.height, _STRIP):
+        strip = picture.crop((0, top, picture.width, min(top + _STRIP, picture.height)))
+        yield strip if strip.mode == mode else strip.convert(mode)
+
+
+def _is_opaque(picture: Image.Image) -> bool:
+    return all(strip.getchannel("A").getextrema()[0] == 255 for strip in _strips(picture, "RGBA"))
+
+
+def _colours(picture: ImageFile.ImageFile) -> bytes:
+    """What the file says of the meaning of its samples; b"" for sRGB, which is meant where it says nothing."""
+    profile = picture.info.get("icc_profile")
+    if profile:
+        return b"" if _is_srgb(profile) else hashlib.sha256(profile).digest()
+    gamma = picture.info.get("gamma", _USUAL_GAMMA)
+    if "srgb" in picture.info or abs(gamma - _USUAL_GAMMA) < 0.001:
+        return b""
+    return f"gamma {gamma} {picture.info.get('chromaticity')}".encode()
+
+
+def _is_srgb(profile: bytes) -> bool:
+    try:
+        opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        return ImageCms.getProfileDescription(opened).startswith("sRGB")
+    except (OSError, ImageCms.PyCMSError):  # a damaged profile is itself, and no other
+        return False
+
+
+def _coded(data: bytes) -> list[bytes] | None:
+    """The parts of a JPEG that its decoder reads; None if its end is missing, or anything but zeros lies behind it, as
+    a video or a second picture does."""
+    parts: list[bytes] = []
+    place = 2
+    while data[place : place + 1] == b"\xff" and len(data) >= place + 4:
+        code = data[place + 1]
+        if code == 0xFF:  # padding
+            place += 1
+            continue
+        if code == _START_OF_SCAN:
+            end = data.find(_END, place)
+            return [*parts, data[place:end]] if end >= 0 and not data[end + 2 :].strip(b"\0") else None
+        following = place + 2 + int.from_bytes(data[place + 2 : place + 4], "big")
+        if code not in _METADATA:
+            parts.append(data[place:following])
+        place = following
+    return None
