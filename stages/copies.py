@@ -1,31 +1,39 @@
-"""Groups of copies: pictures that are equal or near, which source of each group to keep, and why.
+"""Groups of copies: which file of each group to keep, and why.
 
-Groups are the connected components of the pairs: a picture is in a group if it is near to any other picture of it. Owns
-the rule of keeping and the lines of groups.jsonl. Knows no files, no drawing and no Pachyderm.
+Exact copies are files of equal content (stages.sources); near ones are copies of the kept file itself that a program
+has changed, as pairs of pictures say. Owns the rule of keeping and the lines of groups.jsonl and near.jsonl. Knows no
+files, no drawing and no Pachyderm.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.sources import Source
+from stages.sources import LOSSLESS, LOSSY, PALETTE, RAW, Source, may_be_copies
 
 Rows = NDArray[np.int32]
+Across = tuple[str, str] | None
+"""Two folders, of which the first one's files are kept; None for the whole library."""
+
+_ACROSS = "mirrored, turned by 90°"
+TURNED = ("", "mirrored", "mirrored", "turned by 180°", _ACROSS, "turned by 90°", "turned by 90°", _ACROSS)
+"""The turns of stages.hashes in words, which are the same for either of two pictures."""
 
 _NEVER = "~"  # after every date
-_AT_ONCE = 1 << 16  # pairs that are Python's numbers, which take more memory
+_CODINGS = (RAW, LOSSLESS, LOSSY, PALETTE)  # others are made from the first ones
 
 
 @dataclass(frozen=True)
-class Near:
+class Candidates:
     """m pictures and n pairs of them. sources: of each picture, sorted. first, second: int32 (n,), rows of pictures,
     equal for a picture with several sources; distances: float32 (n,). bits: uint8 (n,), those of the perceptual hashes
-    that differ."""
+    that differ. turns: uint8 (n,), how one lies beside the other, see stages.hashes. near: bool (n,), whether they are
+    copies, as far as their files are not exact ones."""
 
     ids: Sequence[str]
     sources: Sequence[Sequence[Source]]
@@ -33,32 +41,35 @@ class Near:
     second: Rows
     distances: NDArray[np.float32]
     bits: NDArray[np.uint8]
+    turns: NDArray[np.uint8]
+    near: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A distinct picture of a group. sources: those that are looked at, sorted by path; several are exact copies.
-    distance, bits: to the picture that is kept, None where the pair is not a near one."""
+    """Exact copies of each other. id: of their picture. sources: those that are looked at, sorted by path. distance,
+    bits: to the picture that is kept. turn: of TURNED, how it lies beside that."""
 
     id: str
     sources: tuple[Source, ...]
-    distance: float | None
-    bits: int | None
+    distance: float = 0.0
+    bits: int = 0
+    turn: int = 0
 
 
 @dataclass(frozen=True)
 class Group:
     """Two sources or more. copies: the one with the kept source first, then by distance and id. why: the rule that
-    decided. removed: all sources that are not needed, in the order of the copies."""
+    decided. others: all other sources, in the order of the copies."""
 
     copies: tuple[Copy, ...]
     kept: Source
     why: str
-    removed: tuple[Source, ...]
+    others: tuple[Source, ...]
 
     @property
     def is_exact(self) -> bool:
-        """Whether all sources are exact copies of one picture."""
+        """Whether all sources are exact copies."""
         return len(self.copies) == 1
 
     @property
@@ -67,22 +78,49 @@ class Group:
         return sum(len(copy.sources) for copy in self.copies)
 
     @property
-    def frees(self) -> int:
-        """The bytes of the sources that are not needed."""
-        return sum(source.bytes for source in self.removed)
+    def bytes(self) -> int:
+        """Those of the other sources."""
+        return sum(source.bytes for source in self.others)
 
 
-def groups(near: Near, across: tuple[str, str] | None = None) -> list[Group]:
-    """The groups of copies, the largest first, then by the bytes that removal frees, then by the kept source's path.
+def exact_groups(found: Candidates, across: Across = None) -> list[Group]:
+    """The groups of exact copies, the largest first, then by the bytes that removal frees, then by the kept path.
 
-    across: two folders. Then only pictures in these count, a group has some of both, and everything in the first folder
-    is kept, and everything in the second one removed.
+    With two folders only files in these count, and a group has some of both.
     """
-    looked_at = _within(near.sources, across) if across else near.sources
-    apart = _Apart(near)
-    found = (_group(near, apart, looked_at, members, across) for members in _components(near, looked_at))
-    chosen = [group for group in found if group is not None]
-    return sorted(chosen, key=lambda group: (-group.size, -group.frees, group.kept.path, group.kept.sha256))
+    groups = []
+    for row in np.unique(found.first[found.first == found.second]).tolist():
+        for sources in _by_content(_within(found.sources[row], across)):
+            group = _group([Copy(found.ids[row], sources)], across)
+            if group is not None:
+                groups.append(group)
+    return _ordered(groups)
+
+
+def near_groups(found: Candidates, across: Across = None) -> list[Group]:
+    """The groups of near copies, in the same order. A file is in one group at most, exact copies together.
+
+    The best file of all becomes the kept one of a group of all that are near to it, and so on with the rest: nothing is
+    in a group for being near to another one than the kept. Files that a camera took at different times are no copies.
+    """
+    rows = np.unique(np.concatenate([found.first[found.near], found.second[found.near]]))
+    copies = [
+        Copy(found.ids[row], each) for row in rows.tolist() for each in _by_content(_within(found.sources[row], across))
+    ]
+    edges = _edges(found, copies)
+    stay = [at for at, copy in enumerate(copies) if _staying(copy.sources, across)]
+    groups: list[Group] = []
+    grouped: set[int] = set()
+    for at in sorted(stay, key=lambda at: min(map(_rank, _staying(copies[at].sources, across)))):
+        if at in grouped:
+            continue
+        around = {other: pair for other, pair in edges[at].items() if other not in grouped}
+        near = [_compared(copies[other], found, pair) for other, pair in around.items()]
+        group = _group([copies[at], *near], across) if near else None
+        if group is not None:
+            grouped |= {at, *around}
+            groups.append(group)
+    return _ordered(groups)
 
 
 def is_in(path: str, folder: str) -> bool:
@@ -91,29 +129,33 @@ def is_in(path: str, folder: str) -> bool:
 
 
 def removable(groups: Sequence[Group]) -> list[str]:
-    """The paths of all sources that are not needed, sorted, without any that is also the path of one to keep."""
-    unneeded = {source.path for group in groups for source in group.removed}
+    """The paths of all sources of exact groups that are not needed, sorted, without any that is also the path of one to
+    keep. Raises ValueError for a near group: its files are not equal."""
+    if not all(group.is_exact for group in groups):
+        raise ValueError("near copies are not to be removed unseen")
+    unneeded = {source.path for group in groups for source in group.others}
     stay = {source.path for group in groups for copy in group.copies for source in copy.sources} - unneeded
     stay |= {group.kept.path for group in groups}
     return sorted(unneeded - stay)
 
 
 def json_lines(groups: Sequence[Group], facts: Mapping[str, object]) -> Iterator[str]:
-    """The lines of groups.jsonl, without line ends: one group each. facts: what is equal in all of them."""
+    """The lines of groups.jsonl or near.jsonl, without line ends: one group each. facts: what is equal in all."""
     for group in groups:
-        removed = set(group.removed)
+        others = set(group.others)
         value = {
             **facts,
             "kind": "exact" if group.is_exact else "near",
             "keep": group.kept.path,
             "why": group.why,
-            "frees": group.frees,
+            "frees": group.bytes,
             "pictures": [
                 {
                     "id": copy.id,
                     "bits": copy.bits,
-                    "distance": None if copy.distance is None else _shortest(copy.distance),
-                    "sources": [source._asdict() | {"keep": source not in removed} for source in copy.sources],
+                    "distance": _shortest(copy.distance),
+                    "turned": TURNED[copy.turn],
+                    "sources": [source._asdict() | {"keep": source not in others} for source in copy.sources],
                 }
                 for copy in group.copies
             ],
@@ -121,75 +163,73 @@ def json_lines(groups: Sequence[Group], facts: Mapping[str, object]) -> Iterator
         yield json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-def _within(sources: Sequence[Sequence[Source]], folders: Collection[str]) -> list[tuple[Source, ...]]:
-    return [tuple(each for each in row if any(is_in(each.path, folder) for folder in folders)) for row in sources]
+def _within(sources: Sequence[Source], across: Across) -> tuple[Source, ...]:
+    return tuple(each for each in sources if across is None or any(is_in(each.path, folder) for folder in across))
 
 
-def _components(near: Near, looked_at: Sequence[Sequence[Source]]) -> list[list[int]]:
-    """The rows of each group of connected pictures that have a source to look at."""
-    above = list(range(len(near.ids)))
-
-    def top(row: int) -> int:
-        while above[row] != row:
-            above[row] = above[above[row]]
-            row = above[row]
-        return row
-
-    for begin in range(0, len(near.first), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        for one, other in zip(near.first[part].tolist(), near.second[part].tolist(), strict=True):
-            if looked_at[one] and looked_at[other]:
-                one, other = sorted((top(one), top(other)))
-                above[other] = one
-    members: dict[int, list[int]] = {}
-    for row, sources in enumerate(looked_at):
-        if sources:
-            members.setdefault(top(row), []).append(row)
-    return list(members.values())
+def _by_content(sources: Sequence[Source]) -> list[tuple[Source, ...]]:
+    """The sources that are exact copies of each other, together."""
+    found: dict[str, list[Source]] = {}
+    for each in sources:
+        found.setdefault(each.content, []).append(each)
+    return [tuple(each) for each in found.values()]
 
 
-class _Apart:
-    """The distances and bits of near pairs by the rows of their pictures."""
-
-    def __init__(self, near: Near) -> None:
-        self._count = len(near.ids)
-        keys = near.first.astype(np.int64) * self._count + near.second
-        order = np.argsort(keys)
-        self._keys, self._distances, self._bits = keys[order], near.distances[order], near.bits[order]
-
-    def between(self, one: int, other: int) -> tuple[float, int] | tuple[None, None]:
-        """None for a pair that is not near; 0 for a picture and itself."""
-        if one == other:
-            return 0.0, 0
-        key = min(one, other) * self._count + max(one, other)
-        at = int(np.searchsorted(self._keys, key))
-        if at == len(self._keys) or self._keys[at] != key:
-            return None, None
-        return float(self._distances[at]), int(self._bits[at])
+def _edges(found: Candidates, copies: Sequence[Copy]) -> list[dict[int, int]]:
+    """For each of the copies the others that are near, with the numbers of their pairs."""
+    of: dict[str, list[int]] = {}
+    for at, copy in enumerate(copies):
+        of.setdefault(copy.id, []).append(at)
+    edges: list[dict[int, int]] = [{} for _ in copies]
+    for pair in np.flatnonzero(found.near).tolist():
+        mine, theirs = (of.get(found.ids[rows[pair]], []) for rows in (found.first, found.second))
+        for one, other in ((one, other) for one in mine for other in theirs):
+            if one != other and _may_be_near(found, pair, copies[one], copies[other]):
+                edges[one][other] = edges[other][one] = pair
+    return edges
 
 
-def _group(
-    near: Near,
-    apart: _Apart,
-    looked_at: Sequence[Sequence[Source]],
-    members: Sequence[int],
-    across: tuple[str, str] | None,
-) -> Group | None:
-    """The group of these rows; None if it has only one source, or is in one of the folders only."""
-    rows = {source: row for row in members for source in looked_at[row]}
-    stay, go = ([each for each in rows if is_in(each.path, folder)] for folder in across) if across else (rows, rows)
-    if len(rows) < 2 or not stay or not go:
+def _may_be_near(found: Candidates, pair: int, one: Copy, other: Copy) -> bool:
+    # Of one picture with two contents it is enough that dates agree: two shots are never equal in all of its pixels.
+    itself = bool(found.first[pair] == found.second[pair])
+    return may_be_copies(one.sources, other.sources, itself or bool(found.turns[pair]))
+
+
+def _compared(copy: Copy, found: Candidates, pair: int) -> Copy:
+    """The copies with the facts of their pair with the kept one."""
+    return Copy(copy.id, copy.sources, float(found.distances[pair]), int(found.bits[pair]), int(found.turns[pair]))
+
+
+def _staying(sources: Sequence[Source], across: Across) -> Sequence[Source]:
+    """Those of which one may be kept."""
+    return sources if across is None else [each for each in sources if is_in(each.path, across[0])]
+
+
+def _group(copies: Sequence[Copy], across: Across) -> Group | None:
+    """The group of these copies, of which the first ones have the source to keep; None if no other is left."""
+    every = [source for copy in copies for source in copy.sources]
+    stay = _staying(every, across)
+    kept = min(_staying(copies[0].sources, across), key=_rank, default=None)
+    if kept is None:
         return None
-    best, *others = sorted(stay, key=_rank)
-    unneeded = set(go) - {best}
-    copies = [Copy(near.ids[row], tuple(looked_at[row]), *apart.between(rows[best], row)) for row in members]
-    copies.sort(key=lambda copy: (copy.id != near.ids[rows[best]], copy.distance is None, copy.distance or 0, copy.id))
+    others = [each for each in every if each != kept and (across is None or is_in(each.path, across[1]))]
+    if across and not any(each.taken for each in stay):
+        others = [each for each in others if not each.taken]  # those alone say when the picture was taken
+    if not others:
+        return None
+    first, *rest = copies
+    rest.sort(key=lambda copy: (copy.distance, copy.id, copy.sources))
+    order = {source: at for at, source in enumerate(source for copy in (first, *rest) for source in copy.sources)}
     return Group(
-        copies=tuple(copies),
-        kept=best,
-        why=f"in {across[0]}" if across else _why(best, others[0]),
-        removed=tuple(each for copy in copies for each in copy.sources if each in unneeded),
+        copies=(first, *rest),
+        kept=kept,
+        why=f"in {across[0]}" if across else _why(kept, min(others, key=_rank)),
+        others=tuple(sorted(others, key=order.__getitem__)),
     )
+
+
+def _ordered(groups: list[Group]) -> list[Group]:
+    return sorted(groups, key=lambda group: (-group.size, -group.bytes, group.kept.path, group.kept.sha256))
 
 
 def _rank(source: Source) -> tuple[object, ...]:
@@ -198,8 +238,14 @@ def _rank(source: Source) -> tuple[object, ...]:
 
 
 def _criteria(source: Source) -> list[tuple[str, object]]:
-    """The rule of keeping: criteria with a value each, of which the smallest is the best, the first criterion first."""
+    """The rule of keeping: criteria with a value each, of which the smallest is the best, the first criterion first.
+    What others are made from comes before size, since a picture that was scaled up has more pixels than its original,
+    and a camera's date before the rest, since programs lose it on the way."""
+    coding = _CODINGS.index(source.coding) if source.coding in _CODINGS else len(_CODINGS)
     return [
+        ("RAW", source.coding != RAW),
+        ("date of the camera", not source.taken),
+        ("lossless" if source.coding == LOSSLESS else "more colours", coding),
         ("most pixels", -source.width * source.height),
         ("most bytes", -source.bytes),
         ("taken first", source.taken or _NEVER),

@@ -1,5 +1,7 @@
 """The pages that show groups of copies: the picture to keep beside its copies, with sizes, dates and names.
 
+Exact copies and near ones have pages of their own, since only the former can go unseen.
+
 Knows the groups' values and HTML, but no tables, no files and no Pachyderm. A page is self-contained, runs no scripts
 and loads nothing; it links to the other pages.
 """
@@ -10,15 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stages import markup, wording
-from stages.copies import Copy, Group
+from stages.copies import TURNED, Copy, Group
 from stages.markup import text
-from stages.pagelinks import name
 from stages.sources import Source
 from stages.wording import counted
 
 MOST_GROUPS = 1000
 """Groups that are shown: the first ones."""
 
+LIST = "remove.txt"
+"""The list of the files that can go."""
+
+_Page = tuple[str, str]
 _A_PAGE = 50  # groups
 _MOST_TILES = 24  # of one group
 _OPEN_SOURCES = 4  # of one picture, before the rest is unfolded
@@ -37,7 +42,6 @@ nav [aria-current] { color: var(--muted); }
 .files li { padding-left: 10px; border-left: 3px solid var(--edge); }
 .files li + li { margin-top: 7px; }
 .files li.kept { border-left-color: var(--accent); }
-.files b { color: var(--accent); font-weight: 600; }
 .files small { display: block; color: var(--muted); font-size: inherit; }
 .files span { white-space: nowrap; }
 .exact { padding: 20px 24px; }
@@ -78,106 +82,116 @@ class Facts:
         }
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One kind of copies. title: of their pages. first: the name of the first page; later ones are numbered. unit: a
+    group and several groups of them. lines: the name of the file that has all of them."""
+
+    title: str
+    first: str
+    later: str
+    unit: tuple[str, str]
+    lines: str
+
+    def page(self, number: int) -> str:
+        """The name of a page."""
+        return self.first if number == 1 else f"{self.later}-{number}.html"
+
+
+EXACT = Kind("Exact copies", "index.html", "page", ("group of exact copies", "groups of exact copies"), "groups.jsonl")
+NEAR = Kind("Near copies", "near.html", "near", ("group of near copies", "groups of near copies"), "near.jsonl")
+
+
 def drawn(groups: Sequence[Group]) -> set[str]:
     """The ids of the pictures that the pages show."""
     return {copy.id for group in groups[:MOST_GROUPS] for copy in group.copies[: 1 + _MOST_TILES]}
 
 
-def pages(groups: Sequence[Group], facts: Facts, thumbnails: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """The name and the text of each page, for UTF-8 files; one page says so if there are no groups. Near copies come
-    before exact ones; a group's number is that of its line in groups.jsonl."""
+def pages(kind: Kind, groups: Sequence[Group], facts: Facts, thumbnails: Mapping[str, bytes]) -> Iterator[_Page]:
+    """The name and the text of each page, for UTF-8 files; one page says so if there are no groups. A group's number is
+    that of its line in the kind's file."""
     numbered = list(enumerate(groups[:MOST_GROUPS], start=1))
-    ordered = sorted(numbered, key=lambda each: each[1].is_exact)
-    parts = [ordered[begin : begin + _A_PAGE] for begin in range(0, len(ordered), _A_PAGE)] or [[]]
+    parts = [numbered[begin : begin + _A_PAGE] for begin in range(0, len(numbered), _A_PAGE)] or [[]]
     for number, part in enumerate(parts, start=1):
-        body = [*_head(groups, facts, number, len(parts)), "<main>", *_body(part, thumbnails), "</main>"]
-        lines = [*markup.head(_title(number, len(parts)), _STYLE), *body, *_foot(facts, number, len(parts))]
-        yield name(number), "\n".join([*lines, *markup.end(), ""])
+        title = kind.title if len(parts) == 1 else f"{kind.title}, page {number} of {len(parts)}"
+        links = list(_links(kind, number, len(parts)))
+        body = [*_head(kind, groups, facts), *links, "</header>", "<main>", *_body(kind, part, thumbnails), "</main>"]
+        lines = [*markup.head(title, _STYLE), *body, "<footer>", *links, *_foot(kind, facts), "</footer>"]
+        yield kind.page(number), "\n".join([*lines, *markup.end(), ""])
 
 
-def _title(number: int, count: int) -> str:
-    return "Copies and near copies" if count == 1 else f"Copies and near copies, page {number} of {count}"
-
-
-def _head(groups: Sequence[Group], facts: Facts, number: int, count: int) -> Iterator[str]:
+def _head(kind: Kind, groups: Sequence[Group], facts: Facts) -> Iterator[str]:
     yield "<header>"
-    yield "<h1>Copies and near copies</h1>"
-    yield f'<p class="summary">{text(_summary(groups, facts))}</p>'
-    if facts.model:
-        limit = f"{facts.metric} distance up to {wording.distance(facts.distance)}, and"
-        limit += f" perceptual hashes that differ in at most {facts.hash_bits} of 64 bits"
-        yield '<dl class="facts">'
-        yield f"<div><dt>Near</dt><dd>{text(limit)}</dd></div>"
-        yield f"<div><dt>Model</dt><dd>{text(facts.backbone)} <code>{text(facts.model)}</code></dd></div>"
-        yield "</dl>"
-    yield from markup.items("notes", _notes(groups))
-    yield from _links(number, count)
-    yield "</header>"
+    yield f"<h1>{kind.title}</h1>"
+    yield f'<p class="summary">{text(_summary(kind, groups, facts))}</p>'
+    if len(groups) > MOST_GROUPS:
+        shown = f"These pages show the first {MOST_GROUPS:,} of {len(groups):,} groups; {kind.lines} has all of them."
+        yield from markup.items("notes", [shown])
 
 
-def _summary(groups: Sequence[Group], facts: Facts) -> str:
+def _summary(kind: Kind, groups: Sequence[Group], facts: Facts) -> str:
     where = f" in both {facts.across[0]} and {facts.across[1]}" if facts.across else ""
     if not groups:
-        return f"No copies{where or ' in the library'}"
-    unneeded = counted(sum(len(group.removed) for group in groups), "file", "files")
-    frees = wording.size(sum(group.frees for group in groups))
-    return f"{counted(len(groups), 'group', 'groups')} of copies{where}; removing {unneeded} frees {frees}"
+        return f"No {kind.title.lower()}{where or ' in the library'}"
+    found = f"{counted(len(groups), *kind.unit)}{where}"
+    if kind is NEAR:
+        return f"{found}: look at each before you remove any"
+    unneeded = counted(sum(len(group.others) for group in groups), "file", "files")
+    return f"{found}; {unneeded} can go, which frees {wording.size(sum(group.bytes for group in groups))}"
 
 
-def _notes(groups: Sequence[Group]) -> Iterator[str]:
-    if len(groups) > MOST_GROUPS:
-        yield f"These pages show the first {MOST_GROUPS:,} of {len(groups):,} groups; groups.jsonl has all of them."
-
-
-def _links(number: int, count: int) -> Iterator[str]:
+def _links(kind: Kind, number: int, count: int) -> Iterator[str]:
     if count > 1:
         each = (
-            f'<span aria-current="page">{page}</span>' if page == number else f'<a href="{name(page)}">{page}</a>'
+            f'<span aria-current="page">{page}</span>' if page == number else f'<a href="{kind.page(page)}">{page}</a>'
             for page in range(1, count + 1)
         )
         yield f'<nav aria-label="Pages">Pages {" ".join(each)}</nav>'
 
 
-def _body(part: Iterable[tuple[int, Group]], thumbnails: Mapping[str, bytes]) -> Iterator[str]:
-    before = ""
+def _body(kind: Kind, part: Iterable[tuple[int, Group]], thumbnails: Mapping[str, bytes]) -> Iterator[str]:
     for number, group in part:
-        kind = "Exact copies" if group.is_exact else "Near copies"
-        if kind != before:
-            yield f"<h2>{kind}</h2>"
-            before = kind
         yield f'<section class="card" aria-label="Group {number}">'
-        yield f"<h3>Group {number} <small>{text(_extent(group))}</small></h3>"
-        yield from _group(number, group, thumbnails)
+        yield f"<h3>Group {number} <small>{text(_extent(kind, group))}</small></h3>"
+        yield from _group(kind, number, group, thumbnails)
         yield "</section>"
 
 
-def _extent(group: Group) -> str:
-    return f"{counted(group.size, 'file', 'files')}; removing {len(group.removed):,} frees {wording.size(group.frees)}"
+def _extent(kind: Kind, group: Group) -> str:
+    files = counted(group.size, "file", "files")
+    return files if kind is NEAR else f"{files}; {len(group.others):,} can go, which frees {wording.size(group.bytes)}"
 
 
-def _group(number: int, group: Group, thumbnails: Mapping[str, bytes]) -> Iterator[str]:
-    first, *others = group.copies
-    removed = set(group.removed)
-    ordered = sorted(first.sources, key=lambda source: (source != group.kept, source in removed, source.path))
-    heading = f'<p class="heading">Keep <small>{text(group.why)}</small></p>'
-    if group.is_exact:
-        kept = [source for source in ordered if source not in removed]
-        yield f'<div class="query">{_figure(heading, first, _files(kept, removed), thumbnails)}</div>'
-        yield f'<div class="exact"><p>Exact copies of it</p>{_files(group.removed, removed, _OPEN_EXACT)}</div>'
+def _group(kind: Kind, number: int, group: Group, thumbnails: Mapping[str, bytes]) -> Iterator[str]:
+    first, *rest = group.copies
+    others = set(group.others)
+    ordered = sorted(first.sources, key=lambda source: (source != group.kept, source in others, source.path))
+    heading = f'<p class="heading">{_KEPT[kind]} <small>{text(group.why)}</small></p>'
+    if kind is EXACT:
+        kept = [source for source in ordered if source not in others]
+        yield f'<div class="query">{_figure(heading, first, _files(kept, others), thumbnails)}</div>'
+        yield f'<div class="exact"><p>The same picture again</p>{_files(group.others, others, _OPEN_EXACT)}</div>'
         return
-    yield f'<div class="query">{_figure(heading, first, _files(ordered, removed), thumbnails)}</div>'
+    yield f'<div class="query">{_figure(heading, first, _files(ordered, others), thumbnails)}</div>'
     yield '<div><ol class="matches">'
-    for copy in others[:_MOST_TILES]:
-        said = "<small>near to another copy</small>&nbsp;"
-        if copy.distance is not None:
-            said = f"<small>distance</small>{wording.distance(copy.distance)}"
-        tile = _figure(f'<p class="heading">{said}</p>', copy, _files(copy.sources, removed), thumbnails)
+    for copy in rest[:_MOST_TILES]:
+        tile = _figure(
+            f'<p class="heading">{text(_relation(copy))}</p>', copy, _files(copy.sources, others), thumbnails
+        )
         yield f"<li>{tile}</li>"
     yield "</ol>"
-    if len(others) > _MOST_TILES:
-        more = counted(len(others) - _MOST_TILES, "picture", "pictures")
-        yield f'<p class="nothing">and {more} more: line {number} of groups.jsonl has all of them</p>'
+    if len(rest) > _MOST_TILES:
+        more = counted(len(rest) - _MOST_TILES, "picture", "pictures")
+        yield f'<p class="nothing">and {more} more: line {number} of {kind.lines} has all of them</p>'
     yield "</div>"
+
+
+_KEPT = {EXACT: "Keep", NEAR: "Probably the original"}
+
+
+def _relation(copy: Copy) -> str:
+    """A near copy beside the kept picture, in words."""
+    return f"near copy, {TURNED[copy.turn]}" if copy.turn else "near copy"
 
 
 def _figure(heading: str, copy: Copy, files: str, thumbnails: Mapping[str, bytes]) -> str:
@@ -185,9 +199,9 @@ def _figure(heading: str, copy: Copy, files: str, thumbnails: Mapping[str, bytes
     return f"<figure>{heading}{picture}<figcaption>{files}</figcaption></figure>"
 
 
-def _files(sources: Sequence[Source], removed: Collection[Source], most_open: int = _OPEN_SOURCES) -> str:
+def _files(sources: Sequence[Source], others: Collection[Source], most_open: int = _OPEN_SOURCES) -> str:
     """A list of sources with their facts, the later ones of many folded."""
-    lines = [_file(source, source not in removed) for source in sources]
+    lines = [_file(source, source not in others) for source in sources]
     if len(lines) <= most_open + 1:  # folding a single line would save no space
         return f'<ul class="files">{"".join(lines)}</ul>'
     first, rest = "".join(lines[:most_open]), "".join(lines[most_open:])
@@ -199,21 +213,23 @@ def _file(source: Source, kept: bool) -> str:
     facts = [f"{source.width:,} × {source.height:,}", wording.size(source.bytes), source.taken.replace("T", " ")[:16]]
     described = " · ".join(f"<span>{text(fact)}</span>" for fact in facts if fact)
     said = f"<bdi>{text(source.path)}</bdi><small>{described}</small>"
-    return f'<li class="kept"><b>keep</b> {said}</li>' if kept else f"<li>{said}</li>"
+    return f'<li class="kept">{said}</li>' if kept else f"<li>{said}</li>"
 
 
-def _foot(facts: Facts, number: int, count: int) -> Iterator[str]:
-    yield "<footer>"
-    yield from _links(number, count)
-    if facts.across:
-        rule = f"Pictures in {facts.across[0]} are kept; those in {facts.across[1]} are listed in"
-    else:
-        rule = (
-            "In each group the file with the most pixels is kept, among equals the one with the most bytes, then the "
-            "one taken first, then the shortest name; all others are listed in"
-        )
-    yield f"<p>{text(rule)} <code>remove.txt</code>, next to this page, for"
-    yield "<code>lookalike remove --from remove.txt</code>. Exact copies have equal pixels at the size at which"
-    yield "pictures are compared; a near copy is near to at least one other picture of its group."
-    yield "<code>groups.jsonl</code> has all groups with their ids.</p>"
-    yield "</footer>"
+_RULE = (
+    "A camera's RAW file is kept before all others, then a file with the camera's date, a lossless one, and the one "
+    "with the most pixels, the most bytes, the earliest date, the shortest name"
+)
+
+
+def _foot(kind: Kind, facts: Facts) -> Iterator[str]:
+    if kind is NEAR:
+        yield "<p>Near copies look as if a program had scaled, compressed, turned or cropped a picture, or changed its"
+        yield "brightness or colours. They may differ in what a small picture does not show, so no list names them for"
+        yield "removal. Pages, signs and drawings are left out, since different ones look alike.</p>"
+        yield f"<p>{text(_RULE)}. <code>near.jsonl</code> has all groups with their ids.</p>"
+        return
+    rule = f"Pictures in {facts.across[0]} are kept" if facts.across else _RULE
+    yield "<p>Exact copies have equal bytes, or decode to equal pixels at full size; their metadata may differ."
+    yield f"{text(rule)}. All others are listed in <code>{LIST}</code>, next to this page, for"
+    yield f"<code>lookalike remove --from {LIST}</code>. <code>groups.jsonl</code> has all groups with their ids.</p>"

@@ -1,8 +1,8 @@
-"""The duplicates stage: groups of equal and near pictures, the list of those to remove, and pages that show them.
+"""The duplicates stage: groups of exact copies, the list of those to remove, groups of near ones, and pages of both.
 
 Input `pairs`: the directory /pairs of neighbours. For runs on plain directories there are the input `pictures`, its
-directory /pictures, and two parameters: DISTANCE, at most the limit of the tables, and ACROSS, two folders as a JSON
-array. Owns the paths; other modules own the content.
+directory /pictures, and the parameter ACROSS, two folders as a JSON array. Owns the paths; other modules own the
+content.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -12,53 +12,55 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from stages import copies, namelists
 from stages.contract import Datum, StageError
-from stages.copies import Group, Near
-from stages.copypages import MOST_GROUPS, Facts, drawn, pages
-from stages.parameters import number
+from stages.copies import Across, Candidates
+from stages.copypages import EXACT, LIST, MOST_GROUPS, NEAR, Facts, drawn, pages
 from stages.sources import Source
 from stages.tables.nearest import read_pictures
 from stages.tables.pairs import Pairs, read_pairs
+from stages.wording import counted
 
-VERSION = 1
+VERSION = 2
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
-
-_NO_LIMIT = float("inf")
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """distance: the largest that counts, _NO_LIMIT for that of the tables. across: two folders."""
-
-    distance: float
-    across: tuple[str, str] | None
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads DISTANCE (default: the tables' limit) and ACROSS (default: the whole library)."""
-    chosen = _Chosen(number(environment, "DISTANCE", _NO_LIMIT), _across(environment.get("ACROSS", "")))
+    """Reads ACROSS (default: the whole library). Returns the function that processes a datum.
+
+    It writes groups.jsonl, remove.txt and index.html, page-2.html … of exact copies, and near.jsonl and near.html,
+    near-2.html … of near ones.
+    """
+    across = _across(environment.get("ACROSS", ""))
 
     def process(datum: Datum) -> None:
         if "pairs" not in datum.inputs:
             raise StageError("the input pairs is missing: duplicates needs the directory /pairs of neighbours")
         tables = sorted(datum.inputs["pairs"].path.rglob("*.parquet"))
-        if chosen.across and "pictures" in datum.inputs:
-            _check_folders(chosen.across, datum.inputs["pictures"].path)
-        near, facts = _read(tables, chosen)
-        found = copies.groups(near, chosen.across)
-        _write(found, facts, _thumbnails(tables, drawn(found)), datum.out)
-        print(f"duplicates: {len(near.first)} pairs, {len(found)} groups")
+        if across and "pictures" in datum.inputs:
+            _check_folders(across, datum.inputs["pictures"].path)
+        found, facts = _read(tables, across)
+        exact, near = copies.exact_groups(found, across), copies.near_groups(found, across)
+        thumbnails = _thumbnails(tables, drawn(exact) | drawn(near))
+        datum.out.mkdir(parents=True, exist_ok=True)
+        for kind, groups in ((EXACT, exact), (NEAR, near)):
+            _write(datum.out / kind.lines, copies.json_lines(groups, facts.stated))
+            for name, page in pages(kind, groups, facts, thumbnails):
+                (datum.out / name).write_text(page, encoding="utf-8", newline="\n")
+            if len(groups) > MOST_GROUPS:
+                print(f"duplicates: the pages show {MOST_GROUPS} of {counted(len(groups), *kind.unit)}")
+        _write(datum.out / LIST, namelists.lines(copies.removable(exact)))
+        print(f"duplicates: {counted(len(exact), *EXACT.unit)}, {counted(len(near), *NEAR.unit)}")
 
     return process
 
 
-def _across(text: str) -> tuple[str, str] | None:
+def _across(text: str) -> Across:
     if not text:
         return None
     try:
@@ -78,44 +80,33 @@ def _check_folders(across: tuple[str, str], pictures: Path) -> None:
         raise StageError(f"the library has no pictures in {' and '.join(missing)}")
 
 
-def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:
-    """The pairs of all tables, as far as they count. One table's thumbnails are in memory at a time, and 13 bytes for
-    each pair."""
+def _read(tables: Iterable[Path], across: Across) -> tuple[Candidates, Facts]:
+    """The pairs of all tables. One table's thumbnails are in memory at a time, and 15 bytes for each pair."""
     sources: dict[str, Sequence[Source]] = {}
     met: dict[str, int] = {}  # pictures by id, numbered as they come
-    first, second, distances, bits = ([np.empty(0, kind)] for kind in (np.int32, np.int32, np.float32, np.uint8))
+    kinds = (np.int32, np.int32, np.float32, np.uint8, np.uint8, np.bool_)
+    columns: list[list[Any]] = [[np.empty(0, kind)] for kind in kinds]
     facts: Facts | None = None
     for table in tables:
         pairs = read_pairs(table)
-        facts = _common(facts, _facts(pairs, chosen), table)
+        facts = _common(facts, _facts(pairs, across), table)
         sources |= zip(pairs.ids, pairs.sources, strict=True)
-        counted = pairs.distances.astype(np.float64) <= facts.distance
         numbers = np.array([met.setdefault(id, len(met)) for id in pairs.ids], np.int32)
-        first.append(numbers[pairs.first[counted]])
-        second.append(numbers[pairs.second[counted]])
-        distances.append(pairs.distances[counted])
-        bits.append(pairs.bits[counted])
+        first, second = numbers[pairs.first], numbers[pairs.second]
+        read = first, second, pairs.distances, pairs.bits, pairs.turns, pairs.near
+        for column, values in zip(columns, read, strict=True):
+            column.append(values)
     ids = sorted(met)
     rows = np.empty(len(ids), np.int32)
     rows[[met[id] for id in ids]] = np.arange(len(ids))
-    near = Near(
-        ids=ids,
-        sources=[sources[id] for id in ids],
-        first=rows[np.concatenate(first)],
-        second=rows[np.concatenate(second)],
-        distances=np.concatenate(distances),
-        bits=np.concatenate(bits),
+    first, second, *others = map(np.concatenate, columns)
+    return Candidates(ids, [sources[id] for id in ids], rows[first], rows[second], *others), facts or Facts(
+        across=across
     )
-    return near, facts or Facts(across=chosen.across)
 
 
-def _facts(pairs: Pairs, chosen: _Chosen) -> Facts:
-    if _NO_LIMIT > chosen.distance > pairs.threshold:
-        raise StageError(
-            f"DISTANCE={chosen.distance:g} is above THRESHOLD={pairs.threshold:g}: farther pairs are not kept"
-        )
-    limit = min(chosen.distance, pairs.threshold)
-    return Facts(limit, pairs.metric, pairs.backbone, pairs.model, chosen.across, pairs.hash_bits)
+def _facts(pairs: Pairs, across: Across) -> Facts:
+    return Facts(pairs.threshold, pairs.metric, pairs.backbone, pairs.model, across, pairs.hash_bits)
 
 
 def _common(before: Facts | None, facts: Facts, table: Path) -> Facts:
@@ -139,13 +130,6 @@ def _thumbnails(tables: Iterable[Path], wanted: Collection[str]) -> dict[str, by
     return found
 
 
-def _write(found: Sequence[Group], facts: Facts, thumbnails: Mapping[str, bytes], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "groups.jsonl").open("w", encoding="ascii", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in copies.json_lines(found, facts.stated))
-    with (out / "remove.txt").open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in namelists.lines(copies.removable(found)))
-    for name, page in pages(found, facts, thumbnails):
-        (out / name).write_text(page, encoding="utf-8", newline="\n")
-    if len(found) > MOST_GROUPS:
-        print(f"duplicates: the pages show {MOST_GROUPS} of {len(found)} groups")
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

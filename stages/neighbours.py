@@ -1,4 +1,4 @@
-"""The neighbours stage: the nearest pictures in one segment of every picture of another, and all pairs that are near.
+"""The neighbours stage: the nearest pictures in one segment of every picture of another, and all pairs of copies.
 
 Runs as `python -m stages.neighbours`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
@@ -16,7 +16,8 @@ import numpy as np
 
 from stages import segments
 from stages.contract import Datum, Input, StageError
-from stages.hashes import BITS, Hashes
+from stages.copypairs import CopyPairs, Side, confirmed
+from stages.hashes import Hashes
 from stages.inputcache import InputCache
 from stages.knn.backend import Rows
 from stages.knn.factory import open_searcher
@@ -31,8 +32,11 @@ from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pic
 from stages.tables.pairs import Pairs, write_pairs
 from stages.thumbnailfiles import Thumbnails
 
-VERSION = 2
+VERSION = 3
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+
+MOST_BITS = 24
+"""The highest HASH_BITS: in 32 of 64 bits any two hashes differ."""
 
 MOST_PAIRS = 2_000_000
 """Pairs of one datum; their table takes half a kilobyte of memory for each."""
@@ -55,7 +59,7 @@ def start(environment: Mapping[str, str]) -> "Neighbours":
         raise StageError(
             f"ALGORITHM={chosen.algorithm}: near pictures are always searched exactly; remove it from the spec's env"
         )
-    bits = integer(environment, "HASH_BITS", default=12, lowest=0, highest=BITS)
+    bits = integer(environment, "HASH_BITS", default=16, lowest=0, highest=MOST_BITS)
     return Neighbours(chosen, Limits(number(environment, "THRESHOLD", 0.0), bits, MOST_PAIRS), environment)
 
 
@@ -65,11 +69,12 @@ class Neighbours:
     The datum's inputs, lazy or not: `left` and `right`, directories /<segment> of the index. Writes
     /nearest/<left>/<right>.npy: NEAREST (n, k'), of each picture of `left` its k' = min(K, others in `right`) nearest
     in `right` by distance, then id, never itself. With left = right also /pictures/<left>.parquet (Pictures). With
-    left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures within
-    THRESHOLD whose perceptual hashes differ in at most HASH_BITS and, with left = right, each picture with several
-    sources and itself.
+    left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures of which one
+    is a copy of the other by their thumbnails (stages.registration) and, with left = right, each picture with several
+    sources and itself. Thumbnails are compared of pairs within THRESHOLD whose perceptual hashes differ in at most
+    HASH_BITS, as one lies on the other.
 
-    A file of a lazy input is opened only where it is needed: of thumbnails those of the buckets that near pictures are
+    A file of a lazy input is opened only where it is needed: of thumbnails those of the buckets that such pictures are
     in.
     """
 
@@ -97,8 +102,8 @@ class Neighbours:
             self._write_pictures(datum, left)
         pairs = 0
         if left.name <= right.name:
-            pairs = self._write_pairs(datum, left, right, self._near(datum, left, right, found, exclude))
-        print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} near pairs")
+            pairs = self._write_pairs(datum, left, right, self._copies(datum, left, right, found, exclude))
+        print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} copies")
 
     def _opened(self, index: Input) -> Segment:
         images = segments.read_table(index)
@@ -106,20 +111,24 @@ class Neighbours:
         points = VectorSet(vectors, self._settings.metric)
         return Segment(segments.name_of(index), images, points, segments.thumbnails(index, images))
 
-    def _near(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> Within:
-        """The near pairs; within one segment in both directions."""
+    def _copies(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> CopyPairs:
+        """The pairs of copies, each once."""
         one = left is right
         mine = _hashed(left, self._hashes.get(datum.inputs["left"]))
         theirs = mine if one else _hashed(right, segments.read_hashes(datum.inputs["right"]))
         limits = replace(self._limits, most=self._limits.most * (1 + one))
         try:
-            return within(mine, theirs, limits, found, exclude)
+            near = within(mine, theirs, limits, found, exclude)
         except TooManyError:
             raise StageError(
                 f"segments {left.name} and {right.name} have more than {self._limits.most:,} pairs of pictures within "
                 f"THRESHOLD={limits.distance:g} and HASH_BITS={limits.bits}: set lower ones "
                 "(lookalike deploy --set THRESHOLD=… --set HASH_BITS=…)"
             ) from None
+        side = _side(left, mine)
+        if one:
+            return confirmed(_once(near, left.images), side, side, limits.bits)
+        return confirmed(near, side, _side(right, theirs), limits.bits)
 
     def _write_pictures(self, datum: Datum, segment: Segment) -> None:
         images = segment.images
@@ -138,10 +147,9 @@ class Neighbours:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_pictures(pictures, target)
 
-    def _write_pairs(self, datum: Datum, left: Segment, right: Segment, near: Within) -> int:
+    def _write_pairs(self, datum: Datum, left: Segment, right: Segment, found: CopyPairs) -> int:
         """Writes the pairs, if there are any; returns their number."""
-        if left is right:
-            near = _once(near, left.images)
+        near = found.pairs
         if not len(near.queries):
             return 0
         # All ids of the left segment come before those of the right one.
@@ -156,6 +164,8 @@ class Neighbours:
             second=np.searchsorted(rows, second).astype(np.int32),
             distances=near.distances,
             bits=near.bits,
+            turns=found.turns,
+            near=found.near,
             model=left.images.model,
             fit=left.images.fit,
             metric=self._settings.metric,
@@ -185,6 +195,10 @@ def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
             "pipeline: lookalike deploy --reprocess index"
         )
     return Hashed(segment.points, hashes)
+
+
+def _side(segment: Segment, hashed: Hashed) -> Side:
+    return Side(segment.name, segment.images.sources, hashed.hashes, segment.thumbnails)
 
 
 def _once(near: Within, images: Indexed) -> Within:

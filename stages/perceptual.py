@@ -1,7 +1,8 @@
 """The perceptual hash of a picture: 64 bits that stay nearly the same when it is compressed, scaled or brightened.
 
-The hash of Zauner's thesis, known as pHash: the signs, about their median, of the lowest frequencies of the picture in
-grey. Knows no files and no ids.
+After the hash of Zauner's thesis, known as pHash: the signs of the lowest frequencies of the picture in grey. There
+they are taken about their median; about zero, the hash of a turned or mirrored picture follows from that of the picture
+(stages.hashes). Knows no files and no ids.
 
 Several square pictures together take less time for each, since Pillow computes its filter once for all.
 """
@@ -18,6 +19,16 @@ from stages.hashes import BITS
 _SIDE = 32  # of the grey picture, in pixels
 _LOW = 8  # frequencies in each direction
 _ONE = 1 << 20  # the cosine of zero
+# A drawing, a page or a sign is flat in places and of one brightness in many. In parts of the span of brightness, so
+# that a copy of less contrast is judged alike; chosen in docs/quality.md.
+_SPAN = 0.05, 0.95  # quantiles between which it lies
+_FLAT = 1 / 80  # the most of the span within 3 × 3 pixels that are flat
+_SOME_FLAT, _MOST_FLAT = (
+    0.03,
+    0.15,
+)  # shares of such places: from the first on brightness counts, the second is too much
+_BAND = 1 / 20  # of the span
+_MOST_ALIKE = 0.25  # the share of all pixels that may be within such a band, where some places are flat
 _TOGETHER = 1 << 18  # pixels of pictures that are scaled together: they fit into a processor's cache
 
 
@@ -32,11 +43,12 @@ _DCT = _cosines()
 
 
 def perceptual_hash(pixels: Pixels) -> int:
-    """The hash, from 0 to 2^64 - 1, of a picture without padding, uint8 (h, w, 3) RGB, of any size and shape.
+    """The hash, from 0 to 2^64 - 1, of a picture without padding, uint8 (h, w, 3) RGB, of any size and shape;
+    NO_VERDICT for one that is flat, a page, a sign or a drawing: hashes of these agree by chance.
 
-    Its bits are row by row, the first one the highest, those of the frequencies above the median of all but the
-    constant one. Computed in integers, below 2^58, so it is the same on every machine: a sum of floating-point numbers
-    would depend on its order, and a frequency near the median would flip its bit.
+    Its bits are row by row, the first one the highest, those of the frequencies above zero. Computed in integers,
+    below 2^58, so it is the same on every machine: a sum of floating-point numbers would depend on its order, and a
+    frequency near zero would flip its bit.
     """
     grey = Image.fromarray(np.ascontiguousarray(pixels)).convert("L")
     small = np.asarray(grey.resize((_SIDE, _SIDE), Image.Resampling.LANCZOS))
@@ -69,7 +81,29 @@ def _scaled(squares: Pixels) -> Pixels:
 def _signs(small: Pixels) -> list[int]:
     """The hashes of pictures in grey, (n, _SIDE, _SIDE)."""
     frequencies = (_DCT @ small.astype(np.int64) @ _DCT.T).reshape(-1, BITS)
-    median = np.sort(frequencies[:, 1:], axis=1)[:, (BITS - 1) // 2]
-    bits = np.packbits(frequencies > median[:, np.newaxis], axis=1)
-    hashes: list[int] = bits.view(">u8").ravel().tolist()
+    above = frequencies > 0
+    above[:, 0] = True  # the brightness, so that no hash is NO_VERDICT by chance
+    above[~_says_something(small)] = False
+    hashes: list[int] = np.packbits(above, axis=1).view(">u8").ravel().tolist()
     return hashes
+
+
+def _says_something(small: Pixels) -> NDArray[np.bool_]:
+    """(n,): whether pictures in grey, (n, _SIDE, _SIDE), have the detail and the many shades of photographs."""
+    highest, lowest = small, small
+    for axis in (1, 2):
+        highest, lowest = (_over_three(each, axis, of) for each, of in ((highest, np.maximum), (lowest, np.minimum)))
+    pixels = np.sort(small.reshape(len(small), -1), axis=1).astype(np.int64)
+    low, high = (pixels[:, round(share * (pixels.shape[1] - 1))] for share in _SPAN)
+    span = (high - low)[:, np.newaxis, np.newaxis]
+    flat = np.mean((highest - lowest) <= _FLAT * span, axis=(1, 2))
+    most = int(_MOST_ALIKE * pixels.shape[1])
+    many_shades = (pixels[:, most:] - pixels[:, :-most]).min(axis=1) > _BAND * (high - low)
+    return np.asarray((flat <= _MOST_FLAT) & ((flat <= _SOME_FLAT) | many_shades))
+
+
+def _over_three(pixels: Pixels, axis: int, of: np.ufunc) -> Pixels:
+    """The largest or smallest of each three neighbours along an axis."""
+    first, second, third = (np.take(pixels, range(start, pixels.shape[axis] - 2 + start), axis) for start in range(3))
+    found: Pixels = of(of(first, second), third)
+    return found

@@ -180,7 +180,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed", "missing"]
     so["evaluate"] = ["directory", "metrics", "calibration"]
-    so["duplicates"] = ["directory", "removable", "frees", "groups"]
+    so["duplicates"] = ["directory", "removable", "frees", "groups", "near"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]
     so["sync"] = [*sync_data(Difference("folder"), None)]

@@ -1,7 +1,8 @@
 """The command that finds copies and near copies."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,6 +15,7 @@ from pipelines.commands.options import AddressOption, JsonOption, WaitOption
 from pipelines.commands.terminal import console, near, say, say_json
 from pipelines.explaining.measuring import copies
 from pipelines.explaining.measuring.copies import Copies
+from stages.copypages import EXACT, LIST, NEAR, Kind
 from stages.wording import counted, size, visible
 
 app = App()
@@ -22,20 +24,17 @@ app = App()
 @app.command(
     examples=(
         "lookalike duplicates",
-        "lookalike duplicates --distance 0  # exact copies only",
+        "lookalike duplicates --near  # then also changed copies, to look at",
         "lookalike duplicates --across train test",
     ),
 )
 def duplicates(
-    distance: Annotated[
-        float | None,
+    with_near: Annotated[
+        bool,
         typer.Option(
-            "--distance",
-            "-d",
-            min=0.0,
-            help="The largest distance of near copies; 0 for exact ones [default: THRESHOLD].",
+            "--near", help="Also show pictures that look like changed copies: scaled, compressed, turned, mirrored."
         ),
-    ] = None,
+    ] = False,
     across: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -52,7 +51,7 @@ def duplicates(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Find equal and near pictures in the library: which to keep, and a list of those to remove.
+    """Find exact copies in the library: which file to keep, and a list of those that can go.
 
     The first call creates the pipelines for that, which then follow every change. Nothing is removed.
     """
@@ -61,12 +60,12 @@ def duplicates(
     if off:
         optional.off(connection, copies.GROUP)
         return
-    copies.check(connection, distance)
+    copies.check(connection)
     if not optional.ready(connection, copies.GROUP, wait):
         if as_json:
-            say_json(dict.fromkeys(("directory", "removable", "frees", "groups")))
+            say_json(dict.fromkeys(("directory", "removable", "frees", "groups", "near")))
         return
-    found = copies.export(connection, output, distance, folders)
+    found = copies.export(connection, output, with_near, folders)
     if as_json:
         say_json(
             {
@@ -74,45 +73,50 @@ def duplicates(
                 "removable": found.removable,
                 "frees": found.frees,
                 "groups": found.groups,
+                "near": found.near,
             }
         )
         return
-    _show(found, folders, limit)
-
-
-def _show(found: Copies, folders: tuple[str, str] | None, limit: int) -> None:
     where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
+    _show_exact(found, where, limit)
+    if found.near is not None:
+        say("")
+        _show_near(found, found.near, where, limit)
+
+
+def _show_exact(found: Copies, where: str, limit: int) -> None:
     if not found.groups:
-        say(f"no copies in {where}")
+        say(f"no exact copies in {where}")
         return
-    console.print(_table(found, limit))
-    if len(found.groups) > limit:
-        say(f"and {counted(len(found.groups) - limit, 'group', 'groups')} more: -n, or the page, shows them")
-    files = sum(map(copies.size, found.groups))
-    unneeded = counted(found.removable, "file", "files")
-    say(
-        f"{counted(len(found.groups), 'group', 'groups')} of {counted(files, 'file', 'files')} in {where}; removing "
-        f"{unneeded} frees {size(found.frees)}"
-    )
-    say(f"look at them: {near(found.directory / copies.PAGE)}")
-    say(f"remove them: lookalike remove --from {near(found.directory / copies.LIST)}")
+    in_groups = counted(len(found.groups), "group", "groups")
+    copied = counted(found.removable, "exact copy", "exact copies")
+    say(f"{copied} in {in_groups} in {where}: {size(found.frees)} to free")
+    say(f"look at them: {near(found.directory / EXACT.first)}")
+    say(f"remove them: lookalike remove --from {near(found.directory / LIST)}")
+    say("")
+    _show_groups(found.groups, limit, EXACT)
 
 
-def _table(found: Copies, limit: int) -> Table:
+def _show_near(found: Copies, groups: Sequence[Mapping[str, Any]], where: str, limit: int) -> None:
+    if not groups:
+        say(f"no near copies in {where}")
+        return
+    copied = counted(sum(map(copies.changed, groups)), "near copy", "near copies")
+    say(f"{copied} in {counted(len(groups), 'group', 'groups')} in {where}: look at each before you remove any")
+    say(f"look at them: {near(found.directory / NEAR.first)}")
+    say("")
+    _show_groups(groups, limit, NEAR)
+
+
+def _show_groups(groups: Sequence[Mapping[str, Any]], limit: int, kind: Kind) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("group", "files", "frees"):
+    for name in ("group", "files", "size of others"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("copies")
-    table.add_column("keep", overflow="fold")
+    table.add_column("keep" if kind is EXACT else "probably the original", overflow="fold")
     table.add_column("because")
-    for number, group in enumerate(found.groups[:limit], start=1):
-        cells = (
-            str(number),
-            f"{copies.size(group):,}",
-            size(group["frees"]),
-            group["kind"],
-            group["keep"],
-            group["why"],
-        )
+    for number, group in enumerate(groups[:limit], start=1):
+        cells = str(number), f"{copies.size(group):,}", size(group["frees"]), group["keep"], group["why"]
         table.add_row(*(escape(visible(cell)) for cell in cells))
-    return table
+    console.print(table)
+    if len(groups) > limit:
+        say(f"and {counted(len(groups) - limit, 'group', 'groups')} more: -n, or {kind.first}, shows them")

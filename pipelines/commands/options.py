@@ -1,12 +1,15 @@
 """Options that several commands have."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipelines.commands import terminal
+from pipelines.errors import LookalikeError
 from pipelines.specifications import optional, own
+from stages import namelists
 
 RootOption = Annotated[
     Path | None,
@@ -63,4 +66,22 @@ NearestOption = Annotated[
         "-k", min=1, metavar="NUMBER", help="The number of nearest pictures to list [default: all that are kept, K]."
     ),
 ]
+ListOption = Annotated[
+    str,
+    typer.Option("--from", metavar="FILE", help="Take the names from a file, exactly one name a line; - for stdin."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def listed(file: str) -> list[str]:
+    """The names in a list, or in the standard input for "-". Raises LookalikeError if it cannot be read as a list."""
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return list(namelists.parse(content.decode("utf-8", "surrogateescape")))
+    except OSError as error:
+        raise LookalikeError(f"cannot read {file}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise LookalikeError(f"{file} is not a list of names: {error}") from error
+
+
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="The most to show, the newest ones.")]

@@ -1,23 +1,25 @@
 """The command that removes pictures and query entries."""
 
-import sys
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
-from pipelines.commands.options import AddressOption, JsonOption, WaitOption
-from pipelines.commands.terminal import files, say, say_json, say_unreadable
+from pipelines.commands.options import AddressOption, JsonOption, ListOption, WaitOption, YesOption, listed
+from pipelines.commands.terminal import ask, files, say, say_all, say_json, say_unreadable
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, queries
-from stages import namelists
+from pipelines.library.snapshots import REPO
 from stages.wording import counted
 
 app = App()
+
+_MOST_NAMED = 20
+"""Pictures of a list that are named before it is asked whether they are to go."""
 
 
 @app.command(
@@ -36,31 +38,28 @@ def remove(
             help="Names in the library, as result sheets show them; folders of such names; quoted globs: 'trip/*.jpg'.",
         ),
     ] = None,
-    listed: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Remove the pictures that a file lists, exactly one name a line; - for stdin.",
-        ),
-    ] = "",
+    from_: ListOption = "",
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
     query: Annotated[
         bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
     ] = False,
+    yes: YesOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Remove pictures from the library, or query entries. Older commits keep them."""
-    if everything + bool(names) + bool(listed) != 1:
+    """Remove pictures from the library, or query entries. Older commits keep them: `lookalike restore` puts them back.
+
+    The pictures of a list are shown first, and removed if you agree.
+    """
+    if everything + bool(names) + bool(from_) != 1:
         raise typer.BadParameter("name what to remove, or give --from or --all; only one of these")
     if "" in (names or ()):
         raise typer.BadParameter("a name is empty")
-    if listed and query:
+    if from_ and query:
         raise typer.BadParameter("a list names pictures; name query entries one by one", param_hint="'--from'")
-    if listed:
-        _remove_listed(address, _names(listed), wait, as_json)
+    if from_:
+        _remove_listed(address, from_, yes, wait, as_json)
         return
     connection = connected_to_write(address)
     removed: list[str] | None = None
@@ -75,18 +74,27 @@ def remove(
     else:
         said, commit = "removed everything from images", ingest.remove_all(connection)
     conclude(connection, said, commit, wait)
+    if names and not query:
+        say(f"to take this back: lookalike restore {shlex.join(names)} --at {_before(commit)}")
     if as_json:
         say_json({"commit": commit, "removed": removed})
 
 
-def _remove_listed(address: str, names: Sequence[str], wait: bool, as_json: bool) -> None:
+def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool) -> None:
+    names = list(dict.fromkeys(listed(file)))
     connection = connected_to_write(address)
-    written, missing = ingest.remove_listed(connection, names) if names else (None, {})
+    found, missing = ingest.present(connection, names)
     if not names:
         say("the list is empty: nothing to remove")
     say_unreadable(missing)
+    if found:
+        _show(found)
+        if not yes:
+            ask(f"remove {_pictures(found)} from the library?", "--yes removes them", "nothing was removed")
+    written = ingest.forget(connection, found) if found else None
     if written is not None:
         conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
+        say(f"to take this back: lookalike restore {_again(file, written.names)} --at {_before(written.commit)}")
     if as_json:
         removed, commit = (written.names, written.commit) if written else ([], None)
         say_json({"commit": commit, "removed": removed, "missing": missing})
@@ -95,12 +103,23 @@ def _remove_listed(address: str, names: Sequence[str], wait: bool, as_json: bool
         raise LookalikeError(f"{counted(len(missing), 'name', 'names')} on the list could not be removed; {others}")
 
 
-def _names(file: str) -> list[str]:
-    """The names in a file, or in the standard input. Raises LookalikeError if it cannot be read as a list."""
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return list(namelists.parse(content.decode("utf-8", "surrogateescape")))
-    except OSError as error:
-        raise LookalikeError(f"cannot read {file}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise LookalikeError(f"{file} is not a list of names: {error}") from error
+def _before(commit: str) -> str:
+    """The commit of images before one, as `--at` takes it."""
+    return f"{REPO}@{commit[:12]}^"
+
+
+def _show(names: Sequence[str]) -> None:
+    say_all(names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        say(f"  and {len(names) - _MOST_NAMED:,} more")
+
+
+def _pictures(names: Sequence[str]) -> str:
+    return "this picture" if len(names) == 1 else f"these {len(names):,} pictures"
+
+
+def _again(file: str, names: Sequence[str]) -> str:
+    """The arguments of `restore` for what was removed by a list."""
+    if file != "-":
+        return f"--from {shlex.quote(file)}"
+    return shlex.join(names) if len(names) <= _MOST_NAMED else "--from FILE"

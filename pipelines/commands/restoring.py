@@ -13,7 +13,7 @@ from pipelines.client.outages import outlasting
 from pipelines.commands import progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
-from pipelines.commands.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.options import AddressOption, JsonOption, ListOption, WaitOption, listed
 from pipelines.commands.terminal import say, say_json
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
@@ -33,21 +33,23 @@ _NAMED = 5
     examples=(
         "lookalike restore holiday/beach.jpg --at 97819ef4692b^",
         "lookalike restore holiday 'trip/*.png' --at 2026-11-01",
+        "lookalike restore --from remove.txt --at images@97819ef4692b^",
         "lookalike restore --query mine.jpg --at 2026-11-01",
     ),
 )
 def restore(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME|FOLDER|GLOB",
-            help="Names that pictures had, as result sheets show them; folders of such names; quoted globs.",
-        ),
-    ],
     at: Annotated[
         str,
         typer.Option(metavar="COMMIT|DATE", help="A commit's id or its start, an ancestor such as master^, or a date."),
     ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME|FOLDER|GLOB",
+            help="Names that pictures had, as result sheets show them; folders of such names; quoted globs.",
+        ),
+    ] = None,
+    from_: ListOption = "",
     query: Annotated[bool, typer.Option("--query", help="Restore query entries, not library pictures.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace what is there under these names with other content.")
@@ -61,8 +63,14 @@ def restore(
     What is there and equal stays as it is. What is there with other content is kept unless --replace is given; also
     then older commits have it. All is one commit, and answers become what they were.
     """
+    if bool(names) == bool(from_):
+        raise typer.BadParameter("name what to restore, or give --from; only one of these")
+    names = listed(from_) if from_ else names or []
     if "" in names:
         raise typer.BadParameter("a name is empty")
+    if not names:
+        say("the list is empty: nothing to restore")
+        return
     connection = connected_to_write(address)
     commit_set = outlasting(connection, partial(moments.commit_at, connection, at))
     repo = queries.REPO if query else snapshots.REPO
@@ -73,9 +81,9 @@ def restore(
         if query:
             done = restoring.entries(connection, names, commit, at, replace)
         else:
-            listed = outlasting(connection, partial(_names, connection, commit))
+            known = outlasting(connection, partial(_names, connection, commit))
             with progress.counting("comparing pictures") as report:
-                done = restoring.pictures(connection, names, commit, at, replace, listed, report)
+                done = restoring.pictures(connection, names, commit, at, replace, known, report)
     except NothingFoundError as error:
         raise LookalikeError(f"{error}: `lookalike history {names[0]}` shows when it was there") from error
     _conclude(connection, done, repo, wait)

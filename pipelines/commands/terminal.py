@@ -8,8 +8,10 @@ from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
+from pipelines.errors import LookalikeError
 from stages.wording import counted, visible
 
 console = Console()
@@ -64,6 +66,17 @@ def complain(text: str) -> None:
     """Prints one line about a failure, on stderr."""
     errors.print("lookalike: ", style="bold red", end="", highlight=False)
     errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def ask(question: str, otherwise: str, nothing: str) -> None:
+    """Asks whether to go on, on stderr. Ends the command unless the answer is yes. otherwise: for LookalikeError where
+    there is no terminal to ask on. nothing: what did not happen, in words."""
+    if not sys.stdin.isatty():
+        raise LookalikeError(f"{nothing}: without a terminal to ask on, {otherwise}")
+    console.file.flush()
+    if not typer.confirm(question, default=False, err=True):
+        say(nothing)
+        raise typer.Exit(1)
 
 
 def coloured(state: str) -> str:

@@ -1,6 +1,5 @@
 """The command that brings the deployed pipelines to the installed version, and back."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +14,8 @@ from pipelines.commands import interrupts, reporting, upgradewords
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.deployment import OverlaysOption, SpecsOption, shipped
-from pipelines.commands.options import AddressOption, JsonOption
-from pipelines.commands.terminal import console, say, say_all, say_json
+from pipelines.commands.options import AddressOption, JsonOption, YesOption
+from pipelines.commands.terminal import ask, say_all, say_json
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import Draft
@@ -41,7 +40,7 @@ def upgrade(
         bool, typer.Option("--back", help="Restore the specifications from before the last upgrade.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show the cost, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     overlay: OverlaysOption = None,
     settings: Annotated[
         list[str] | None,
@@ -81,7 +80,8 @@ def upgrade(
     commit = ""
     if plan.sent and not dry_run:
         _check(connection, plan.drafts)
-        _ask(yes, back)
+        if not yes:
+            ask("go back?" if back else "upgrade?", "--yes goes on, --dry-run only shows", "nothing was changed")
         commit = sending.send(connection, plan, there)
         upgradewords.conclude(commit, back, bool(found))
         say_all(status.notes(connection))
@@ -131,14 +131,3 @@ def _check(connection: Connection, found: Sequence[Draft]) -> None:
         reporting.show(report)
     if report.count(Level.ERROR):
         raise LookalikeError("nothing was upgraded: fix the errors first")
-
-
-def _ask(yes: bool, back: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise LookalikeError("nothing was changed: without a terminal to ask on, --yes goes on, --dry-run only shows")
-    console.file.flush()
-    if not typer.confirm("go back?" if back else "upgrade?", default=False, err=True):
-        say("nothing was changed")
-        raise typer.Exit(1)

@@ -84,27 +84,14 @@ def remove(connection: Connection, words: Sequence[str]) -> Written:
     return _remove(connection, lambda library: select(words, library.holds, library.names, "the library"))
 
 
-def remove_listed(connection: Connection, names: Collection[str]) -> tuple[Written | None, dict[str, str]]:
-    """Removes the pictures with exactly these true names, in one commit; None if all are missing. Also returns the
-    reasons by name for which others cannot be removed: they are not in the library, or inside of a file of many."""
-    missing: dict[str, str] = {}
-
-    def present(library: Snapshot) -> list[str]:
-        missing.clear()
-        found = []
-        for name in dict.fromkeys(names):
-            if library.holds(name):
-                found.append(name)
-            else:
-                missing[name] = _absence(library, name)
-        if not found:
-            raise NothingFoundError("none of the pictures is in the library")
-        return found
-
-    try:
-        return _remove(connection, present), missing
-    except NothingFoundError:
-        return None, missing
+def present(connection: Connection, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
+    """Of these true names those that can be removed, and for the others the reasons: they are not in the library, or
+    inside of a file of many."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        newest = Commits(connection, REPO).newest()
+        library = Snapshot(connection, newest, Downloads(Path(scratch)))
+        found = [name for name in names if library.holds(name)]
+        return found, {name: _absence(library, name) for name in names if name not in set(found)}
 
 
 def forget(connection: Connection, names: Collection[str]) -> Written | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.hashes import BITS, Bits, Hashes, differing
+from stages.hashes import BITS, Bits, Hashes, least_differing
 from stages.knn.backend import Distances, Floats, Mask, Rows
 from stages.knn.exhaustive import lower_squares
 from stages.knn.topk import NONE, TopK
@@ -21,8 +21,8 @@ class TooManyError(Exception):
 
 
 class Within(NamedTuple):
-    """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`, and their hashes differ in `bits[i]`; sorted
-    by query, then by row."""
+    """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`, and their hashes differ in `bits[i]`, as one
+    lies best on the other (see stages.hashes); sorted by query, then by row."""
 
     queries: Rows  # int64 (n,)
     rows: Rows  # int64 (n,)
@@ -53,8 +53,8 @@ class Steps:
     block; and the share of its pairs up to which each pair's distance is computed at once. A distance costs as much as
     about so many bounds that come from one product."""
 
-    queries: int = 256
-    rows: int = 2048
+    queries: int = 32
+    rows: int = 4096
     sparse: float = 1 / 128
 
 
@@ -73,7 +73,7 @@ def within(
     more = near.all(axis=1) & (near.shape[1] < len(library.points) - (exclude != NONE))
     query, column = np.nonzero(near & ~more[:, None])
     row, distance = nearest.rows[query, column], nearest.distances[query, column]
-    bits = differing(queries.hashes[query], library.hashes[row])
+    bits = least_differing(queries.hashes[query], library.hashes[row])
     agree = bits <= limits.bits
     found = [Within(query[agree], row[agree], distance[agree], bits[agree])]
     count = len(found[0].rows)
@@ -103,7 +103,7 @@ def _agreeing(mine: Hashed, library: Hashed, part: slice, bits: int, exclude: Ro
     """The pairs, (queries, rows of the part), whose hashes agree, without the excluded ones."""
     theirs = library.hashes[part]
     chosen: Mask = (
-        differing(mine.hashes[:, None], theirs) <= bits
+        least_differing(mine.hashes[:, None], theirs) <= bits
         if bits < BITS
         else np.ones((len(mine.points), len(theirs)), np.bool_)
     )
@@ -125,7 +125,7 @@ def _measured(mine: Hashed, library: Hashed, query: Rows, row: Rows, distance: f
     distances = mine.points.distances(query, library.points, row)
     near = distances.astype(np.float64) <= distance
     query, row = query[near], row[near]
-    return Within(query, row, distances[near], differing(mine.hashes[query], library.hashes[row]))
+    return Within(query, row, distances[near], least_differing(mine.hashes[query], library.hashes[row]))
 
 
 def _sorted(found: list[Within]) -> Within:

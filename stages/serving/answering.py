@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stages.answers import shortest
-from stages.hashes import Hashes
+from stages.hashes import Hashes, differing
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.topk import NONE
 from stages.knn.vectorset import VectorSet
@@ -20,8 +20,8 @@ from stages.serving.searching import Result
 from stages.serving.snapshots import Snapshot
 
 NEAR, NEAR_BITS = 0.8, 12
-"""THRESHOLD and HASH_BITS of specs/duplicates: pairs of pictures within both are near-duplicates, by the Euclidean
-distance there and here, whichever metric a question has."""
+"""Pairs of pictures within this Euclidean distance whose perceptual hashes differ in so few bits are near-duplicates,
+whichever metric a question has. Less than THRESHOLD and HASH_BITS of specs/duplicates, since nobody looks at them."""
 
 
 @dataclass(frozen=True)
@@ -169,27 +169,21 @@ def source_data(source: Any) -> dict[str, Any]:
 def _near(pictures: Sequence[Picture], points: VectorSet, vectors: VectorSet, hashes: Hashes) -> Mask:
     """Which of n vectors, with their hashes, are near-duplicates of any picture, with its point."""
     own = np.array([each.hash for each in pictures], np.uint64)
-    picture, place = np.nonzero(np.bitwise_count(own[:, None] ^ hashes[None, :]) <= NEAR_BITS)
+    picture, place = np.nonzero(differing(own[:, None], hashes) <= NEAR_BITS)
     found = np.zeros(len(hashes), np.bool_)
     found[place[points.distances(picture, vectors, place) <= NEAR]] = True
     return found
 
 
 def _groups(vectors: VectorSet, hashes: Hashes) -> list[int]:
-    """The number of each picture's group: those that are near-duplicates of each other, directly or not, share one.
-    Groups are numbered from 1 in the order of their first pictures."""
-    first, second = np.nonzero(np.triu(np.bitwise_count(hashes[:, None] ^ hashes[None, :]) <= NEAR_BITS, 1))
-    leader = list(range(len(hashes)))
-
-    def top(place: int) -> int:
-        while leader[place] != place:
-            leader[place] = leader[leader[place]]
-            place = leader[place]
-        return place
-
-    near = vectors.distances(first, vectors, second) <= NEAR
-    for one, other in zip(first[near].tolist(), second[near].tolist(), strict=True):
-        low, high = sorted((top(one), top(other)))
-        leader[high] = low
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(top(place), len(numbers) + 1) for place in range(len(hashes))]
+    """The number of each picture's group: the nearest picture of all and its near-duplicates share one, and so on with
+    the rest. Groups are numbered from 1 in the order of their first pictures."""
+    first, second = np.nonzero(np.triu(differing(hashes[:, None], hashes) <= NEAR_BITS, 1))
+    within = vectors.distances(first, vectors, second) <= NEAR
+    near = np.eye(len(hashes), dtype=np.bool_)
+    near[first[within], second[within]] = True
+    groups = np.zeros(len(hashes), np.int64)
+    for place in range(len(hashes)):
+        if not groups[place]:
+            groups[near[place] & (groups == 0)] = groups.max() + 1
+    return [int(each) for each in groups]

@@ -20,6 +20,8 @@ _SCHEMA = pa.schema(
         *((side, pa.string()) for side in _SIDES),
         ("distance", pa.float32()),
         ("bits", pa.uint8()),
+        ("turn", pa.uint8()),
+        ("near", pa.bool_()),
         *((f"{side}_sources", SOURCES) for side in _SIDES),
         *((f"{side}_thumbnail", pa.binary()) for side in _SIDES),
     ]
@@ -37,6 +39,8 @@ class Pairs:
     second: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, > first; = first for a picture with several sources
     distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32, 0 for a picture and itself
     bits: Bits  # (n,) uint8, in which the perceptual hashes differ
+    turns: Bits  # (n,) uint8, the turn that lays the second picture on the first, see stages.hashes
+    near: "np.ndarray[Any, np.dtype[np.bool_]]"  # (n,) bool, false only for a picture of which files may differ unseen
     model: str  # identity hash of the backbone
     fit: str  # how the pictures fill their squares, one of stages.framing.FITS
     metric: str  # "euclidean" or "cosine"
@@ -47,7 +51,8 @@ class Pairs:
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.sources) == len(self.thumbnails):
             raise ValueError("the columns of the pictures of a table of pairs differ in length")
-        if not len(self.first) == len(self.second) == len(self.distances) == len(self.bits):
+        columns = (self.second, self.distances, self.bits, self.turns, self.near)
+        if any(len(column) != len(self.first) for column in columns):
             raise ValueError("the columns of a table of pairs differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("the ids of a table of pairs must be distinct and sorted")
@@ -73,7 +78,12 @@ def write_pairs(pairs: Pairs, path: Path) -> None:
         "hash_bits": str(pairs.hash_bits),
         "backbone": pairs.backbone,
     }
-    columns: dict[str, Any] = {"distance": pairs.distances, "bits": pairs.bits}
+    columns: dict[str, Any] = {
+        "distance": pairs.distances,
+        "bits": pairs.bits,
+        "turn": pairs.turns,
+        "near": pairs.near,
+    }
     sides = {"first": pairs.first.tolist(), "second": pairs.second.tolist()}
     for side, rows in sides.items():
         columns[side] = [pairs.ids[row] for row in rows]
@@ -110,6 +120,8 @@ def read_pairs(file: Path | BinaryIO) -> Pairs:
         second=second,
         distances=table["distance"].to_numpy(),
         bits=table["bits"].to_numpy(),
+        turns=table["turn"].to_numpy(),
+        near=table["near"].to_numpy(),
         model=facts["model"],
         fit=facts["fit"],
         metric=facts["metric"],

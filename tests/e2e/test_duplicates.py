@@ -1,38 +1,35 @@
 """Copies in files, blocks and archives, from pictures to the list that removes them, with the shipped pipelines."""
 
-import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
 from pipelines.library import ingest, pictures
-from pipelines.specifications import optional, reading
-from stages.tables.nearest import read_nearest
-from tests.e2e.world import MakeWorld, Paint, World, with_environment
+from tests.e2e.world import MakeWorld, Paint, World
 from tests.packing import zipped
+from tests.stages.rawfiles import dng
+from tests.stages.scenes import saved, scene
+from tests.stages.test_hashes import lain
 
 pytestmark = pytest.mark.timeout(600)
 
-DISTANCE = "0.02"
-"""Between a picture and its copies of another size or kind, in the vectors of the small backbone."""
 
-
-def groups(world: World, *options: str) -> dict[str, list[str]]:
+def groups(world: World, *options: str, file: str = "groups.jsonl") -> dict[str, list[str]]:
     """The other files of each group by the kept one. Asks for them with the command."""
     world.lookalike("duplicates", *options)
-    lines = (world.scratch / "results" / "duplicates" / "groups.jsonl").read_text().splitlines()
-    return {group["keep"]: sorted(removed(group)) for group in map(json.loads, lines)}
+    lines = (world.scratch / "results" / "duplicates" / file).read_text().splitlines()
+    return {group["keep"]: sorted(others(group)) for group in map(json.loads, lines)}
 
 
-def removed(group: dict[str, Any]) -> list[str]:
+def others(group: dict[str, Any]) -> list[str]:
     return [source["path"] for each in group["pictures"] for source in each["sources"] if not source["keep"]]
 
 
-def test_copies_are_found_kept_and_removed(
+def test_exact_copies_are_found_kept_removed_and_restored(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:
     world = make_world("duplicates")
@@ -44,26 +41,27 @@ def test_copies_are_found_kept_and_removed(
     (tmp_path / "set" / "copy\nof 3.png").write_bytes(paint(3))
     found = pictures.find([tmp_path / "set"])
     world.settle(ingest.add(world.connection, found.sources, most_single=0).commit)
-    others = {"big/5.png": paint(5, size=192), "7.jpg": paint(7, kind="JPEG"), "more.zip": zipped({"9.png": paint(9)})}
-    world.settle(world.add(others))
-    expected = {
-        "big/5.png": ["set/5.png"],
-        "set/7.png": ["7.jpg"],
-        "set/3.png": ["set/copy\nof 3.png"],
-        "set/9.png": ["more.zip/9.png"],
+    added = {
+        "big/5.png": paint(5, size=192),  # equal in the squares that are compared, and not exact
+        "7.bmp": paint(7, kind="BMP"),
+        "7.jpg": paint(7, kind="JPEG"),
+        "more.zip": zipped({"9.png": paint(9)}),
     }
-    assert groups(world, "--distance", DISTANCE) == expected
-    exact = {kept: others for kept, others in expected.items() if kept in ("set/3.png", "set/9.png")}
-    assert groups(world, "--distance", "0") == exact
-    assert groups(world, "--distance", DISTANCE, "--across", "set", "7.jpg") == {"set/7.png": ["7.jpg"]}
+    world.settle(world.add(added))
+    expected = [{"set/7.png", "7.bmp"}, {"set/3.png", "set/copy\nof 3.png"}, {"set/9.png", "more.zip/9.png"}]
+    before = groups(world)
+    assert sorted(map(sorted, ({kept, *rest} for kept, rest in before.items()))) == sorted(map(sorted, expected))
+    assert groups(world, "--across", "set", "7.bmp") == {"set/7.png": ["7.bmp"]}
 
-    groups(world, "--distance", DISTANCE)
-    before = world.content("images")
-    said = world.lookalike("remove", "--from", "results/duplicates/remove.txt", fails=True)
-    assert "removed 3 files from images" in said
+    assert groups(world) == before
+    said = world.lookalike("remove", "--from", "results/duplicates/remove.txt", "--yes", fails=True)
+    assert "removed 2 files from images" in said
     assert "more.zip/9.png: inside more.zip, which can only be removed as a whole" in said
-    assert {path for path in before if path not in world.content("images")} == {"/7.jpg"}
-    assert groups(world, "--distance", DISTANCE) == {"set/9.png": ["more.zip/9.png"]}
+    back = shlex.split(said[said.index("lookalike restore") :].splitlines()[0])[1:]
+    world.lookalike("duplicates", "-o", "left")
+    assert len((world.scratch / "left" / "groups.jsonl").read_text().splitlines()) == 1
+    world.lookalike(*back)
+    assert groups(world) == before
 
     groups(world)
     again = make_world("duplicates-again")
@@ -77,50 +75,30 @@ def test_copies_are_found_kept_and_removed(
     ).read_bytes()
 
 
-def scene(seed: int) -> Image.Image:
-    """Soft patches in the frequencies of a photograph."""
-    patches = np.random.default_rng(seed).integers(0, 256, (12, 12, 3), np.uint8)
-    return Image.fromarray(patches).resize((384, 384), Image.Resampling.BICUBIC)
-
-
-def saved(picture: Image.Image, kind: str = "PNG", quality: int = 75) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, kind, quality=quality)
-    return file.getvalue()
-
-
-def nearest(world: World, scratch: Path) -> list[float]:
-    """All distances between near pictures, as neighbours keeps them."""
-    found = []
-    for path, content in world.content("neighbours").items():
-        if path.startswith("/nearest/"):
-            (scratch / "nearest.npy").write_bytes(content)
-            found += read_nearest(scratch / "nearest.npy")["distance"].ravel().tolist()
-    return found
-
-
-def test_near_copies_are_those_on_which_vectors_and_hashes_agree(
+def test_near_copies_are_those_that_lie_on_each_other(
     make_world: MakeWorld, backbones: dict[str, Path], tmp_path: Path
 ) -> None:
-    world = make_world("two-looks")
+    world = make_world("registered")
     world.deploy()
     world.push(backbones["first"])
-    original, other = scene(1), scene(2)
+    original, other, burst = scene(1, (400, 300)), scene(2, (400, 300)), scene(3, (400, 300))
+    turned = {f"turned {turn}.png": saved(lain(original, turn)) for turn in range(1, 8)}
     copies = {
-        "half.png": saved(original.resize((192, 192), Image.Resampling.LANCZOS)),
-        "brighter.png": saved(ImageEnhance.Brightness(original).enhance(1.1)),
+        "half.png": saved(original.resize((200, 150), Image.Resampling.LANCZOS)),
         "again.jpg": saved(original, "JPEG", quality=40),
+        "brighter.jpg": saved(ImageEnhance.Brightness(original).enhance(1.1), "JPEG"),
     }
-    parts = {f"part {left}.png": saved(other.crop((left, 0, left + 256, 256))) for left in (0, 64, 128)}
-    world.settle(world.add({"original.png": saved(original), **copies, **parts}))
-    (found,) = groups(world).items()
-    assert {found[0], *found[1]} == {"original.png", *copies}
-    assert max(nearest(world, tmp_path)) < 0.7  # by distance alone, all seven would be copies
-    lines = (world.scratch / "results" / "duplicates" / "groups.jsonl").read_text().splitlines()
-    (pictures,) = [json.loads(line)["pictures"] for line in lines]
-    assert all(each["bits"] <= 12 and each["distance"] <= 0.7 for each in pictures)
-    near = next(each for each in optional.needed(reading.HERE, "duplicates") if each.name == "neighbours")
-    world.deploy([with_environment(near, HASH_BITS="64")])
-    world.settle(world.newest("neighbours"))
-    (found,) = groups(world).items()
-    assert {found[0], *found[1]} == {"original.png", *copies, *parts}
+    raw = {"DSC1.DNG": dng(saved(other.resize((200, 150)), "JPEG"), 1), "DSC1.JPG": saved(other, "JPEG")}
+    parts = {f"part {left}.png": saved(other.crop((left, 0, left + 256, 256))) for left in (64, 128)}
+    shots = {f"shot {number}.jpg": saved(_with_noise(burst, number), "JPEG") for number in range(3)}
+    world.settle(world.add({"original.png": saved(original), **copies, **turned, **raw, **parts, **shots}))
+    assert groups(world) == {}
+    found = groups(world, "--near", file="near.jsonl")
+    assert found == {"original.png": sorted({**copies, **turned}), "DSC1.DNG": ["DSC1.JPG"]}
+    assert (world.scratch / "results/duplicates/remove.txt").read_text() == ""
+
+
+def _with_noise(picture: Image.Image, seed: int) -> Image.Image:
+    """As a sensor sees a scene another time."""
+    noise = Image.effect_noise(picture.size, 20 + seed).convert("RGB")
+    return Image.blend(picture, noise, 0.03)

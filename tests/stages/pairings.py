@@ -19,9 +19,18 @@ def id_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def source(path: str, width: int = 40, height: int = 30, size: int = 1000, taken: str = "") -> Source:
+def source(
+    path: str,
+    width: int = 40,
+    height: int = 30,
+    size: int = 1000,
+    taken: str = "",
+    coding: str = "",
+    encoder: str = "",
+    pixels: str = "",
+) -> Source:
     """A source whose hash follows from its path."""
-    return Source(path, id_of(path), width, height, size, taken)
+    return Source(path, id_of(path), width, height, size, taken, coding, encoder, pixels)
 
 
 def thumbnail(name: str) -> bytes:
@@ -38,6 +47,7 @@ def write(
     threshold: float = THRESHOLD,
     model: str = "m" * 64,
     bits: int = 3,
+    turn: int = 0,
 ) -> None:
     """Writes a table of these pictures by name and their near pairs; a pair of one name is a picture with itself.
     bits: those in which the hashes of two pictures differ."""
@@ -54,6 +64,8 @@ def write(
         second=np.array([other for _, other, _ in ordered], np.int32),
         distances=np.array([distance for _, _, distance in ordered], np.float32),
         bits=np.array([0 if one == other else bits for one, other, _ in ordered], np.uint8),
+        turns=np.array([0 if one == other else turn for one, other, _ in ordered], np.uint8),
+        near=np.ones(len(ordered), np.bool_),
         model=model,
         fit="pad",
         metric="euclidean",

@@ -12,10 +12,13 @@ from tests.stages import pairings
 from tests.stages.pairings import source, write
 
 PICTURES = {
-    "cat": [source("cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12"), source("old/cat.jpg", 400, 300, 5000)],
+    "cat": [
+        source("cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12", pixels="cat"),
+        source("old/cat.jpg", 400, 300, 5000, pixels="cat"),
+    ],
     "small": [source("small\ncat.jpg", 40, 30)],
     "dark": [source("dark.jpg", 400, 300, 4000)],
-    "dog": [source("dog.jpg"), source("<b>dog</b>.jpg", 41)],
+    "dog": [source("dog.jpg", pixels="dog"), source("<b>dog</b>.jpg", 41, pixels="dog"), source("other dog.jpg")],
 }
 
 
@@ -27,16 +30,19 @@ def pairs(tmp_path: Path) -> Path:
     return tmp_path / "pairs"
 
 
-def run(pairs: Path, out: Path, **environment: str) -> list[dict[str, Any]]:
+def run(pairs: Path, out: Path, **environment: str) -> None:
     duplicates.start(environment)(Datum({"pairs": Input("pairs", pairs, "pairs", "c")}, out))
-    return [json.loads(line) for line in (out / "groups.jsonl").read_text().splitlines()]
 
 
-def kept(groups: list[dict[str, Any]]) -> dict[str, set[str]]:
+def groups(out: Path, file: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / file).read_text().splitlines()]
+
+
+def kept(out: Path, file: str) -> dict[str, set[str]]:
     """The sources of each group by the kept one."""
     return {
         group["keep"]: {source["path"] for picture in group["pictures"] for source in picture["sources"]}
-        for group in groups
+        for group in groups(out, file)
     }
 
 
@@ -44,18 +50,22 @@ def listed(out: Path) -> list[str]:
     return list(namelists.parse((out / "remove.txt").read_text()))
 
 
-def test_groups_span_tables_and_the_list_has_all_but_the_kept(pairs: Path, tmp_path: Path) -> None:
-    groups = run(pairs, tmp_path / "out")
-    assert kept(groups) == {
-        "cat.jpg": {"cat.jpg", "old/cat.jpg", "small\ncat.jpg", "dark.jpg"},
+def test_exact_groups_are_listed_and_near_ones_are_not(pairs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(pairs, out)
+    assert kept(out, "groups.jsonl") == {
+        "cat.jpg": {"cat.jpg", "old/cat.jpg"},
         "<b>dog</b>.jpg": {"dog.jpg", "<b>dog</b>.jpg"},
     }
-    assert [group["kind"] for group in groups] == ["near", "exact"]
-    assert listed(tmp_path / "out") == ["dark.jpg", "dog.jpg", "old/cat.jpg", "small\ncat.jpg"]
-    near = groups[0]
-    assert near["frees"] == 5000 + 1000 + 4000
+    assert listed(out) == ["dog.jpg", "old/cat.jpg"]
+    assert kept(out, "near.jsonl") == {
+        "cat.jpg": {"cat.jpg", "old/cat.jpg", "small\ncat.jpg"},  # and dark.jpg is near to the small one alone
+        "<b>dog</b>.jpg": {"dog.jpg", "<b>dog</b>.jpg", "other dog.jpg"},
+    }
+    near = next(each for each in groups(out, "near.jsonl") if each["keep"] == "cat.jpg")
+    assert (near["kind"], near["frees"]) == ("near", 5000 + 1000)
     assert (near["threshold"], near["metric"], near["backbone"]) == (0.5, "euclidean", "a backbone")
-    assert [picture["distance"] for picture in near["pictures"]] == [0, 0.25, None]
+    assert [picture["distance"] for picture in near["pictures"]] == [0, 0.25]
     assert near["pictures"][0]["sources"][0] == {
         "path": "cat.jpg",
         "sha256": pairings.id_of("cat.jpg"),
@@ -63,19 +73,28 @@ def test_groups_span_tables_and_the_list_has_all_but_the_kept(pairs: Path, tmp_p
         "height": 300,
         "bytes": 5000,
         "taken": "2019-08-04T16:30:12",
+        "coding": "",
+        "encoder": "",
+        "pixels": "cat",
         "keep": True,
     }
 
 
-def test_a_smaller_distance_and_two_folders_are_chosen(pairs: Path, tmp_path: Path) -> None:
-    nearer = kept(run(pairs, tmp_path / "a", DISTANCE="0.25"))
-    assert nearer["cat.jpg"] == {"cat.jpg", "old/cat.jpg", "small\ncat.jpg"}
-    assert all(group["kind"] == "exact" for group in run(pairs, tmp_path / "b", DISTANCE="0"))
-    assert list(kept(run(pairs, tmp_path / "c", ACROSS='["old", "dark.jpg"]'))) == []
-    assert kept(run(pairs, tmp_path / "d", ACROSS='["dark.jpg", "small\\ncat.jpg"]')) == {
-        "dark.jpg": {"dark.jpg", "small\ncat.jpg"}
-    }
-    assert "in both dark.jpg and small␊cat.jpg" in (tmp_path / "d" / "index.html").read_text()
+def test_a_turn_is_said_in_words(tmp_path: Path) -> None:
+    write(tmp_path / "pairs" / "0.parquet", PICTURES, [("dark", "small", 0.25)], turn=3)
+    run(tmp_path / "pairs", tmp_path / "out")
+    (group,) = groups(tmp_path / "out", "near.jsonl")
+    assert [each["turned"] for each in group["pictures"]] == ["", "turned by 180°"]
+
+
+def test_two_folders_are_compared(pairs: Path, tmp_path: Path) -> None:
+    run(pairs, tmp_path / "a", ACROSS='["cat.jpg", "old"]')
+    assert kept(tmp_path / "a", "groups.jsonl") == {"cat.jpg": {"cat.jpg", "old/cat.jpg"}}
+    assert listed(tmp_path / "a") == ["old/cat.jpg"]
+    run(pairs, tmp_path / "b", ACROSS='["dark.jpg", "small\\ncat.jpg"]')
+    assert kept(tmp_path / "b", "near.jsonl") == {"dark.jpg": {"dark.jpg", "small\ncat.jpg"}}
+    assert listed(tmp_path / "b") == []
+    assert "in both dark.jpg and small␊cat.jpg" in (tmp_path / "b" / "index.html").read_text()
 
 
 def test_equal_pairs_give_equal_bytes(pairs: Path, tmp_path: Path) -> None:
@@ -83,25 +102,21 @@ def test_equal_pairs_give_equal_bytes(pairs: Path, tmp_path: Path) -> None:
         run(pairs, tmp_path / name)
     files = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
-    assert sorted(files) == ["groups.jsonl", "index.html", "remove.txt"]
+    assert sorted(files) == ["groups.jsonl", "index.html", "near.html", "near.jsonl", "remove.txt"]
 
 
 def test_no_pairs_are_no_groups(tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
-    assert run(tmp_path / "pairs", tmp_path / "out") == []
+    run(tmp_path / "pairs", tmp_path / "out")
+    assert groups(tmp_path / "out", "groups.jsonl") == groups(tmp_path / "out", "near.jsonl") == []
     assert listed(tmp_path / "out") == []
-    assert "No copies in the library" in (tmp_path / "out" / "index.html").read_text()
+    assert "No exact copies in the library" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_wrong_parameters_and_tables_are_refused(pairs: Path, tmp_path: Path) -> None:
-    for environment, reason in (
-        ({"DISTANCE": "0.6"}, r"DISTANCE=0.6 is above THRESHOLD=0.5"),
-        ({"DISTANCE": "far"}, "DISTANCE='far': must be a number"),
-        ({"ACROSS": "train"}, "must be two folders"),
-        ({"ACROSS": '["a"]'}, "must be two folders"),
-    ):
-        with pytest.raises(StageError, match=reason):
-            run(pairs, tmp_path / "out", **environment)
+    for wrong in ("train", '["a"]'):
+        with pytest.raises(StageError, match="must be two folders"):
+            run(pairs, tmp_path / "out", ACROSS=wrong)
     for other in ({"model": "n" * 64}, {"threshold": 0.25}):
         write(pairs / "2" / "2.parquet", PICTURES, [("dog", "dog", 0)], **other)
         with pytest.raises(StageError, match="2/2.parquet has pairs of another model"):

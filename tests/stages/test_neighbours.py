@@ -1,6 +1,6 @@
 """The neighbours stage as in production: segments of the index in, files out, lazy or not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,31 +8,54 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image, ImageEnhance
 
 from stages import index, neighbours, thumbnailfiles
 from stages.contract import Datum, Input, StageError
+from stages.copypairs import MOST_EACH
+from stages.hashes import NO_VERDICT, TURNS
 from stages.knn.radius import Hashed, Limits, Steps, TooManyError, within
 from stages.knn.topk import TopK
 from stages.knn.vectorset import VectorSet
+from stages.perceptual import perceptual_hash
 from stages.sources import Source
 from stages.tables.images import Images, write_images
 from stages.tables.nearest import read_nearest, read_pictures
 from stages.tables.pairs import Pairs, read_pairs
 from tests.pipes import Pipes
+from tests.stages.scenes import saved, scene
+from tests.stages.test_hashes import lain
 
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 NAMES = ("3", "8", "d")
 MODEL = "5eed" * 16
 
+NOTHING: Mapping[int, int] = {}
+FAMILIES = {"3": dict.fromkeys(range(10, 16), 0), "8": dict.fromkeys(range(5), 0) | {20: 1}, "d": {2: 1}}
+"""The scenes that pictures of the fixture's segments share."""
+
 Tree = dict[str, bytes]
 
 
+def pictured(shown: Image.Image, number: int) -> bytes:
+    """A thumbnail, a little darker or brighter."""
+    return saved(ImageEnhance.Brightness(shown).enhance(1 - number % 7 / 50), "JPEG")
+
+
 def write_segment(
-    root: Path, name: str, vectors: NDArray[np.floating[Any]], model: str = MODEL, hashes: Sequence[int] = ()
+    root: Path,
+    name: str,
+    vectors: NDArray[np.floating[Any]],
+    model: str = MODEL,
+    scenes: Mapping[int, int] = NOTHING,
+    turns: int = 1,
 ) -> None:
-    """A segment as the index stage writes it; every fifth picture has two sources. hashes: all zero by default."""
+    """A segment as the index stage writes it; every fifth picture has two sources. scenes: what the pictures in some
+    rows show, each a copy that is a little darker or brighter; every other one shows something of its own. turns: the
+    ways in which pictures lie, one row after the other."""
     ids = [f"{name}{row:063x}" for row in range(len(vectors))]
-    thumbnails = [b"jpeg of " + id.encode() for id in ids]
+    shows = [lain(scene(scenes.get(row, int(id[:8] + id[-4:], 16) + 1000)), row % turns) for row, id in enumerate(ids)]
+    thumbnails = [pictured(shown, row) for row, shown in enumerate(shows)]
     images = Images(
         ids=ids,
         sources=[
@@ -40,7 +63,7 @@ def write_segment(
             for row in range(len(ids))
         ],
         thumbnail_sizes=[len(each) for each in thumbnails],
-        hashes=hashes or [0] * len(ids),
+        hashes=[perceptual_hash(np.asarray(shown)) for shown in shows],
         model=model,
         image_size=96,
         fit="pad",
@@ -62,7 +85,7 @@ def vectors() -> dict[str, NDArray[np.float32]]:
     """Three segments of different sizes; families of near pictures lie within and across them."""
     random = np.random.default_rng(1)
     found = {name: random.normal(size=(size, 8)) for name, size in zip(NAMES, (40, 25, 7), strict=True)}
-    found["3"][10:30] = found["3"][10] + 1e-3 * random.normal(size=(20, 8))  # more than K of them
+    found["3"][10:16] = found["3"][10] + 1e-3 * random.normal(size=(6, 8))  # more than K of them
     found["8"][:5] = found["3"][10]
     found["d"][2] = found["8"][20] + 1e-3
     return {name: each.astype(np.float32) for name, each in found.items()}
@@ -71,7 +94,7 @@ def vectors() -> dict[str, NDArray[np.float32]]:
 @pytest.fixture
 def library(vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path) -> Path:
     for name, each in vectors.items():
-        write_segment(tmp_path, name, each)
+        write_segment(tmp_path, name, each, scenes=FAMILIES[name])
     return tmp_path / "index"
 
 
@@ -140,8 +163,11 @@ def true_pairs(vectors: Mapping[str, NDArray[np.float32]], threshold: float) -> 
     everything = np.concatenate([vectors[name] for name in NAMES])
     ids = [f"{name}{row:063x}" for name in NAMES for row in range(len(vectors[name]))]
     found = distances(everything, everything)
+    shows = [FAMILIES[name].get(row, -1) for name in NAMES for row in range(len(vectors[name]))]
     pairs = {
-        (ids[a], ids[b]): float(found[a, b]) for a, b in zip(*np.nonzero(found <= threshold), strict=True) if a < b
+        (ids[a], ids[b]): float(found[a, b])
+        for a, b in zip(*np.nonzero(found <= threshold), strict=True)
+        if a < b and shows[a] == shows[b] != -1
     }
     copies = [f"{name}{row:063x}" for name in NAMES for row in range(0, len(vectors[name]), 5)]
     return pairs | {(id, id): 0.0 for id in copies}
@@ -165,7 +191,8 @@ def test_a_table_of_pairs_has_what_is_shown(library: Path, tmp_path: Path) -> No
     (pairs,) = (read_pairs(out / "pairs" / "8" / "d.parquet"),)
     assert [*pairs.ids] == [f"8{20:063x}", f"d{2:063x}"]
     assert [[each.path for each in sources] for sources in pairs.sources] == [["820.jpg", "copy"], ["d2.jpg"]]
-    assert pairs.thumbnails == [b"jpeg of " + id.encode() for id in pairs.ids]
+    assert pairs.thumbnails == [pictured(scene(1), 20), pictured(scene(1), 2)]
+    assert (pairs.turns.tolist(), pairs.near.tolist()) == ([0], [True])
     assert (pairs.model, pairs.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
 
 
@@ -175,7 +202,7 @@ def test_the_bytes_do_not_depend_on_the_backend(backend: str, library: Path, tmp
 
 
 def test_the_threshold_changes_the_pairs_alone(library: Path, tmp_path: Path) -> None:
-    one, other = run(library, tmp_path / "one"), run(library, tmp_path / "other", THRESHOLD="2")
+    one, other = run(library, tmp_path / "one"), run(library, tmp_path / "other", THRESHOLD="0")
     changed = {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
     assert changed and {path.partition("/")[0] for path in changed} == {"pairs"}
 
@@ -244,9 +271,9 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
 
 
 def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "MOST_PAIRS", 100)
+    monkeypatch.setattr(neighbours, "MOST_PAIRS", 10)
     with pytest.raises(
-        StageError, match="segments 3 and 3 have more than 100 pairs of pictures within THRESHOLD=0.1 and"
+        StageError, match="segments 3 and 3 have more than 10 pairs of pictures within THRESHOLD=0.1 and"
     ):
         run(library, tmp_path / "out")
 
@@ -257,7 +284,7 @@ def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: 
         ("THRESHOLD=near", "THRESHOLD='near': must be a number from 0, such as 0.35"),
         ("THRESHOLD=-1", "THRESHOLD='-1'"),
         ("THRESHOLD=nan", "THRESHOLD='nan'"),
-        ("HASH_BITS=65", "HASH_BITS='65': must be a whole number from 0 to 64"),
+        ("HASH_BITS=25", "HASH_BITS='25': must be a whole number from 0 to 24"),
         ("HASH_BITS=0.5", "HASH_BITS='0.5'"),
         ("K=0", "K='0'"),
         ("ALGORITHM=ivfflat", "always searched exactly"),
@@ -269,40 +296,67 @@ def test_bad_parameters_are_named(variable: str, reason: str) -> None:
         neighbours.start({**CPU, "BACKEND": "faiss", name: value})
 
 
-@pytest.mark.parametrize("bits", [0, 12, 30, 64])
-@pytest.mark.parametrize(("threshold", "k"), [("0.1", "4"), ("3", "4"), ("9", "1")])
-def test_near_pairs_agree_in_their_hashes(bits: int, threshold: str, k: str, tmp_path: Path) -> None:
-    random = np.random.default_rng(3)
-    vectors = {name: random.normal(size=(30, 8)).astype(np.float32) for name in NAMES}
-    hashes = {name: [1 << int(each) for each in random.integers(0, 64, 30)] for name in NAMES}
-    for name in NAMES:
-        vectors[name][:8] = vectors["3"][:8] * np.float32(1.001)
-        hashes[name][4:] = random.integers(0, 2**64, 26, dtype=np.uint64).tolist()
-        write_segment(tmp_path, name, vectors[name], hashes=hashes[name])
-    written = run(tmp_path / "index", tmp_path / "out", THRESHOLD=threshold, HASH_BITS=str(bits), K=k)
-    ids = {f"{name}{row:063x}": hashes[name][row] for name in NAMES for row in range(30)}
-    expected = {
-        (one, other): (distance, (ids[one] ^ ids[other]).bit_count())
-        for (one, other), distance in true_pairs(vectors, float(threshold)).items()
-        if (ids[one] ^ ids[other]).bit_count() <= bits
+@pytest.mark.parametrize(
+    ("threshold", "k", "metric"), [("0.1", "4", "euclidean"), ("9", "1", "euclidean"), ("1", "2", "cosine")]
+)
+def test_copies_are_found_however_they_lie(threshold: str, k: str, metric: str, tmp_path: Path) -> None:
+    vectors = np.ones((TURNS, 4), np.float32) + 1e-3 * np.eye(TURNS, 4, dtype=np.float32)
+    for name in ("3", "8"):
+        write_segment(tmp_path, name, vectors, scenes=dict.fromkeys(range(TURNS), 1), turns=TURNS)
+    environment = {"THRESHOLD": threshold, "K": k, "METRIC": metric, "HASH_BITS": "2"}
+    written = run(tmp_path / "index", tmp_path / "out", **environment)
+    pairs = read_pairs(tmp_path / "out" / "pairs" / "3" / "8.parquet")
+    turns = {
+        (pairs.ids[one], pairs.ids[other]): turn
+        for one, other, turn in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.turns.tolist(), strict=True)
     }
-    tables = [read_pairs(path) for path in sorted((tmp_path / "out" / "pairs").rglob("*.parquet"))]
-    found = {
-        (each.ids[one], each.ids[other]): (distance, differing)
-        for each in tables
-        for one, other, distance, differing in zip(
-            each.first.tolist(), each.second.tolist(), each.distances.tolist(), each.bits.tolist(), strict=True
-        )
-    }
-    assert found == expected
-    assert {each.hash_bits for each in tables} == {bits}
+    assert len(turns) == TURNS**2
+    for (one, other), turn in turns.items():
+        upright, turned = (lain(scene(1), int(id[-1], 16)) for id in (one, other))
+        assert lain(turned, turn).tobytes() == upright.tobytes()
     for backend in ("faiss", "sklearn"):
-        again = {"THRESHOLD": threshold, "HASH_BITS": str(bits), "K": k, "BACKEND": backend}
-        assert run(tmp_path / "index", tmp_path / backend, **again) == written
+        assert run(tmp_path / "index", tmp_path / backend, BACKEND=backend, **environment) == written
+
+
+def test_hashes_that_differ_too_much_are_no_pair(tmp_path: Path) -> None:
+    write_segment(tmp_path, "3", np.ones((4, 4), np.float32), scenes=dict.fromkeys(range(4), 1))
+    hash = perceptual_hash(np.asarray(scene(1)))
+    changed = [hash, hash ^ 0b111 << 20, NO_VERDICT, hash]
+    np.save(tmp_path / "index" / "3" / "hashes.npy", np.array(changed, np.uint64))
+    for bits, expected in (("2", {(0, 3)}), ("3", {(0, 1), (1, 3), (0, 3)})):
+        run(tmp_path / "index", tmp_path / bits, HASH_BITS=bits)
+        pairs = read_pairs(tmp_path / bits / "pairs" / "3" / "3.parquet")
+        found = [
+            (int(pairs.ids[a], 16) % 16, int(pairs.ids[b], 16) % 16)
+            for a, b in zip(pairs.first, pairs.second, strict=True)
+        ]
+        assert {each for each in found if each[0] != each[1]} == expected
+        itself = {one: near for (one, other), near in zip(found, pairs.near.tolist(), strict=True) if one == other}
+        assert itself == {0: True}
+
+
+def test_no_picture_is_compared_with_many(tmp_path: Path) -> None:
+    count = MOST_EACH + 4
+    vectors = np.ones((count, 4), np.float32) + 1e-3 * np.arange(count, dtype=np.float32)[:, None]
+    write_segment(tmp_path, "3", vectors, scenes=dict.fromkeys(range(count), 1))
+    run(tmp_path / "index", tmp_path / "out", THRESHOLD="1", HASH_BITS="4")
+    pairs = read_pairs(tmp_path / "out" / "pairs" / "3" / "3.parquet")
+    with_others = pairs.first[pairs.first != pairs.second]
+    assert np.bincount(with_others).max() == MOST_EACH
+    assert set(with_others.tolist()) == set(range(count - 1))
+
+
+def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
+    file = library / "3" / "thumbnails" / "part.thumbnails"
+    content = file.read_bytes()
+    start = content.index(b"\xff\xda", content.index(pictured(scene(0), 11)))
+    file.write_bytes(content[:start] + bytes(200) + content[start + 200 :])
+    with pytest.raises(StageError, match="a thumbnail of segment 3 cannot be read.*--reprocess partition"):
+        run(library, tmp_path / "out")
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-@pytest.mark.parametrize("bits", [30, 64])
+@pytest.mark.parametrize("bits", [22, 24])
 def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int) -> None:
     random = np.random.default_rng(5)
     points = VectorSet(random.normal(size=(50, 6)).astype(np.float32), metric)

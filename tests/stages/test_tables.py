@@ -108,6 +108,8 @@ def pairs(draw: st.DrawFn) -> Pairs:
         second=np.array([other for _, other in order], np.int32),
         distances=np.array([draw(st.floats(0, 1e6, width=32)) for _ in order], np.float32),
         bits=np.array([draw(st.integers(0, 64)) for _ in order], np.uint8),
+        turns=np.array([draw(st.integers(0, 7)) for _ in order], np.uint8),
+        near=np.array([draw(st.booleans()) for _ in order], np.bool_),
         model=draw(hexes),
         fit=draw(st.sampled_from(FITS)),
         metric=draw(st.sampled_from(["euclidean", "cosine"])),
@@ -124,7 +126,7 @@ def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: Pairs) -> 
     read = read_pairs(tmp_path / "a")
     for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "hash_bits", "backbone"):
         assert getattr(read, name) == getattr(table, name), name
-    for name in ("first", "second", "distances", "bits"):
+    for name in ("first", "second", "distances", "bits", "turns", "near"):
         assert np.array_equal(getattr(read, name), getattr(table, name)), name
     write_pairs(read, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -143,6 +145,8 @@ def test_a_picture_in_many_pairs_is_stored_once(tmp_path: Path) -> None:
         second,
         np.zeros(780, np.float32),
         np.zeros(780, np.uint8),
+        np.zeros(780, np.uint8),
+        np.ones(780, np.bool_),
         "m",
         "pad",
         "e",
@@ -158,7 +162,8 @@ def test_pairs_in_wrong_order_are_refused() -> None:
     pictures = (["a", "b"], [(), ()], [b"", b""])
     for first, second in ((one, two), (two, one)):
         with pytest.raises(ValueError, match="distinct and sorted"):
-            Pairs(*pictures, first, second, np.zeros(2, np.float32), np.zeros(2, np.uint8), "m", "pad", "e", 1, 12)
+            floats, bytes_, flags = np.zeros(2, np.float32), np.zeros(2, np.uint8), np.zeros(2, np.bool_)
+            Pairs(*pictures, first, second, floats, bytes_, bytes_, flags, "m", "pad", "e", 1, 12)
 
 
 def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:

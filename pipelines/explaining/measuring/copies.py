@@ -1,5 +1,5 @@
-"""Groups of equal and near pictures: fetched from the pipeline `duplicates`, or made here of its pairs for a smaller
-distance or for two folders; with the list of pictures to remove, and pages. Knows no terminal."""
+"""Groups of exact and near copies: fetched from the pipeline `duplicates`, or made here of its pairs for two folders;
+with the list of the files that can go, and pages. Knows no terminal."""
 
 import json
 import tempfile
@@ -8,34 +8,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.client import backbones
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
+from pipelines.explaining.measuring import deploying
 from pipelines.explaining.stageruns import Given, Work, run
 from pipelines.library import results
-from pipelines.specifications import optional, own
+from stages.copypages import EXACT, LIST, NEAR, Kind
 
 GROUP = "duplicates"
 PAIRS = "neighbours"
-PAGE, LIST, GROUPS = "index.html", "remove.txt", "groups.jsonl"
-
-_THRESHOLD = "THRESHOLD"
-_MINE = (PAGE, "page-*.html", LIST, GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The groups of a library, the largest first: the lines of groups.jsonl, see docs/formats.md. directory: holds all
-    files."""
+    """The groups of a library, the largest first: the lines of groups.jsonl and of near.jsonl, see docs/formats.md.
+    near: None if they were not asked for. directory: holds all files."""
 
     directory: Path
     groups: Sequence[Mapping[str, Any]]
+    near: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def removable(self) -> int:
-        """The number of files that are not needed."""
+        """The number of files that can go."""
         return sum(len(removed(group)) for group in self.groups)
 
     @property
@@ -45,8 +43,13 @@ class Copies:
 
 
 def removed(group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The sources of a group that are not needed."""
+    """The sources of a group beside those to keep."""
     return [source for picture in group["pictures"] for source in picture["sources"] if not source["keep"]]
+
+
+def changed(group: Mapping[str, Any]) -> int:
+    """The number of near copies in a group: of pictures beside the kept one."""
+    return len(group["pictures"]) - 1
 
 
 def size(group: Mapping[str, Any]) -> int:
@@ -66,54 +69,54 @@ def folders(across: tuple[str, str] | None) -> tuple[str, str] | None:
     return one, other
 
 
-def check(connection: Connection, distance: float | None) -> None:
-    """Raises LookalikeError if pairs of that distance are not kept, or will not be."""
-    there = PAIRS in outlasting(connection, Jobs(connection).pipelines)
-    kept = _threshold(connection)
-    if distance is not None and kept is not None and distance > kept:
-        first = "" if there else "`lookalike duplicates` without it, and then "
+def check(connection: Connection) -> None:
+    """Raises LookalikeError if the pipelines cannot be deployed, or there is no backbone: without one nothing is
+    compared, and a library would seem to be without copies."""
+    deploying.check(connection, GROUP)
+    if outlasting(connection, lambda: backbones.held(Repository(connection, backbones.REPO))) is None:
         raise LookalikeError(
-            f"--distance {distance:g} is above {_THRESHOLD}={kept:g}, up to which {PAIRS} keeps pairs: run {first}"
-            f"`lookalike deploy --set {_THRESHOLD}={distance:g}`, which finds all pairs again"
+            "the library has no backbone, so no pictures are compared: run `lookalike model push efficientnet-lite0`"
         )
 
 
-def export(
-    connection: Connection, to: Path, distance: float | None = None, across: tuple[str, str] | None = None
-) -> Copies:
-    """Writes groups.jsonl, remove.txt and the pages into a directory, over those of an earlier run.
+def export(connection: Connection, to: Path, near: bool = False, across: tuple[str, str] | None = None) -> Copies:
+    """Writes groups.jsonl, remove.txt and the pages into a directory, over those of an earlier run; with `near` also
+    near.jsonl and its pages.
 
-    distance: the largest of a near pair, None for all that are kept. across: two folders, see stages.copies. Raises
-    LookalikeError if a folder has no pictures, or if the directory is that of a result sheet.
+    across: two folders, see stages.copies. Raises LookalikeError if a folder has no pictures, or if the directory is
+    that of a result sheet.
     """
     if (to / results.ANSWERS).exists():
         raise LookalikeError(f"{to} is the result sheet of a query: name another directory with --output")
     to.mkdir(parents=True, exist_ok=True)
+    kinds = (EXACT, NEAR) if near else (EXACT,)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=to) as scratch:
         made = Path(scratch, "made")
         made.mkdir()
-        whole = distance is None and across is None
-        if not whole or not _fetch(connection, GROUP, f"/{GROUPS}", "/", made):
-            _make(connection, Path(scratch), made, distance, across)
-        for old in (path for pattern in _MINE for path in to.glob(pattern)):
+        if across is not None or not _fetch(connection, GROUP, f"/{EXACT.lines}", "/", made):
+            _make(connection, Path(scratch), made, across)
+        for old in (path for kind in (EXACT, NEAR) for path in _files(to, kind)):
             old.unlink()
-        for path in sorted(made.iterdir()):
+        for path in (path for kind in kinds for path in _files(made, kind)):
             path.replace(to / path.name)
-    with (to / GROUPS).open(encoding="ascii") as lines:
-        return Copies(to, [json.loads(line) for line in lines])
+    groups, *others = ([json.loads(line) for line in (to / kind.lines).read_text().splitlines()] for kind in kinds)
+    return Copies(to, groups, *others)
 
 
-def _make(
-    connection: Connection, scratch: Path, out: Path, distance: float | None, across: tuple[str, str] | None
-) -> None:
+def _files(directory: Path, kind: Kind) -> list[Path]:
+    """What was written of a kind of copies into a directory."""
+    mine = (kind.first, f"{kind.later}-*.html", kind.lines, *((LIST,) if kind is EXACT else ()))
+    return [path for pattern in mine for path in sorted(directory.glob(pattern))]
+
+
+def _make(connection: Connection, scratch: Path, out: Path, across: tuple[str, str] | None) -> None:
     """Runs the stage here. Without pairs it says that there are no copies."""
     inputs = {name: Given(scratch / name, name) for name in ("pairs", "pictures")}
     for given in inputs.values():
         given.path.mkdir()
         _fetch(connection, PAIRS, f"/{given.repo_path}", f"/{given.repo_path}/", given.path)
-    environment = {} if distance is None else {"DISTANCE": repr(distance)}
     try:
-        run(GROUP, [Work(inputs, out)], environment | ({"ACROSS": json.dumps(across)} if across else {}))
+        run(GROUP, [Work(inputs, out)], {"ACROSS": json.dumps(across)} if across else {})
     except LookalikeError as error:
         raise LookalikeError(str(error).removeprefix(f"{GROUP}: ")) from error
 
@@ -130,17 +133,3 @@ def _fetch(connection: Connection, repo: str, needed: str, directory: str, to: P
         return True
 
     return outlasting(connection, fetched)
-
-
-def _threshold(connection: Connection) -> float | None:
-    """The largest distance of the pairs that are kept, or will be; None if that is not a number."""
-    info = outlasting(connection, Jobs(connection).pipelines).get(PAIRS)
-    if info is not None:
-        text = info.details.transform.env.get(_THRESHOLD, "")
-    else:
-        needed = (spec for spec in optional.needed(own.current(), GROUP) if spec.name == PAIRS)
-        text = next((spec.request().transform.env.get(_THRESHOLD, "") for spec in needed), "")
-    try:
-        return float(text)
-    except ValueError:
-        return None

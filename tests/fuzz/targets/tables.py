@@ -197,6 +197,8 @@ def _pairs() -> Pairs:
         second=np.array([1], np.int32),
         distances=np.array([0.1], np.float32),
         bits=np.array([3], np.uint8),
+        turns=np.array([2], np.uint8),
+        near=np.array([True], np.bool_),
         metric="euclidean",
         threshold=0.8,
         hash_bits=12,

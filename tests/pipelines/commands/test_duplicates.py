@@ -14,6 +14,7 @@ from pipelines.client.repository import Put, Remove, Repository
 from pipelines.explaining.measuring import copies
 from pipelines.specifications import reading
 from pipelines.specifications.reading import HERE
+from stages.backbonespec import BackboneSpec, Weights, format_spec
 from stages.tables.nearest import Pictures, write_pictures
 from tests.command import Command
 from tests.pipelines.cutting import outlasts
@@ -23,9 +24,13 @@ from tests.stages.pairings import source
 pytestmark = pytest.mark.late_alone
 
 PICTURES = {
-    "cat": [source("train/cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12"), source("old/cat [1].jpg", 400, 300, 5000)],
+    "cat": [
+        source("train/cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12", pixels="cat"),
+        source("old/cat [1].jpg", 400, 300, 5000, pixels="cat"),
+        source("test/cat.jpg", 400, 300, 5000, pixels="cat"),
+    ],
     "small": [source("test/small.jpg")],
-    "dog": [source("dog.jpg", size=70), source("<b>dog</b>.jpg", 41)],
+    "dog": [source("dog.jpg", size=70, pixels="dog"), source("<b>dog</b>.jpg", 41, pixels="dog")],
     "alone": [source("alone/bird.jpg")],
 }
 NEIGHBOURS = {
@@ -35,7 +40,7 @@ NEIGHBOURS = {
         "image": "lookalike-cpu:0.1.0",
         "cmd": ["sh", "-e"],
         "stdin": ['cp -r "$index"/. "${LOCALPACHD_PFS:-/pfs}/out"'],
-        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-1"},
+        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-3"},
     },
 }
 
@@ -49,6 +54,7 @@ def here(as_user: Connection, command: Command) -> Connection:
     (specs / "neighbours.json").write_text(json.dumps(NEIGHBOURS))
     (specs / "duplicates.json").write_bytes((HERE / "duplicates" / "duplicates.json").read_bytes())
     as_user.client.create_repo("images", project_name=as_user.project)
+    as_user.client.create_repo("models", project_name=as_user.project)
     return as_user
 
 
@@ -60,6 +66,8 @@ def library(here: Connection, tmp_path: Path) -> Connection:
     by_id = {pairings.id_of(name): sorted(sources) for name, sources in PICTURES.items()}
     table = Pictures(ids, [by_id[id] for id in ids], "m" * 64, 96, "pad", 4, "euclidean", 3)
     write_pictures(table, tmp_path / "pictures")
+    spec = format_spec(BackboneSpec("small", 96, "avg", 4, 8, "float32", Weights("here", "f" * 64), "m" * 64))
+    Repository(here, "models").write([Put("/backbone.json", spec.encode())])
     files = {"/pairs/0/0.parquet": tmp_path / "pairs", "/pictures/0.parquet": tmp_path / "pictures"}
     Repository(here, "images").write(Put(path, file) for path, file in files.items())
     return here
@@ -74,22 +82,24 @@ def kept(command: Command, *arguments: str) -> list[str]:
     return [group["keep"] for group in found(command, *arguments)]
 
 
-def test_groups_are_listed_and_written(library: Connection, command: Command) -> None:
+def test_exact_copies_are_listed_and_written(library: Connection, command: Command) -> None:
     said = command.says("duplicates")
     assert "pipeline neighbours: created" in said
-    table = said[said.index("group ") :].splitlines()
-    assert table[1].split() == ["1", "3", "6.0", "kB", "near", "train/cat.jpg", "taken", "first"]
-    assert table[2].split() == ["2", "2", "70", "bytes", "exact", "<b>dog</b>.jpg", "most", "pixels"]
-    assert table[3:] == [
-        "2 groups of 5 files in the library; removing 3 files frees 6.1 kB",
+    lines = said[said.index("3 exact copies") :].splitlines()
+    assert lines[:3] == [
+        "3 exact copies in 2 groups in the library: 10.1 kB to free",
         "look at them: results/duplicates/index.html",
         "remove them: lookalike remove --from results/duplicates/remove.txt",
     ]
+    assert lines[5].split() == ["1", "3", "10.0", "kB", "train/cat.jpg", "date", "of", "the", "camera"]
+    assert lines[6].split() == ["2", "2", "70", "bytes", "<b>dog</b>.jpg", "most", "pixels"]
+    assert len(lines) == 7
     output = command.directory / "results" / "duplicates"
-    assert (output / "remove.txt").read_text() == "dog.jpg\nold/cat [1].jpg\ntest/small.jpg\n"
-    assert "<h1>Copies and near copies</h1>" in (output / "index.html").read_text()
+    assert (output / "remove.txt").read_text() == "dog.jpg\nold/cat [1].jpg\ntest/cat.jpg\n"
+    assert "<h1>Exact copies</h1>" in (output / "index.html").read_text()
+    assert not list(output.glob("near*"))
     told = json.loads(command.run("duplicates", "--json", "-o", "elsewhere").stdout)
-    assert (told["directory"], told["removable"], told["frees"]) == ("elsewhere", 3, 6070)
+    assert (told["directory"], told["removable"], told["frees"], told["near"]) == ("elsewhere", 3, 10070, None)
     assert [json.dumps(each) for each in told["groups"]] == [
         json.dumps(json.loads(line)) for line in (output / "groups.jsonl").read_text().splitlines()
     ]
@@ -98,25 +108,30 @@ def test_groups_are_listed_and_written(library: Connection, command: Command) ->
     assert "created" not in said
 
 
-def test_a_smaller_distance_needs_no_pipeline(library: Connection, command: Command) -> None:
+def test_near_copies_are_shown_on_request_and_never_listed(library: Connection, command: Command) -> None:
+    said = command.says("duplicates", "--near")
+    lines = said[said.index("1 near copy") :].splitlines()
+    assert lines[:2] == [
+        "1 near copy in 1 group in the library: look at each before you remove any",
+        "look at them: results/duplicates/near.html",
+    ]
+    assert lines[4].split() == ["1", "4", "11.0", "kB", "train/cat.jpg", "date", "of", "the", "camera"]
+    output = command.directory / "results" / "duplicates"
+    assert "test/small.jpg" not in (output / "remove.txt").read_text()
+    assert "<h1>Near copies</h1>" in (output / "near.html").read_text()
+    (near,) = json.loads(command.run("duplicates", "--near", "--json").stdout)["near"]
+    assert [each["path"] for each in copies.removed(near)] == ["old/cat [1].jpg", "test/cat.jpg", "test/small.jpg"]
     command.says("duplicates")
-    before = {job.id for job in Jobs(library).last("duplicates", 9)}
-    assert kept(command, "--distance", "0.2") == ["train/cat.jpg", "<b>dog</b>.jpg"]
-    assert all(group["threshold"] == 0.2 for group in found(command, "--distance", "0.2"))
-    assert [copies.size(each) for each in found(command, "--distance", "0.25")] == [3, 2]
-    assert {job.id for job in Jobs(library).last("duplicates", 9)} == before
-    assert command.fails("duplicates", "--distance", "0.75") == (
-        "--distance 0.75 is above THRESHOLD=0.5, up to which neighbours keeps pairs: run "
-        "`lookalike deploy --set THRESHOLD=0.75`, which finds all pairs again"
-    )
+    assert not list(output.glob("near*"))
 
 
 def test_across_two_folders(library: Connection, command: Command) -> None:
-    said = command.says("duplicates", "--across", "./train/", "test")
-    assert "1 group of 2 files in both train and test; removing 1 file frees 1.0 kB" in said
-    assert (command.directory / "results/duplicates/remove.txt").read_text() == "test/small.jpg\n"
-    assert kept(command, "--across", "test", "train") == ["test/small.jpg"]
-    assert "no copies in both train and alone" in command.says("duplicates", "--across", "train", "alone")
+    said = command.says("duplicates", "--across", "./train/", "test", "--near")
+    assert "1 exact copy in 1 group in both train and test: 5.0 kB to free" in said
+    assert "1 near copy in 1 group in both train and test" in said
+    assert (command.directory / "results/duplicates/remove.txt").read_text() == "test/cat.jpg\n"
+    assert kept(command, "--across", "test", "train") == []  # the picture in train alone has a date
+    assert "no exact copies in both train and alone" in command.says("duplicates", "--across", "train", "alone")
     assert (command.directory / "results/duplicates/remove.txt").read_text() == ""
     failed = command.fails("duplicates", "--across", "tent", "train")
     assert failed == "the library has no pictures in tent"
@@ -128,18 +143,21 @@ def test_across_two_folders(library: Connection, command: Command) -> None:
         assert reason in command.fails("duplicates", "--across", *wrong)
 
 
-def test_too_large_a_distance_is_refused_before_anything_is_deployed(here: Connection, command: Command) -> None:
-    assert "above THRESHOLD=0.5" in command.fails("duplicates", "--distance", "3")
+def test_a_library_without_a_backbone_is_refused(here: Connection, command: Command) -> None:
+    assert command.fails("duplicates") == (
+        "the library has no backbone, so no pictures are compared: run `lookalike model push efficientnet-lite0`"
+    )
     assert not Jobs(here).pipelines()
 
 
 def test_without_pairs_there_are_no_copies_and_no_old_list(library: Connection, command: Command) -> None:
-    command.says("duplicates")
+    command.says("duplicates", "--near")
     output = command.directory / "results" / "duplicates"
     (output / "page-2.html").write_text("of a larger library")
+    (output / "near-2.html").write_text("of a larger library")
     (output / "notes.txt").write_text("the user's own")
     Repository(library, "images").write([Remove("/pairs/")])
-    assert command.says("duplicates").endswith("no copies in the library\n")
+    assert command.says("duplicates").endswith("no exact copies in the library\n")
     assert sorted(path.name for path in output.iterdir()) == ["groups.jsonl", "index.html", "notes.txt", "remove.txt"]
     assert (output / "remove.txt").read_text() == ""
 
@@ -166,7 +184,7 @@ def test_reading_outlasts_a_restart_of_the_server(
 ) -> None:
     command.says("duplicates")
     outlasts(command, own_configuration, "duplicates")
-    outlasts(command, own_configuration, "duplicates", "--distance", "0")
+    outlasts(command, own_configuration, "duplicates", "--across", "train", "test")
 
 
 def test_jobs_that_a_deployment_stopped_are_not_waited_for(library: Connection, command: Command) -> None:

@@ -121,7 +121,12 @@ def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command,
     command.says("add", "trip", "--no-wait")
     names = command.directory / "remove.txt"
     names.write_text('trip/a.png\n"trip/a\\n.png"\ntrip\n')
-    done = command.run("remove", "--from", names)
+    asked = command.run("remove", "--from", names)
+    assert asked.returncode == 1
+    assert asked.stderr == "lookalike: nothing was removed: without a terminal to ask on, --yes removes them\n"
+    assert asked.stdout.splitlines()[-1] == "trip/a.png"
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    done = command.run("remove", "--from", names, "--yes")
     assert (done.returncode, done.stderr) == (
         1, "lookalike: 2 names on the list could not be removed; all others were\n"
     )  # fmt: skip
@@ -129,6 +134,12 @@ def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command,
     assert "left out trip: not in the library\n" in done.stdout
     assert "removed 1 file from images: commit " in done.stdout
     assert library(repos) == {"trip%2Fb.png"}
+    back = done.stdout[done.stdout.index("to take this back: lookalike ") :].splitlines()[0].split()[5:]
+    assert back[:3] == ["restore", "--from", str(names)]
+    names.write_text("trip/a.png\n")
+    assert "restored 1: trip/a.png" in command.says(*back, "--no-wait")
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    command.says("remove", "--from", names, "--yes", "--no-wait")
     assert command.fails("remove", "--from", "remove.txt").endswith("could not be removed; nothing was removed")
     names.write_text("\n")
     assert "the list is empty: nothing to remove" in command.says("remove", "--from", names)
@@ -142,7 +153,7 @@ def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command,
 
 def test_a_list_comes_from_standard_input(repos: Connection, command: Command, trip: Path) -> None:
     command.says("add", "trip", "--no-wait")
-    process = command.start("remove", "--from", "-", "--json", "--no-wait", stdin=subprocess.PIPE)
+    process = command.start("remove", "--from", "-", "--yes", "--json", "--no-wait", stdin=subprocess.PIPE)
     said, _ = process.communicate("trip/b.png\n", timeout=60)
     assert process.returncode == 0
     told = json.loads(said)

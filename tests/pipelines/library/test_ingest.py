@@ -263,10 +263,11 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
     place.repo.write([Put("/other/b.jpg", b"three"), Put("/other/c.jpg", b"four")])
     before, library = place.commits(), place.library()
     doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 1200, 7))]
-    written, missing = ingest.remove_listed(
-        place.connection,
-        [*doomed, "other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg", *doomed],
-    )
+    others = ["other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg"]
+    found, missing = ingest.present(place.connection, [*doomed, *others])
+    assert found == doomed
+    assert place.commits() == before
+    written = ingest.forget(place.connection, [*found, *others])
     assert written is not None
     assert sorted(written.names) == sorted(doomed)
     assert place.commits() == before + 1
@@ -278,7 +279,8 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
         "gone.jpg": "not in the library",
         "a.jpg/b.jpg": "inside a.jpg, which can only be removed as a whole",
     }
-    assert ingest.remove_listed(place.connection, doomed) == (None, dict.fromkeys(doomed, "not in the library"))
+    assert ingest.present(place.connection, doomed) == ([], dict.fromkeys(doomed, "not in the library"))
+    assert ingest.forget(place.connection, doomed) is None
     assert place.commits() == before + 1
 
 
