@@ -154,7 +154,7 @@ def _neighbours(
             "distance": shortest(float(distances[place])),
             "similarity": None if likely is None else likely[place],
             "same": id in own,
-            "near": bool(near[place]),
+            "near": id in own or bool(near[place]),
             "group": groups[place],
             "sources": [source_data(each) for each in library.sources(row)],
             **addresses(id),

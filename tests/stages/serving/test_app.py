@@ -15,6 +15,7 @@ from stages.framing import Framing
 from stages.serving import uploads
 from stages.serving.snapshots import Snapshot, State
 from stages.similarity import Similarity
+from stages.sources import Source
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, drawn, file, made
 
@@ -43,16 +44,9 @@ def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Serv
     assert [set(each) for each in data["neighbours"]] == [NEIGHBOUR] * 3
     first, second, third = data["neighbours"]
     assert (first["rank"], first["distance"], first["same"], first["near"], first["group"]) == (1, 0, True, True, 1)
-    assert first["sources"] == [
-        {
-            "path": "trip/north/07.png",
-            "sha256": hashlib.sha256(made(7)).hexdigest(),
-            "width": 160,
-            "height": 120,
-            "bytes": len(made(7)),
-            "taken": "",
-        }
-    ]
+    digest, size = hashlib.sha256(made(7)).hexdigest(), len(made(7))
+    source = Source("trip/north/07.png", digest, 160, 120, size)
+    assert first["sources"] == [source._asdict()]
     assert first["thumbnail"] == f"/images/{first['id']}" and first["original"] == f"/originals/{first['id']}"
     assert (second["rank"], second["same"], third["rank"]) == (2, False, 3)
     assert 0 < second["distance"] <= third["distance"]
