@@ -33,11 +33,14 @@ _METADATA = frozenset((*range(0xE0, 0xEE), 0xEF, 0xFE))  # of JPEG: all but Adob
 
 def is_whole(picture: ImageFile.ImageFile) -> bool:
     """Whether a decoder gives all that an opened file holds in pixels; to be asked before it decodes."""
-    if not isinstance(picture, _WHOLE) or getattr(picture, "is_animated", False):
+    try:
+        if not isinstance(picture, _WHOLE) or getattr(picture, "is_animated", False):
+            return False
+        if isinstance(picture, TiffImageFile):
+            held = picture.tag_v2
+            return max(held.get(_DEPTH, (1,))) <= 8 and _BELOW not in held and _LAYERS not in held
+    except Exception:  # what lies behind the picture is damaged: the picture itself may be good
         return False
-    if isinstance(picture, TiffImageFile):
-        held = picture.tag_v2
-        return max(held.get(_DEPTH, (1,))) <= 8 and _BELOW not in held and _LAYERS not in held
     return not any(";16" in str(tile.args) for tile in picture.tile)
 
 
@@ -99,7 +102,7 @@ def _is_srgb(profile: bytes) -> bool:
     try:
         opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         return ImageCms.getProfileDescription(opened).startswith("sRGB")
-    except (OSError, ImageCms.PyCMSError):  # a damaged profile is itself, and no other
+    except Exception:  # a damaged profile is itself, and no other
         return False
 
 
