@@ -18,7 +18,7 @@ from stages.framing import Framed, Pixels
 from stages.packs import Picture, read_pack, read_packs, read_rejections
 from stages.perceptual import perceptual_hash
 from stages.pictures import picture_id
-from stages.sources import Source
+from stages.sources import LOSSLESS
 from stages.thumbnails import thumbnail
 
 Tree = dict[str, bytes]
@@ -88,7 +88,9 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     assert made[shown] == thumbnail(Image.open(io.BytesIO(picture(1))))
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
-    source = Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
+    (source,) = pack.pictures[0].sources
+    assert source[:6] == ("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
+    assert (source.coding, len(source.encoder), len(source.pixels)) == (LOSSLESS, 8, 32)
     assert pack.pictures == (Picture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
     assert pack.fit == "pad"
 
