@@ -2,6 +2,7 @@
 
 import atexit
 import queue
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,9 @@ from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
 """Seconds within which a connection must be made."""
+
+_TRIES_AGAIN = 0.5
+"""Seconds without news after which a connection is asked for again."""
 
 # By default gRPC lets up to two minutes pass between two attempts to connect again. And all channels of a process share
 # what they know of an address: a new one would not try it while an older one waits to try it again.
@@ -75,17 +79,20 @@ def connect(to: Target, waiting: Callable[[str], None] = _quiet) -> Connection:
 def _connects(channel: grpc.Channel) -> bool:
     changes: queue.SimpleQueue[grpc.ChannelConnectivity] = queue.SimpleQueue()
     heard = changes.put
-    channel.subscribe(heard, try_to_connect=True)
-    try:
-        while True:
-            state = changes.get(timeout=_CONNECTS_WITHIN)
-            # gRPC would keep trying after a failure; the person at the terminal wants to know at once.
-            if state is grpc.ChannelConnectivity.READY or state in _FAILED:
-                return state is grpc.ChannelConnectivity.READY
-    except queue.Empty:
-        return False
-    finally:
-        channel.unsubscribe(heard)
+    until = time.monotonic() + _CONNECTS_WITHIN
+    while time.monotonic() < until:
+        channel.subscribe(heard, try_to_connect=True)
+        try:
+            while True:
+                state = changes.get(timeout=_TRIES_AGAIN)
+                # gRPC would keep trying after a failure; the person at the terminal wants to know at once.
+                if state is grpc.ChannelConnectivity.READY or state in _FAILED:
+                    return state is grpc.ChannelConnectivity.READY
+        except queue.Empty:  # it still connects; or a connection was lost at once, of which gRPC may tell nothing
+            pass
+        finally:
+            channel.unsubscribe(heard)
+    return False
 
 
 _FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)

@@ -34,17 +34,21 @@ class Way:
         """Takes connections until `close`."""
         with contextlib.suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
+                client, _ = self.accept()
                 parts = urlsplit(self.server)
                 server = socket.create_connection((parts.hostname, parts.port))
                 threading.Thread(target=self._up, args=(client, server), daemon=True).start()
-                threading.Thread(target=self._down, args=(client, server), daemon=True).start()
+
+    def accept(self) -> tuple[socket.socket, object]:
+        """The next connection of a client, and its address."""
+        return self._listener.accept()
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
+        down = threading.Thread(target=self._down, args=(client, server), daemon=True)
         with contextlib.suppress(OSError):
             while piece := client.recv(1 << 16):
                 self.sent += len(piece)
@@ -52,10 +56,14 @@ class Way:
                     self.was_cut = True
                     break
                 server.sendall(piece)
+                if not down.ident:  # a client that is cut off at its first bytes has heard nothing of a server
+                    down.start()
         for each in (client, server):
             with contextlib.suppress(OSError):
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 each.shutdown(socket.SHUT_RDWR)
+            if not down.ident:
+                each.close()
 
     def _down(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -46,3 +46,17 @@ def test_an_older_connection_that_has_failed_does_not_stop_a_new_one(pachd: Pach
     assert way.was_cut
     assert connect(Target(way.address)).client.get_remote_version().major == 2
     way.close()
+
+
+def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
+    way = Way(pachd.address)
+
+    def lose_the_first() -> None:
+        first, _ = way.accept()
+        with first:
+            first.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # an empty frame of settings: HTTP/2 is agreed upon
+        way.serve()
+
+    threading.Thread(target=lose_the_first, daemon=True).start()
+    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    way.close()
