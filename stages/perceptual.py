@@ -23,12 +23,11 @@ _ONE = 1 << 20  # the cosine of zero
 # that a copy of less contrast is judged alike; chosen in docs/quality.md.
 _SPAN = 0.05, 0.95  # quantiles between which it lies
 _FLAT = 1 / 80  # the most of the span within 3 × 3 pixels that are flat
-_SOME_FLAT, _MOST_FLAT = (
-    0.03,
-    0.15,
-)  # shares of such places: from the first on brightness counts, the second is too much
-_BAND = 1 / 20  # of the span
-_MOST_ALIKE = 0.25  # the share of all pixels that may be within such a band, where some places are flat
+_SOME_FLAT, _MOST_FLAT = 0.02, 0.15  # shares of such places
+_BAND = 1 / 20  # of the span: pixels within it are alike
+_MANY_ALIKE = 0.25  # the most of all pixels that may be alike, if some places are flat
+_FAINT, _FAINT_ALIKE = 60, 0.2  # a span in levels of 256, and the same for a picture of less: text that scaling greyed
+_MOST_ALIKE = 0.35  # the same for any picture
 _TOGETHER = 1 << 18  # pixels of pictures that are scaled together: they fit into a processor's cache
 
 
@@ -95,11 +94,18 @@ def _says_something(small: Pixels) -> NDArray[np.bool_]:
         highest, lowest = (_over_three(each, axis, of) for each, of in ((highest, np.maximum), (lowest, np.minimum)))
     pixels = np.sort(small.reshape(len(small), -1), axis=1).astype(np.int64)
     low, high = (pixels[:, round(share * (pixels.shape[1] - 1))] for share in _SPAN)
-    span = (high - low)[:, np.newaxis, np.newaxis]
-    flat = np.mean((highest - lowest) <= _FLAT * span, axis=(1, 2))
-    most = int(_MOST_ALIKE * pixels.shape[1])
-    many_shades = (pixels[:, most:] - pixels[:, :-most]).min(axis=1) > _BAND * (high - low)
-    return np.asarray((flat <= _MOST_FLAT) & ((flat <= _SOME_FLAT) | many_shades))
+    span = high - low
+    flat = np.mean((highest - lowest) <= _FLAT * span[:, np.newaxis, np.newaxis], axis=(1, 2))
+    most = np.where(flat > _SOME_FLAT, _MANY_ALIKE, _MOST_ALIKE)
+    most = np.where(span < _FAINT, _FAINT_ALIKE, most)
+    return np.asarray((flat <= _MOST_FLAT) & (_alike(pixels, _BAND * span) <= most))
+
+
+def _alike(pixels: NDArray[np.int64], band: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest share of the pixels, sorted (n, m), within a band, (n,), of brightness."""
+    ends = (np.searchsorted(each, each + width, "right") for each, width in zip(pixels, band, strict=True))
+    counts = [int((each - np.arange(pixels.shape[1])).max()) for each in ends]
+    return np.array(counts, np.float64) / float(pixels.shape[1])
 
 
 def _over_three(pixels: Pixels, axis: int, of: np.ufunc) -> Pixels:

@@ -28,8 +28,9 @@ _MARGIN = 5  # pixels at the edges that are left out: corners that a rotation fi
 _CLIPPED = 6  # levels from black and white within which samples say nothing about the colours' map
 _TINT = 12  # the most that the colours of a copy are shifted, in levels
 # The limits of a copy, chosen in docs/quality.md.
-_SMALLEST = 64  # pixels of the shorter side of a thumbnail: icons show too little
+_SMALLEST = 40  # pixels of the shorter side of a thumbnail: icons show too little
 _LEAST_ALIKE = 0.9
+_HOPELESS = 0.7  # the correlation at a small size below which nothing is compared at a larger one
 _WORST, _WORST_SHARE = 16.0, 0.6  # the most that copies differ in any window: in levels, and in deviations
 _WINDOW = 8  # pixels a side within which differences are averaged: noise and compression end there
 
@@ -103,6 +104,9 @@ def _fit(one: dict[int, Floats], other: dict[int, Floats], turn: int) -> Fit | N
         found = _aligned(_blurred(_grey(one[side])), _blurred(_grey(other[side])), placed, steps)
         if found is None:
             return None
+        sampled, inside = _sampled(one[side], found)
+        if _correlation(sampled, other[side], inside) < _HOPELESS:
+            return None
         placed = found
     return _compared(one[_SIDE], other[_SIDE], placed, turn)
 
@@ -147,10 +151,16 @@ def _compared(one: Floats, other: Floats, placed: Any, turn: int) -> Fit | None:
     # Colours can be taken away, and brightness clipped, and neither be put back: one way is enough.
     ways = (_differences(more, fewer, inside, usual) for more, fewer in ((sampled, other), (other, sampled)))
     local = min(ways, key=lambda each: float(each.max()))
-    mine, theirs = (_grey(square)[inside] for square in (sampled, other))
-    deviation = float(min(mine.std(), theirs.std()))
+    deviation = float(min(_grey(square)[inside].std() for square in (sampled, other)))
     typical = float(np.sqrt(np.mean(local**2)))
-    return Fit(turn, overlap, float(np.corrcoef(mine, theirs)[0, 1]), float(local.max()), typical, deviation)
+    return Fit(turn, overlap, _correlation(sampled, other, inside), float(local.max()), typical, deviation)
+
+
+def _correlation(one: Floats, other: Floats, inside: Any) -> float:
+    """Of the brightness of two squares, in some of their pixels; 0 for a plain one."""
+    mine, theirs = _grey(one)[inside], _grey(other)[inside]
+    mine, theirs = mine - mine.mean(), theirs - theirs.mean()
+    return float((mine * theirs).sum() / np.sqrt((mine**2).sum() * (theirs**2).sum() + 1e-3))
 
 
 def _differences(more: Floats, fewer: Floats, inside: Any, usual: Any) -> Floats:
