@@ -1,84 +1,61 @@
-"""Programs that find copies among pictures in files, lookalike's vectors and hashes and imagededup's methods: each as
-distances between pictures and a threshold. Owns their use; judges nothing."""
+"""Programs that find copies among pictures in files, lookalike and imagededup's methods, and the pairs that each finds.
+Owns their use; judges nothing."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks import albums
+from benchmarks.albums import Album
 from benchmarks.environment import SETUPS, cached, ensure, run
-from benchmarks.pooled import POOLINGS, unit
-from benchmarks.ways import DEFAULT, Vectors
-from stages.contract import Input
-from stages.decoderprocesses import DecoderProcesses
-from stages.framing import PAD, Framing, Pixels, unpadded
-from stages.perceptual import perceptual_hash
-from stages.reading import Decoded, read
+from benchmarks.families import ORIGINAL, Member
+from stages.copies import exact_groups
+from stages.copypairs import MOST_EACH
+from stages.knn.radius import Within
 
 LOCK = SETUPS / "copies.lock"
 VARIABLE = "LOOKALIKE_IMAGEDEDUP"
 """Names the directory of imagededup's environment, unless the option does."""
 
-OURS, VECTORS, HASHES = "lookalike", "its vectors alone", "its hashes alone"
-HAMMING = 10
-"""imagededup's default for its hashes: pictures whose hashes differ in so many bits or fewer are copies."""
-
-_BATCH = 256  # pictures embedded at once
-
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A program and its results on n pictures. codes: (n, d), numbers or bits, whose squared Euclidean distance is that
-    of the pictures, or its square if `root`; pairs: those it found, where it tells no more. default: the threshold that
-    it finds pairs by, None if it is to be chosen."""
+    """A program, and the pairs of pictures that it finds by its defaults: their numbers, the smaller one first."""
 
     name: str
-    default: float | None = None
-    codes: NDArray[np.float32] | None = None
-    pairs: frozenset[tuple[int, int]] = frozenset()
-    root: bool = False
-
-    def distances(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """(m, m): between these pictures; without codes 0 for pairs that were found and infinite for others."""
-        if self.codes is None:
-            known = [self._known(one, other) for one in rows.tolist() for other in rows.tolist()]
-            return np.reshape(known, (len(rows), len(rows)))
-        codes = self.codes[rows].astype(np.float64)
-        squares = (codes**2).sum(axis=1)
-        apart = np.maximum(squares[:, None] + squares - 2 * codes @ codes.T, 0)
-        return np.asarray(np.sqrt(apart)) if self.root else apart
-
-    def _known(self, one: int, other: int) -> float:
-        return 0.0 if (min(one, other), max(one, other)) in self.pairs else np.inf
+    pairs: frozenset[tuple[int, int]]
 
 
-def ours(paths: Sequence[Path], scratch: Path) -> tuple[Finder, Finder]:
-    """The vectors of the default backbone and the perceptual hashes, of pictures in one directory, as the pipelines
-    make them."""
-    backbone = Vectors(scratch).backbone(DEFAULT.backbone, DEFAULT.size)
-    vectors: dict[str, NDArray[np.float32]] = {}
-    hashes: dict[str, NDArray[np.float32]] = {}
-    with DecoderProcesses() as decoders:
-        everything = read(Input("images", paths[0].parent, "", ""), Framing(DEFAULT.size, PAD), decoders)
-        decoded = (each for each in everything if isinstance(each, Decoded))
-        while batch := list(islice(decoded, _BATCH)):
-            names = [each.source.path for each in batch]
-            found = backbone(np.stack([each.framed.pixels for each in batch]))[POOLINGS.index(DEFAULT.pooling)]
-            vectors |= zip(names, unit(found), strict=True)
-            hashes |= {name: _own_bits(unpadded(each.framed)) for name, each in zip(names, batch, strict=True)}
-    return (
-        Finder(VECTORS, None, np.stack([vectors[path.name] for path in paths]), root=True),
-        Finder(HASHES, None, np.stack([hashes[path.name] for path in paths])),
-    )
+def ours(members: Sequence[Member], embed: albums.Embed) -> Finder:
+    """The exact and the near copies that lookalike finds among the files of one directory.
+
+    Within a family only pairs with the original count. The library of each change has few pictures that one is near to,
+    so all pairs are looked at, however many a picture has in this directory.
+    """
+    album = albums.opened(members[0].path.parent, embed)
+    proposed = _across(albums.candidates(album), album, members)
+    number = np.arange(len(proposed.rows)) - np.searchsorted(proposed.queries, proposed.queries)
+    pairs: set[tuple[str, str]] = set()
+    for part in range(max(1, -(-int(number.max(initial=0) + 1) // MOST_EACH))):
+        found = albums.copies(album, albums.only(proposed, number // MOST_EACH == part))
+        exact = exact_groups(found)
+        pairs |= {*albums.near_paths(found)}
+        pairs |= {pair for each in exact for pair in combinations([one.path for one in each.copies[0].sources], 2)}
+    return Finder("lookalike", _numbered(pairs, [each.path for each in members]))
 
 
-def _own_bits(pixels: Pixels) -> NDArray[np.float32]:
-    return _bits(f"{perceptual_hash(pixels):016x}")
+def _across(proposed: Within, album: Album, members: Sequence[Member]) -> Within:
+    """The pairs that are not of two copies of one original."""
+    of = {each.path.name: each for each in members}
+    shown = [[of[source.path] for source in sources] for sources in album.side.sources]
+    families = np.array([each[0].family for each in shown])
+    originals = np.array([any(one.change == ORIGINAL for one in each) for each in shown])
+    one, other = proposed.queries, proposed.rows
+    return albums.only(proposed, (families[one] != families[other]) | originals[one] | originals[other])
 
 
 def place(environment: Mapping[str, str]) -> Path:
@@ -95,18 +72,12 @@ def imagededup(paths: Sequence[Path], directory: Path, scratch: Path) -> tuple[l
     run(program, "imagededup does not run")
     found = json.loads(out.read_text())
     methods = found["methods"]
-    finders = [_finder(name, said, paths) for name, said in methods.items() if "reason" not in said]
+    finders = [Finder(name, _numbered(said["pairs"], paths)) for name, said in methods.items() if "reason" not in said]
     return finders, found["version"], {name: said["reason"] for name, said in methods.items() if "reason" in said}
 
 
-def _finder(name: str, said: Mapping[str, Any], paths: Sequence[Path]) -> Finder:
+def _numbered(pairs: Iterable[Sequence[str]], paths: Sequence[Path]) -> frozenset[tuple[int, int]]:
+    """Pairs of files by the places of these in `paths`."""
     rows = {path.name: row for row, path in enumerate(paths)}
-    pairs = frozenset((min(each), max(each)) for each in ((rows[one], rows[other]) for one, other in said["pairs"]))
-    if said["hashes"] is None:
-        return Finder(name, 0.0, None, pairs)
-    codes = np.stack([_bits(said["hashes"][path.name]) for path in paths])
-    return Finder(name, float(HAMMING), codes, pairs)
-
-
-def _bits(text: str) -> NDArray[np.float32]:
-    return np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)).astype(np.float32)
+    places = ((rows[one], rows[other]) for one, other in pairs)
+    return frozenset((min(each), max(each)) for each in places)

@@ -24,7 +24,7 @@ def unpacked(directory: Path) -> Path:
     stamp = directory / _STAMP
     if directory.exists() and not (stamp.is_file() and stamp.read_text() != fingerprint(LOCK)):
         return directory
-    print(f"unpacking wheels with pictures in {directory} (130 MB) ...", file=sys.stderr, flush=True)
+    print(f"unpacking wheels with pictures in {directory} (170 MB) ...", file=sys.stderr, flush=True)
     directory.mkdir(parents=True, exist_ok=True)
     stamp.write_text("unfinished")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]

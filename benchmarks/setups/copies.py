@@ -22,8 +22,7 @@ def main(pictures: str, out: str) -> None:
 
 
 def measured(name: str, pictures: str) -> dict[str, Any]:
-    """The codes of the pictures by file name (a hash as text, or None for vectors) and the pairs found among them, each
-    once; or the reason why there are none."""
+    """The pairs of files that it finds, each once; or the reason why it cannot be used."""
     try:
         method = getattr(methods, name)(verbose=False)
     except (urllib.error.URLError, OSError) as error:
@@ -31,8 +30,7 @@ def measured(name: str, pictures: str) -> dict[str, Any]:
     codes = method.encode_images(image_dir=pictures)
     duplicates = method.find_duplicates(encoding_map=codes)
     pairs = sorted({tuple(sorted((one, other))) for one, others in duplicates.items() for other in others})
-    hashes = None if name == "CNN" else codes
-    return {"hashes": hashes, "pairs": pairs}
+    return {"pairs": pairs}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,119 @@
+"""The pictures of a directory as lookalike's pipelines keep them, and the copies that its own rules find among them.
+Judges nothing."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.pooled import POOLINGS, unit
+from benchmarks.ways import DEFAULT, Vectors
+from stages.contract import Input, StageError
+from stages.copies import Candidates
+from stages.copypairs import Side, confirmed
+from stages.decoderprocesses import DecoderProcesses
+from stages.distinct import DistinctPictures
+from stages.framing import PAD, Framing, Pixels
+from stages.knn.factory import open_searcher
+from stages.knn.radius import Hashed, Limits, Within, within
+from stages.knn.settings import settings
+from stages.knn.vectorset import VectorSet
+from stages.neighbours import MOST_PAIRS
+from stages.reading import Decoded, read
+
+_SPEC = Path(__file__).parents[1] / "specs" / "duplicates" / "neighbours.json"
+_PARAMETERS: dict[str, str] = json.loads(_SPEC.read_text())["transform"]["env"]
+_BITS = int(_PARAMETERS["HASH_BITS"])
+_BATCH = 256  # pictures embedded at once
+
+Embed = Callable[[Pixels], NDArray[np.float32]]
+
+NOTHING = Within(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.uint8))
+"""No pairs."""
+
+
+class Album(NamedTuple):
+    """n pictures, by id. side: their sources, hashes and thumbnails. vectors: float32 (n, d), of no numbers without a
+    backbone."""
+
+    ids: tuple[str, ...]
+    side: Side
+    vectors: NDArray[np.float32]
+
+
+def default_backbone(scratch: Path) -> Embed:
+    """From pictures, uint8 (n, S, S, 3), to their vectors; it is made in this directory."""
+    backbone = Vectors(scratch).backbone(DEFAULT.backbone, DEFAULT.size)
+    return lambda pixels: unit(backbone(pixels)[POOLINGS.index(DEFAULT.pooling)])
+
+
+def opened(directory: Path, embed: Embed | None = None) -> Album:
+    """The pictures in the files of a directory. Raises StageError for a file that is refused."""
+    with DistinctPictures(DEFAULT.size) as distinct, DecoderProcesses() as decoders:
+        for each in read(Input("images", directory, "", ""), Framing(DEFAULT.size, PAD), decoders):
+            if not isinstance(each, Decoded):
+                raise StageError(f"{each.path}: {each.reason}")
+            distinct.add(each.source, each.framed, each.thumbnail, each.identity)
+        pictures = distinct.pictures()
+        vectors = np.zeros((len(pictures), 0), np.float32)
+        if embed:
+            vectors = np.concatenate([embed(each) for each in _batches(distinct.rows(pictures))])
+        hashes = np.array([each.perceptual_hash for each in pictures], np.uint64)
+        side = Side(directory.name, [each.sources for each in pictures], hashes, list(distinct.thumbnails(pictures)))
+    return Album(tuple(each.id for each in pictures), side, vectors)
+
+
+def candidates(album: Album) -> Within:
+    """The pairs of different pictures within THRESHOLD and HASH_BITS, each once."""
+    points, every = VectorSet(album.vectors), np.arange(len(album.ids))
+    hashed = Hashed(points, album.side.hashes)
+    chosen = settings(_PARAMETERS)
+    nearest = open_searcher(points, chosen, _PARAMETERS, report=_quiet).search(points, chosen.k, every)
+    found = within(hashed, hashed, Limits(float(_PARAMETERS["THRESHOLD"]), _BITS, 2 * MOST_PAIRS), nearest, every)
+    return only(found, found.queries < found.rows)
+
+
+def only(pairs: Within, kept: NDArray[np.bool_]) -> Within:
+    """Some of the pairs."""
+    return Within(pairs.queries[kept], pairs.rows[kept], pairs.distances[kept], pairs.bits[kept])
+
+
+def copies(album: Album, proposed: Within = NOTHING) -> Candidates:
+    """The near pairs among the proposed ones, and every picture of several files with itself, as `duplicates` gets
+    them."""
+    several = np.flatnonzero([len(sources) > 1 for sources in album.side.sources])
+    both = Within(
+        np.concatenate([proposed.queries, several]),
+        np.concatenate([proposed.rows, several]),
+        np.concatenate([proposed.distances, np.zeros(len(several), np.float32)]),
+        np.concatenate([proposed.bits, np.zeros(len(several), np.uint8)]),
+    )
+    with redirect_stdout(sys.stderr):  # the progress
+        found = confirmed(both, album.side, album.side, _BITS)
+    queries, rows, distances, bits = found.pairs
+    first, second = queries.astype(np.int32), rows.astype(np.int32)
+    return Candidates(album.ids, album.side.sources, first, second, distances, bits, found.turns, found.near)
+
+
+def near_paths(found: Candidates) -> Iterator[tuple[str, str]]:
+    """The files of each near pair, each pair once; files of one picture that are not exact copies are near ones."""
+    for first, second in zip(found.first[found.near].tolist(), found.second[found.near].tolist(), strict=True):
+        for at, one in enumerate(found.sources[first]):
+            for other in found.sources[second][at + 1 if first == second else 0 :]:
+                if one.content != other.content:
+                    yield one.path, other.path
+
+
+def _batches(rows: Iterator[bytes]) -> Iterator[Pixels]:
+    while batch := list(islice(rows, _BATCH)):
+        yield np.frombuffer(b"".join(batch), np.uint8).reshape(-1, DEFAULT.size, DEFAULT.size, 3)
+
+
+def _quiet(_: str) -> None:
+    """For a search whose report nobody reads."""
