@@ -10,13 +10,17 @@ from typing import Any
 
 from pipelines.client import backbones
 from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying
 from pipelines.explaining.stageruns import Given, Work, run
 from pipelines.library import results
+from pipelines.specifications import optional, own
+from stages import stageversion
 from stages.copypages import EXACT, LIST, NEAR, Kind
+from stages.stageversion import STAGE
 
 GROUP = "duplicates"
 PAIRS = "neighbours"
@@ -70,9 +74,16 @@ def folders(across: tuple[str, str] | None) -> tuple[str, str] | None:
 
 
 def check(connection: Connection) -> None:
-    """Raises LookalikeError if the pipelines cannot be deployed, or there is no backbone: without one nothing is
-    compared, and a library would seem to be without copies."""
+    """Raises LookalikeError if the pipelines cannot be deployed; if one runs another version, since earlier ones list
+    near copies for removal; or if there is no backbone: without one nothing is compared, and a library would seem to be
+    without copies."""
     deploying.check(connection, GROUP)
+    there = outlasting(connection, Jobs(connection).pipelines)
+    for spec in optional.needed(own.current(), GROUP):
+        own_version = int(spec.request().transform.env[STAGE].rpartition("-")[2])
+        runs = there[spec.name].details.transform.env.get(STAGE, "") if spec.name in there else ""
+        if reason := stageversion.refusal(spec.name, own_version, runs):
+            raise LookalikeError(f"{spec.name}: {reason}")
     if outlasting(connection, lambda: backbones.held(Repository(connection, backbones.REPO))) is None:
         raise LookalikeError(
             "the library has no backbone, so no pictures are compared: run `lookalike model push efficientnet-lite0`"

@@ -150,6 +150,22 @@ def test_a_library_without_a_backbone_is_refused(here: Connection, command: Comm
     assert not Jobs(here).pipelines()
 
 
+def test_the_lists_of_another_version_are_refused(library: Connection, command: Command) -> None:
+    """Earlier ones list near copies for removal."""
+    command.says("duplicates")
+    (command.directory / "results" / "duplicates" / "remove.txt").unlink()
+    spec = json.loads((HERE / "duplicates" / "duplicates.json").read_text())
+    spec["transform"]["env"]["LOOKALIKE_STAGE"] = "duplicates-1"
+    old = command.directory / "old" / "duplicates.json"
+    old.parent.mkdir()
+    old.write_text(json.dumps(spec))
+    deploy(library, [reading.read(old)])
+    assert command.fails("duplicates").startswith(
+        "duplicates: the pipeline was deployed by an earlier version of lookalike, for duplicates-1, and this code is"
+    )
+    assert not (command.directory / "results" / "duplicates" / "remove.txt").exists()
+
+
 def test_without_pairs_there_are_no_copies_and_no_old_list(library: Connection, command: Command) -> None:
     command.says("duplicates", "--near")
     output = command.directory / "results" / "duplicates"
