@@ -26,6 +26,7 @@ _FARTHEST = 0.5  # the most that a term of the map may be from that of no change
 _LEAST_OVERLAP = 0.6  # of either picture, that the other one shows as well
 _MARGIN = 5  # pixels at the edges that are left out: corners that a rotation fills, and frames
 _CLIPPED = 6  # levels from black and white within which samples say nothing about the colours' map
+_LEAST_USUAL = 100  # pixels that are not so, from which colours are mapped
 _TINT = 12  # the most that the colours of a copy are shifted, in levels
 # The limits of a copy, chosen in docs/quality.md.
 _SMALLEST = 40  # pixels of the shorter side of a thumbnail: icons show too little
@@ -44,15 +45,12 @@ class Look(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Two pictures laid on each other. overlap: the smaller share of either that the other shows. alike: the
-    correlation of their brightness, up to 1. worst, typical: the largest and the root of the mean square of the
-    differences within windows, in levels of 256. contrast: the deviation of the second one, in the same."""
+    """Two pictures laid on each other. alike: the correlation of their brightness, up to 1. worst: the largest
+    difference within a window, in levels of 256. contrast: the deviation of the plainer one, in the same."""
 
     turn: int
-    overlap: float
     alike: float
     worst: float
-    typical: float
     contrast: float
 
 
@@ -142,18 +140,16 @@ def _aligned(one: Floats, other: Floats, placed: Any, steps: int) -> Any:
 
 def _compared(one: Floats, other: Floats, placed: Any, turn: int) -> Fit | None:
     sampled, inside = _sampled(one, placed)
-    overlap = min(float(inside.mean()), float(inside.mean() * np.linalg.det(placed)))
     for edge in (inside[:_MARGIN], inside[-_MARGIN:], inside[:, :_MARGIN], inside[:, -_MARGIN:]):
         edge[:] = False
     usual = inside & _unclipped(sampled) & _unclipped(other)
-    if usual.sum() < 100:
+    if usual.sum() < _LEAST_USUAL:
         return None
     # Colours can be taken away, and brightness clipped, and neither be put back: one way is enough.
-    ways = (_differences(more, fewer, inside, usual) for more, fewer in ((sampled, other), (other, sampled)))
-    local = min(ways, key=lambda each: float(each.max()))
-    deviation = float(min(_grey(square)[inside].std() for square in (sampled, other)))
-    typical = float(np.sqrt(np.mean(local**2)))
-    return Fit(turn, overlap, _correlation(sampled, other, inside), float(local.max()), typical, deviation)
+    ways = ((sampled, other), (other, sampled))
+    worst = min(float(_differences(more, fewer, inside, usual).max()) for more, fewer in ways)
+    contrast = float(min(_grey(square)[inside].std() for square in ways[0]))
+    return Fit(turn, _correlation(sampled, other, inside), worst, contrast)
 
 
 def _correlation(one: Floats, other: Floats, inside: Any) -> float:
