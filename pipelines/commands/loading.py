@@ -20,49 +20,73 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS = {
-    "up": Entry("server", "Start the local server of this directory's library."),
-    "down": Entry("server", "Stop the local server; repos and results stay on disk."),
-    "stop": Entry("server", "Stop all running and waiting jobs."),
-    "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
-    "init": Entry("starting", "Write specifications to a directory of your own, to change them."),
-    "deploy": Entry("deployment", "Create or update repos and pipelines."),
-    "upgrade": Entry("upgrading", "Upgrade the pipelines to the installed version, or go back."),
-    "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
-    "check": Entry("deployment", "Check specifications without a server."),
-    "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),
-    "watch": Entry("watching", "Show the pipelines as a graph, live while jobs run."),
-    "add": Entry("library", "Add pictures to the library."),
-    "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
-    "restore": Entry("restoring", "Put removed pictures, or older versions, back as they were."),
-    "remove": Entry("removing", "Remove pictures from the library, or queries."),
-    "duplicates": Entry("duplicates", "Find copies and near copies in the library."),
-    "query": Entry("library", "Search the library for look-alikes of pictures."),
-    "serve": Entry("serving", "Search in the browser, over HTTP and from Python."),
-    "results": Entry("results", "Write result sheets, the current ones or those of an older time."),
-    "trace": Entry("tracing", "Follow an answer back to its files, jobs and commits."),
-    "model": Entry("models", "Make a backbone and push it."),
-    "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
-    "diff": Entry("differing", "Show whose neighbours changed between two commits, and why."),
-    "commits": Entry("records", "Show the commits of repos, also of pipelines, with their ids."),
-    "jobs": Entry("records", "Show the last jobs of all pipelines, or the datums of one job."),
-    "logs": Entry("records", "Show the lines that user code has written to the logs."),
-    "evaluate": Entry("evaluation", "Measure by labels how good the nearest pictures are."),
-    "classify": Entry("classify", "Train classifiers on labelled pictures, compare and serve them."),
-    "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
-    "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
-    "export": Entry("moving", "Write the library with its history as one tar."),
-    "import": Entry("moving", "Rebuild an exported library on this server."),
-    "debug": Entry("debugging", "Find the cause of a failed datum, or collect all for a report."),
+GROUPS = {
+    "Library": {
+        "add": Entry("library", "Add pictures to the library."),
+        "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
+        "remove": Entry("removing", "Remove pictures from the library, or queries."),
+        "restore": Entry("restoring", "Put removed pictures, or older versions, back as they were."),
+        "duplicates": Entry("duplicates", "Find exact copies in the library, and near ones on request."),
+        "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
+        "export": Entry("moving", "Write the library with its history as one tar."),
+        "import": Entry("moving", "Rebuild an exported library on this server."),
+    },
+    "Ask": {
+        "query": Entry("library", "Search the library for look-alikes of pictures."),
+        "serve": Entry("serving", "Search in the browser, over HTTP and from Python."),
+        "results": Entry("results", "Write result sheets, the current ones or those of an older time."),
+        "classify": Entry("classify", "Train classifiers on labelled pictures, compare and serve them."),
+    },
+    "Explain": {
+        "trace": Entry("tracing", "Follow an answer back to its files, jobs and commits."),
+        "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
+        "diff": Entry("differing", "Show whose neighbours changed between two commits, and why."),
+        "evaluate": Entry("evaluation", "Measure by labels how good the nearest pictures are."),
+    },
+    "Pipelines": {
+        "deploy": Entry("deployment", "Create or update repos and pipelines."),
+        "upgrade": Entry("upgrading", "Upgrade the pipelines to the installed version, or go back."),
+        "model": Entry("models", "Make a backbone and push it."),
+        "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),
+        "watch": Entry("watching", "Show the pipelines as a graph, live while jobs run."),
+        "jobs": Entry("records", "Show the last jobs of all pipelines, or the datums of one job."),
+        "commits": Entry("records", "Show the commits of repos, also of pipelines, with their ids."),
+        "logs": Entry("records", "Show the lines that user code has written to the logs."),
+        "debug": Entry("debugging", "Find the cause of a failed datum, or collect all for a report."),
+        "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
+        "check": Entry("deployment", "Check specifications without a server."),
+        "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
+        "init": Entry("starting", "Write specifications to a directory of your own, to change them."),
+    },
+    "Server": {
+        "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
+        "up": Entry("server", "Start the local server of this directory's library."),
+        "down": Entry("server", "Stop the local server; repos and results stay on disk."),
+        "stop": Entry("server", "Stop all running and waiting jobs."),
+    },
 }
+"""The commands by what they are about, in the order of the help."""
+
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 class Commands(Group):
-    """The group of all commands. Lists them by their summaries, and loads the one that is called."""
+    """The group of all commands. Lists them by what they are about, and loads the one that is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name, short_help=each.summary) for name, each in COMMANDS.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of the help."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes each group of commands with their summaries."""
+        width = max(map(len, COMMANDS))
+        for title, entries in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), each.summary) for name, each in entries.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name and the command at the front of the arguments, and the rest of these."""

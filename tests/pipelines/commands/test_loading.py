@@ -1,6 +1,7 @@
 """The list of commands matches their modules, and reading it imports no large package."""
 
 import importlib
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines.commands.loading import COMMANDS
+from pipelines.commands.loading import COMMANDS, GROUPS
 from pipelines.commands.program import app
 
 HEAVY = {
@@ -35,7 +36,7 @@ def test_the_start_of_the_command_imports_no_numerical_package() -> None:
 @pytest.mark.parametrize("module", sorted({each.module for each in COMMANDS.values()}))
 def test_every_command_of_a_module_is_listed(module: str) -> None:
     group = typer.main.get_group(importlib.import_module(f"pipelines.commands.{module}").app)
-    assert [*group.commands] == [name for name, each in COMMANDS.items() if each.module == module]
+    assert sorted(group.commands) == sorted(name for name, each in COMMANDS.items() if each.module == module)
 
 
 def test_the_help_lists_every_summary_whole() -> None:
@@ -43,6 +44,10 @@ def test_the_help_lists_every_summary_whole() -> None:
     width = max(map(len, COMMANDS))
     for name, each in COMMANDS.items():
         assert f"{name:<{width}}  {each.summary}\n" in said
+    headings = [line.removesuffix(":") for line in said.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert headings == ["Options", *GROUPS]
+    listed = [line.split()[0] for line in said[said.index("Library:") :].splitlines() if line.startswith("  ")]
+    assert listed == [*COMMANDS]
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
