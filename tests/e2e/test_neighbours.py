@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pipelines.client.repository import Put
 from pipelines.specifications import optional, reading
@@ -19,6 +20,7 @@ from stages.tables.pairs import read_pairs
 from tests.e2e.oracle import Tree, read, write
 from tests.e2e.test_increments import id_of
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
+from tests.stages.scenes import saved, scene
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -84,9 +86,13 @@ def rebuilt(make_world: MakeWorld, world: World, name: str, threshold: str = THR
     return {f"{repo}:{path}": hash for repo in ("neighbours", *BELOW) for path, hash in new.hashes(repo).items()}
 
 
-def variants(paint: Paint, seed: int) -> Iterator[bytes]:
-    """Pictures that differ from the seed's in one pixel."""
-    return (paint(seed, number) for number in itertools.count(1))
+def original(seed: int) -> Image.Image:
+    return scene(seed, (96, 96))
+
+
+def copies(seed: int) -> Iterator[bytes]:
+    """Changed copies of a scene, compressed more and more."""
+    return (saved(original(seed), "JPEG", quality=quality) for quality in range(95, 30, -1))
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +101,17 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     world = make_world("neighbours")
     world.deploy(library_pipelines())
     library = {f"{seed}.png": paint(seed) for seed in range(1, 13)}
-    library |= {f"near/{number}.png": each for number, each in enumerate(itertools.islice(variants(paint, 1), 3))}
-    library["copies/one.png"] = paint(2)
+    library |= {f"{seed}.png": saved(original(seed)) for seed in (1, 2)}
+    library |= {f"near/{number}.jpg": each for number, each in enumerate(itertools.islice(copies(1), 3))}
+    library["copies/one.png"] = library["2.png"]
     world.add(library)
     world.repo("labels").write([Put("/labels.csv", LABELS)])
     steps = {"built": step(world, world.push(backbones["first"]))}
     segments = steps["built"].segments
-    added = next(each for each in variants(paint, 2) if id_of(each)[0] in segments)
-    steps["added"] = step(world, world.add({"added.png": added}))
+    added = next(each for each in copies(2) if id_of(each)[0] in segments)
+    steps["added"] = step(world, world.add({"added.jpg": added}))
     again = rebuilt(make_world, world, "again")
-    steps["removed"] = step(world, world.remove("added.png"))
+    steps["removed"] = step(world, world.remove("added.jpg"))
     world.deploy(library_pipelines(WIDER))
     steps["wider"] = step(world, world.newest("neighbours"))
     world.deploy(library_pipelines())
@@ -171,9 +178,9 @@ def test_near_pictures_and_copies_are_found(story: Story, tmp_path: Path) -> Non
             ends = zip(pairs.first, pairs.second, strict=True)
             near |= {tuple(sorted((names[one], names[other]))) for one, other in ends}
     assert sorted(name for names in pictures.values() for name in names) == sorted(
-        [*(f"{seed}.png" for seed in range(1, 13)), *(f"near/{number}.png" for number in range(3)), "copies/one.png"]
+        [*(f"{seed}.png" for seed in range(1, 13)), *(f"near/{number}.jpg" for number in range(3)), "copies/one.png"]
     )
-    family = ["1.png", "near/0.png", "near/1.png", "near/2.png"]
+    family = ["1.png", "near/0.jpg", "near/1.jpg", "near/2.jpg"]
     assert near == {*itertools.combinations(family, 2), ("2.png", "2.png")}
 
 
