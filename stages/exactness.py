@@ -55,6 +55,8 @@ def pixel_hash(
     """
     if isinstance(picture, PngImageFile) and sum(len(each[1]) for each in picture.private_chunks) > _MOST_PRIVATE:
         return ""
+    if _behind(data, picture).strip(b"\0"):
+        return ""
     coded = _coded(data) if isinstance(picture, JpegImageFile) else []
     if coded is None:
         return ""
@@ -75,6 +77,15 @@ def pixel_hash(
     for part in parts:
         digest.update(part)
     return digest.hexdigest()[:_DIGITS]
+
+
+def _behind(data: bytes, picture: ImageFile.ImageFile) -> bytes:
+    """What lies behind a picture in its file, such as an archive; of JPEG see `_coded`."""
+    if isinstance(picture, PngImageFile):
+        return data[data.rfind(b"IEND") + 8 :]  # its name and checksum
+    if isinstance(picture, WebPImageFile):
+        return data[int.from_bytes(data[4:8], "little") + 8 :]
+    return data[data.rfind(b";") + 1 :] if isinstance(picture, GifImageFile) else b""
 
 
 def _strips(picture: Image.Image, mode: str) -> Iterator[Image.Image]:

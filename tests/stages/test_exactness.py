@@ -89,6 +89,10 @@ def test_what_a_decoder_does_not_show_is_never_an_exact_copy() -> None:
     for kind in ("GIF", "PNG", "WEBP", "TIFF"):
         assert read(many(picture, other, kind=kind)).pixels == ""
     assert read(saved(picture, "JPEG") + saved(other, "JPEG")).pixels == ""  # as of a moving photograph
+    for kind in ("PNG", "GIF", "WEBP"):
+        plain = saved(picture.quantize(64) if kind == "GIF" else picture, kind)
+        assert read(plain + b"\0" * 9).pixels == read(plain).pixels != ""
+        assert read(plain + b"an archive").pixels == ""
     deep = Image.fromarray(np.asarray(picture.convert("L")).astype(np.uint16) * 257)
     assert read(saved(deep)).pixels == read(saved(deep, "TIFF")).pixels == ""
     layers = PngImagePlugin.PngInfo()
