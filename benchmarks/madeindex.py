@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from stages import thumbnailfiles, vectors
 from stages.sources import Source
 from stages.tables.images import Images
 from stages.tables.indexed import TABLE, write_indexed
 from stages.thumbnailfiles import Place
+from stages.thumbnails import thumbnail
 
 SEGMENTS = "0123456789abcdef"
 DIMENSION = 1280
@@ -100,16 +102,23 @@ class MadeIndex:
     def _write_buckets(self, segment: Path, points: Vectors) -> list[Place]:
         """Writes vectors and thumbnails in the files of the buckets, each with some of every range of ids; returns the
         places of the thumbnails by row."""
-        noise = np.random.default_rng(self.seed)
+        shown = self._thumbnail()
         found: dict[int, Place] = {}
         (segment / vectors.DIRECTORY).mkdir(exist_ok=True)
         for number in range(min(_BUCKETS, len(points))):
             rows, name = range(number, len(points), _BUCKETS), f"{number:02x}"
             np.save(segment / vectors.DIRECTORY / f"{name}{vectors.SUFFIX}", points[number::_BUCKETS])
             thumbnails = segment / thumbnailfiles.DIRECTORY / f"{name}{thumbnailfiles.SUFFIX}"
-            thumbnailfiles.write(thumbnails, [noise.bytes(_THUMBNAIL) for _ in rows])
+            thumbnailfiles.write(thumbnails, [shown] * len(rows))
             found |= zip(rows, thumbnailfiles.places(name, [_THUMBNAIL] * len(rows)), strict=True)
         return [found[row] for row in range(len(points))]
+
+    def _thumbnail(self) -> bytes:
+        """One for all pictures, so that those with near vectors and hashes also lie on each other."""
+        patches = np.random.default_rng(self.seed).integers(0, 256, (9, 12, 3), np.uint8)
+        file = thumbnail(Image.fromarray(patches).resize((80, 60), Image.Resampling.BICUBIC))
+        assert len(file) <= _THUMBNAIL
+        return file.ljust(_THUMBNAIL, b"\0")
 
     def _hashes(self, vectors: Vectors) -> NDArray[np.uint64]:
         """Hashes, uint64 (n,), in which near vectors differ in few bits: the sides of planes that they are on."""
