@@ -79,7 +79,8 @@ class MadeIndex:
         hashes = self._hashes(points)
         images = Images(
             ids=ids,
-            sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
+            # One program has written all of them, as most pictures of a library: the thumbnails of few are compared.
+            sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
             thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
             model=self.model,

@@ -60,11 +60,12 @@ def confirmed(proposed: Within, queries: Side, rows: Side, bits: int) -> CopyPai
             itself[at] = True
             turns[at] = 0 if queries.hashes[query] != NO_VERDICT else -1
             continue
-        of_one, of_other = queries.sources[query], rows.sources[row]
-        if may_be_copies(of_one, of_other, turned=True):
-            hashes = int(queries.hashes[query]), int(rows.hashes[row])
+        # Of pictures that may be copies only if they are turned, those that lie alike need no look: a burst has many.
+        hashes = int(queries.hashes[query]), int(rows.hashes[row])
+        lie_alike = (hashes[0] ^ hashes[1]).bit_count() <= bits
+        if may_be_copies(queries.sources[query], rows.sources[row], turned=not lie_alike):
             found = registration.turn(looks[0](query), looks[1](row), hashes, bits)
-            turns[at] = -1 if found is None or not may_be_copies(of_one, of_other, found > 0) else found
+            turns[at] = -1 if found is None else found
     kept = itself | (turns >= 0)
     return CopyPairs(_only(proposed, kept), np.maximum(turns, 0)[kept].astype(np.uint8), (turns >= 0)[kept])
 
