@@ -51,6 +51,7 @@ def confirmed(proposed: Within, queries: Side, rows: Side, bits: int) -> CopyPai
     which hashes may differ. Raises StageError for a damaged thumbnail."""
     proposed = _most_alike(proposed)
     looks = [lru_cache(_LOOKS)(_Looks(side).look) for side in (queries, rows)]
+    sources = [lru_cache(None)(side.sources.__getitem__) for side in (queries, rows)]
     progress = Progress("pairs", len(proposed.rows))
     turns = np.full(len(proposed.rows), -1)
     itself = np.zeros(len(proposed.rows), np.bool_)
@@ -63,7 +64,7 @@ def confirmed(proposed: Within, queries: Side, rows: Side, bits: int) -> CopyPai
         # Of pictures that may be copies only if they are turned, those that lie alike need no look: a burst has many.
         hashes = int(queries.hashes[query]), int(rows.hashes[row])
         lie_alike = (hashes[0] ^ hashes[1]).bit_count() <= bits
-        if may_be_copies(queries.sources[query], rows.sources[row], turned=not lie_alike):
+        if may_be_copies(sources[0](query), sources[1](row), turned=not lie_alike):
             found = registration.turn(looks[0](query), looks[1](row), hashes, bits)
             turns[at] = -1 if found is None else found
     kept = itself | (turns >= 0)
