@@ -207,9 +207,10 @@ def _staying(sources: Sequence[Source], across: Across) -> Sequence[Source]:
 
 def _group(copies: Sequence[Copy], across: Across) -> Group | None:
     """The group of these copies, of which the first ones have the source to keep; None if no other is left."""
-    every = [source for copy in copies for source in copy.sources]
+    first, rest = copies[0], sorted(copies[1:], key=lambda copy: (copy.distance, copy.id, copy.sources))
+    every = [source for copy in (first, *rest) for source in copy.sources]
     stay = _staying(every, across)
-    kept = min(_staying(copies[0].sources, across), key=_rank, default=None)
+    kept = min(_staying(first.sources, across), key=_rank, default=None)
     if kept is None:
         return None
     others = [each for each in every if each != kept and (across is None or is_in(each.path, across[1]))]
@@ -217,14 +218,11 @@ def _group(copies: Sequence[Copy], across: Across) -> Group | None:
         others = [each for each in others if not each.taken]  # those alone say when the picture was taken
     if not others:
         return None
-    first, *rest = copies
-    rest.sort(key=lambda copy: (copy.distance, copy.id, copy.sources))
-    order = {source: at for at, source in enumerate(source for copy in (first, *rest) for source in copy.sources)}
     return Group(
         copies=(first, *rest),
         kept=kept,
         why=f"in {across[0]}" if across else _why(kept, min(others, key=_rank)),
-        others=tuple(sorted(others, key=order.__getitem__)),
+        others=tuple(others),
     )
 
 

@@ -6,7 +6,7 @@ Knows the pictures of segments, and no search, no files of its own and no stage.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,7 @@ def confirmed(proposed: Within, queries: Side, rows: Side, bits: int) -> CopyPai
     """The pairs of copies among the proposed ones, and all of a picture with itself, if the sides are one. bits: in
     which hashes may differ. Raises StageError for a damaged thumbnail."""
     proposed = _most_alike(proposed)
-    looks = [lru_cache(_LOOKS)(_Looks(side).look) for side in (queries, rows)]
+    looks = [lru_cache(_LOOKS)(partial(_look, side)) for side in (queries, rows)]
     sources = [lru_cache(None)(side.sources.__getitem__) for side in (queries, rows)]
     progress = Progress("pairs", len(proposed.rows))
     turns = np.full(len(proposed.rows), -1)
@@ -71,19 +71,14 @@ def confirmed(proposed: Within, queries: Side, rows: Side, bits: int) -> CopyPai
     return CopyPairs(_only(proposed, kept), np.maximum(turns, 0)[kept].astype(np.uint8), (turns >= 0)[kept])
 
 
-class _Looks:
-    def __init__(self, side: Side) -> None:
-        self._side = side
-
-    def look(self, row: int) -> Look:
-        """The look of the picture in that row."""
-        try:
-            return registration.look(self._side.thumbnails[row])
-        except OSError as error:
-            raise StageError(
-                f"a thumbnail of segment {self._side.name} cannot be read ({error}); make them again: "
-                "lookalike deploy --reprocess partition"
-            ) from error
+def _look(side: Side, row: int) -> Look:
+    try:
+        return registration.look(side.thumbnails[row])
+    except OSError as error:
+        raise StageError(
+            f"a thumbnail of segment {side.name} cannot be read ({error}); make them again: "
+            "lookalike deploy --reprocess partition"
+        ) from error
 
 
 def _most_alike(proposed: Within) -> Within:

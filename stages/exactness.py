@@ -65,13 +65,9 @@ def pixel_hash(
     if scaled:
         digest.update(f"coded {turn}".encode())
         parts = coded
-    elif upright.mode in _COLOURS:
-        mode = "RGBA" if upright.has_transparency_data and not _is_opaque(upright) else "RGB"
+    elif mode := _canonical(upright):
         digest.update(f"{mode} {upright.size}".encode())
         parts = (strip.tobytes() for strip in _strips(upright, mode))
-    elif upright.mode == "CMYK":
-        digest.update(f"CMYK {upright.size}".encode())
-        parts = (strip.tobytes() for strip in _strips(upright, "CMYK"))
     else:
         return ""
     for part in parts:
@@ -86,6 +82,13 @@ def _behind(data: bytes, picture: ImageFile.ImageFile) -> bytes:
     if isinstance(picture, WebPImageFile):
         return data[int.from_bytes(data[4:8], "little") + 8 :]
     return data[data.rfind(b";") + 1 :] if isinstance(picture, GifImageFile) else b""
+
+
+def _canonical(picture: Image.Image) -> str:
+    """The mode in which equal pictures have equal samples, whatever their own; "" if there is none."""
+    if picture.mode not in _COLOURS:
+        return "CMYK" if picture.mode == "CMYK" else ""
+    return "RGBA" if picture.has_transparency_data and not _is_opaque(picture) else "RGB"
 
 
 def _strips(picture: Image.Image, mode: str) -> Iterator[Image.Image]:

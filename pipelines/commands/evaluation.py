@@ -13,7 +13,7 @@ from pipelines.commands import optional, progress, sidebyside
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, path
-from pipelines.commands.terminal import console, files, near, say, say_all, say_json
+from pipelines.commands.terminal import console, files, near, say, say_all, say_first, say_json
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying, evaluating
@@ -127,9 +127,7 @@ def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
 
 
 def _warn(problems: Sequence[str]) -> None:
-    say_all(f"left out {each}" for each in problems[:_MOST_PROBLEMS])
-    if len(problems) > _MOST_PROBLEMS:
-        say(f"  and {len(problems) - _MOST_PROBLEMS:,} more")
+    say_first([f"left out {each}" for each in problems], _MOST_PROBLEMS)
 
 
 def _measures(metrics: Mapping[str, Any]) -> Table:

@@ -9,7 +9,7 @@ import typer
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, ListOption, WaitOption, YesOption, listed
-from pipelines.commands.terminal import ask, files, say, say_all, say_json, say_unreadable
+from pipelines.commands.terminal import ask, files, say, say_first, say_json, say_unreadable
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, queries
@@ -88,7 +88,7 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
         say("the list is empty: nothing to remove")
     say_unreadable(missing)
     if found:
-        _show(found)
+        say_first(found, _MOST_NAMED)
         if not yes:
             ask(f"remove {_pictures(found)} from the library?", "--yes removes them", "nothing was removed")
     written = ingest.forget(connection, found) if found else None
@@ -106,12 +106,6 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
 def _before(commit: str) -> str:
     """The commit of images before one, as `--at` takes it."""
     return f"{REPO}@{commit[:12]}^"
-
-
-def _show(names: Sequence[str]) -> None:
-    say_all(names[:_MOST_NAMED])
-    if len(names) > _MOST_NAMED:
-        say(f"  and {len(names) - _MOST_NAMED:,} more")
 
 
 def _pictures(names: Sequence[str]) -> str:

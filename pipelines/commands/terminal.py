@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -52,6 +52,13 @@ def say_all(lines: Iterable[str]) -> None:
     """Prints each line."""
     for line in lines:
         say(line)
+
+
+def say_first(lines: Sequence[str], most: int) -> None:
+    """Prints the first lines, so many at most, and the number of the others."""
+    say_all(lines[:most])
+    if len(lines) > most:
+        say(f"  and {len(lines) - most:,} more")
 
 
 def say_unreadable(unreadable: Mapping[str, str]) -> None:

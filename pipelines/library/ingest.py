@@ -90,8 +90,9 @@ def present(connection: Connection, names: Collection[str]) -> tuple[list[str], 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         newest = Commits(connection, REPO).newest()
         library = Snapshot(connection, newest, Downloads(Path(scratch)))
-        found = [name for name in names if library.holds(name)]
-        return found, {name: _absence(library, name) for name in names if name not in set(found)}
+        held = {name: library.holds(name) for name in names}
+        absent = {name: _absence(library, name) for name, there in held.items() if not there}
+        return [name for name, there in held.items() if there], absent
 
 
 def forget(connection: Connection, names: Collection[str]) -> Written | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.hashes import BITS, Bits, Hashes, least_differing
+from stages.hashes import Bits, Hashes, least_differing
 from stages.knn.backend import Distances, Floats, Mask, Rows
 from stages.knn.exhaustive import lower_squares
 from stages.knn.topk import NONE, TopK
@@ -102,11 +102,7 @@ def within(
 def _agreeing(mine: Hashed, library: Hashed, part: slice, bits: int, exclude: Rows) -> Mask:
     """The pairs, (queries, rows of the part), whose hashes agree, without the excluded ones."""
     theirs = library.hashes[part]
-    chosen: Mask = (
-        least_differing(mine.hashes[:, None], theirs) <= bits
-        if bits < BITS
-        else np.ones((len(mine.points), len(theirs)), np.bool_)
-    )
+    chosen: Mask = least_differing(mine.hashes[:, None], theirs) <= bits
     inside = (exclude >= part.start) & (exclude < part.stop)
     chosen[np.flatnonzero(inside), exclude[inside] - part.start] = False
     return chosen

@@ -20,7 +20,6 @@ from pipelines.library import results
 from pipelines.specifications import optional, own
 from stages import stageversion
 from stages.copypages import EXACT, LIST, NEAR, Kind
-from stages.stageversion import STAGE
 
 GROUP = "duplicates"
 PAIRS = "neighbours"
@@ -80,8 +79,8 @@ def check(connection: Connection) -> None:
     deploying.check(connection, GROUP)
     there = outlasting(connection, Jobs(connection).pipelines)
     for spec in optional.needed(own.current(), GROUP):
-        own_version = int(spec.request().transform.env[STAGE].rpartition("-")[2])
-        runs = there[spec.name].details.transform.env.get(STAGE, "") if spec.name in there else ""
+        own_version = int(spec.request().transform.env[stageversion.STAGE].rpartition("-")[2])
+        runs = there[spec.name].details.transform.env.get(stageversion.STAGE, "") if spec.name in there else ""
         if reason := stageversion.refusal(spec.name, own_version, runs):
             raise LookalikeError(f"{spec.name}: {reason}")
     if outlasting(connection, lambda: backbones.held(Repository(connection, backbones.REPO))) is None:
