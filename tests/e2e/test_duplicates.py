@@ -12,8 +12,7 @@ from pipelines.library import ingest, pictures
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.packing import zipped
 from tests.stages.rawfiles import dng
-from tests.stages.scenes import saved, scene
-from tests.stages.test_hashes import lain
+from tests.stages.scenes import lain, saved, scene
 
 pytestmark = pytest.mark.timeout(600)
 

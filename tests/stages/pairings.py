@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from stages.copies import Candidates
 from stages.sources import Source
 from stages.tables.pairs import Pairs, write_pairs
 
@@ -38,6 +39,25 @@ def thumbnail(name: str) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (16, 12), (len(name) * 20 % 256, 90, 120)).save(file, "JPEG")
     return file.getvalue()
+
+
+def candidates(
+    sources: Sequence[Sequence[Source]], *pairs: tuple[int, int, float], turn: int = 0, near: bool = True
+) -> Candidates:
+    """Pictures with these sources, and pairs of them; with those of several sources and themselves."""
+    itself = [(row, row, 0.0) for row, each in enumerate(sources) if len(each) > 1]
+    every = sorted({*pairs, *itself})
+    first, second = (np.array([pair[side] for pair in every], np.int32) for side in (0, 1))
+    return Candidates(
+        [f"{row:064x}" for row in range(len(sources))],
+        [tuple(sorted(each)) for each in sources],
+        first,
+        second,
+        np.array([pair[2] for pair in every], np.float32),
+        np.full(len(every), 3, np.uint8),
+        np.full(len(every), turn, np.uint8),
+        np.full(len(every), near, np.bool_),
+    )
 
 
 def write(

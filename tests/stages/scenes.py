@@ -20,6 +20,13 @@ def scene(seed: int, size: tuple[int, int] = SIZE) -> Image.Image:
     return Image.fromarray(picture.round().astype(np.uint8))
 
 
+def lain(picture: Image.Image, turn: int) -> Image.Image:
+    """The picture as the turn's number says: rows and columns exchanged first."""
+    pixels = np.asarray(picture)
+    pixels = pixels.transpose(1, 0, 2) if turn & 4 else pixels
+    return Image.fromarray(np.ascontiguousarray(pixels[:: -1 if turn & 1 else 1, :: -1 if turn & 2 else 1]))
+
+
 def saved(picture: Image.Image, kind: str = "PNG", **options: object) -> bytes:
     """The picture as a file."""
     file = io.BytesIO()

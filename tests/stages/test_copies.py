@@ -1,33 +1,12 @@
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.copies import Candidates, Group, exact_groups, near_groups, removable
+from stages.copies import Group, exact_groups, near_groups, removable
 from stages.sources import LOSSLESS, LOSSY, PALETTE, RAW, Source
-from tests.stages.pairings import source
-
-
-def candidates(
-    sources: Sequence[Sequence[Source]], *pairs: tuple[int, int, float], turn: int = 0, near: bool = True
-) -> Candidates:
-    """Pictures with these sources, and pairs of them; with those of several sources and themselves."""
-    itself = [(row, row, 0.0) for row, each in enumerate(sources) if len(each) > 1]
-    every = sorted({*pairs, *itself})
-    first, second = (np.array([pair[side] for pair in every], np.int32) for side in (0, 1))
-    return Candidates(
-        [f"{row:064x}" for row in range(len(sources))],
-        [tuple(sorted(each)) for each in sources],
-        first,
-        second,
-        np.array([pair[2] for pair in every], np.float32),
-        np.full(len(every), 3, np.uint8),
-        np.full(len(every), turn, np.uint8),
-        np.full(len(every), near, np.bool_),
-    )
+from tests.stages.pairings import candidates, source
 
 
 def paths(group: Group) -> list[list[str]]:

@@ -6,8 +6,7 @@ import numpy as np
 from stages.copies import Candidates, exact_groups, near_groups
 from stages.copypages import EXACT, NEAR, Facts, drawn, pages
 from stages.sources import Source
-from tests.stages.pairings import source, thumbnail
-from tests.stages.test_copies import candidates
+from tests.stages.pairings import candidates, source, thumbnail
 
 FACTS = Facts(0.5, "euclidean", "a backbone", "m" * 64, hash_bits=12)
 

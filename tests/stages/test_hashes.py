@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from stages.hashes import NO_VERDICT, TURNS, UNRELATED, Hashes, differing, least_differing, turned
 from stages.perceptual import perceptual_hash
-from tests.stages.scenes import scene
+from tests.stages.scenes import lain, scene
 
 hashes = st.integers(1, 2**64 - 1)
-
-
-def lain(picture: Image.Image, turn: int) -> Image.Image:
-    """The picture as the turn's number says: rows and columns exchanged first."""
-    pixels = np.asarray(picture)
-    pixels = pixels.transpose(1, 0, 2) if turn & 4 else pixels
-    return Image.fromarray(np.ascontiguousarray(pixels[:: -1 if turn & 1 else 1, :: -1 if turn & 2 else 1]))
 
 
 def array(*values: int) -> Hashes:

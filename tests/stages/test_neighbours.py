@@ -23,8 +23,7 @@ from stages.tables.images import Images, write_images
 from stages.tables.nearest import read_nearest, read_pictures
 from stages.tables.pairs import Pairs, read_pairs
 from tests.pipes import Pipes
-from tests.stages.scenes import saved, scene
-from tests.stages.test_hashes import lain
+from tests.stages.scenes import lain, saved, scene
 
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 NAMES = ("3", "8", "d")

@@ -10,8 +10,7 @@ from skimage import data
 
 from stages.perceptual import perceptual_hash
 from stages.registration import fits, look, turn
-from tests.stages.scenes import saved, scene, shown
-from tests.stages.test_hashes import lain
+from tests.stages.scenes import lain, saved, scene, shown
 
 BITS = 16
 
