@@ -36,6 +36,8 @@ CORPUS := .fuzz
 CACHING := env -u PYTHONDONTWRITEBYTECODE
 # The number of test processes: N=4, or by default what tests/scheduling.py says.
 PYTEST := $(CACHING) $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
+# Names and full rooms: a part of lint as well as of the tests.
+HOUSE := tests/test_house.py
 # The library of the original experiment.
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
@@ -158,11 +160,12 @@ fuzz: $(TOOLS_READY) ## Fuzz the readers of files and requests with atheris, 10 
 	@PYTHONPATH=$$(echo $(FUZZ)/lib/python3*/site-packages) $(BIN)/python -m tests.fuzz $(TARGET) --into $(CORPUS) \
 		$(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS))
 
-lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
+lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types, the layers of the packages, and the names in them.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(call beside,$(BIN)/lint-imports --no-cache,$(BIN)/mypy)
 	@$(BIN)/hadolint docker/Dockerfile
+	@$(CACHING) $(BIN)/python -m pytest -q --no-header $(HOUSE)
 
 # Not a part of lint: the package indices of machines without the internet have no list of vulnerabilities. There
 # pip-audit finds nothing of any package, which --strict makes a failure.
