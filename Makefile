@@ -20,7 +20,7 @@ GENERATOR := .venv-stubs
 GENERATOR_READY := $(GENERATOR)/.ready
 STUBS := build/stubs
 STUBS_READY := $(STUBS)/.ready
-API := localpachd/api
+SCHEMA := localpachd/api/schema
 # KerasHub also needs a newer protobuf.
 TOWERS := .venv-towers
 TOWERS_READY := $(TOWERS)/.ready
@@ -177,13 +177,13 @@ audit: $(READY) ## Look up all pinned packages in PyPI's list of known vulnerabi
 
 stubs: $(STUBS_READY) ## Generate the types of Pachyderm's messages for mypy; part of `make lint`.
 
-$(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GENERATOR_READY) | $(READY)
+$(STUBS_READY): $(SCHEMA)/schema.py $(SCHEMA)/schema_additions.py $(SCHEMA)/stubs.py $(GENERATOR_READY) | $(READY)
 	@rm -rf $(STUBS)
-	@$(BIN)/python -m localpachd.api.stubs $(GENERATOR)/bin/protoc-gen-mypy $(STUBS)
+	@$(BIN)/python -m localpachd.api.schema.stubs $(GENERATOR)/bin/protoc-gen-mypy $(STUBS)
 	@touch $@
 
-$(GENERATOR_READY): $(API)/stubs.lock | $(READY)
-	@$(BIN)/python $(ENVIRONMENT) $(GENERATOR) --lock $(API)/stubs.lock
+$(GENERATOR_READY): $(SCHEMA)/stubs.lock | $(READY)
+	@$(BIN)/python $(ENVIRONMENT) $(GENERATOR) --lock $(SCHEMA)/stubs.lock
 	@touch $@
 
 format: $(TOOLS_READY) ## Format the code as lint requires.
@@ -196,7 +196,7 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 		--generate-hashes --no-header -q -o requirements-dev.lock
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
-	@uv pip compile $(API)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(API)/stubs.lock
+	@uv pip compile $(SCHEMA)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(SCHEMA)/stubs.lock
 	@uv pip compile towers/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o towers/requirements.lock
 	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \

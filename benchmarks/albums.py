@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from benchmarks.pooled import POOLINGS, unit
 from benchmarks.ways import DEFAULT, Vectors
-from stages.contract import Input, StageError
-from stages.copies import Candidates
-from stages.copypairs import Side, confirmed
-from stages.decoderprocesses import DecoderProcesses
-from stages.distinct import DistinctPictures
-from stages.framing import PAD, Framing, Pixels
+from stages.datum.contract import Input, StageError
+from stages.decode.decoderprocesses import DecoderProcesses
+from stages.decode.distinct import DistinctPictures
+from stages.decode.reading import Decoded, read
 from stages.knn.factory import open_searcher
 from stages.knn.radius import Hashed, Limits, Within, within
 from stages.knn.settings import settings
 from stages.knn.vectorset import VectorSet
 from stages.neighbours import MOST_PAIRS
-from stages.reading import Decoded, read
+from stages.quality.copies import Candidates
+from stages.quality.copypairs import Side, confirmed
+from stages.record.framing import PAD, Framing, Pixels
 
 _SPEC = Path(__file__).parents[1] / "specs" / "duplicates" / "neighbours.json"
 _PARAMETERS: dict[str, str] = json.loads(_SPEC.read_text())["transform"]["env"]

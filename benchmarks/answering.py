@@ -13,11 +13,13 @@ from benchmarks import features, pictures, searching, segments
 from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
-from pipelines.library.stl10 import ENTRY, Split
-from stages import entrypaths, index, partition, render, search, thumbnailfiles, vectors
-from stages.answers import Answers
-from stages.contract import Input
-from stages.tables.indexed import TABLE, read_indexed
+from pipelines.library.datasets.stl10 import ENTRY, Split
+from stages import index, partition, render, search
+from stages.datum.contract import Input
+from stages.files import thumbnailfiles, vectors
+from stages.files.tables.indexed import TABLE, read_indexed
+from stages.quality.answers import Answers
+from stages.record import entrypaths
 
 OWN = Backbone("efficientnet-lite0")
 """The default backbone of the pipelines, which needs no download."""

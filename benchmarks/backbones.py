@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import original
 from pipelines.library import models
-from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
 
 RESNET50 = "resnet50"
 

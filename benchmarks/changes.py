@@ -10,10 +10,10 @@ from PIL import Image
 from benchmarks.library import Library, Puts, Step
 from benchmarks.sheets import Answers
 from pipelines.library import blocks, ingest, pictures, queries, snapshots
+from pipelines.library.datasets.stl10samples import Pieces
 from pipelines.library.pictures import Source
-from pipelines.library.stl10samples import Pieces
-from stages.stl10 import RECORD
-from stages.stl10records import pictures as records
+from stages.decode.stl10 import RECORD
+from stages.decode.stl10records import pictures as records
 
 MOST_ADDED = 1_000
 

@@ -32,12 +32,12 @@ from benchmarks.labelled import Labelled
 from benchmarks.labelledvectors import Rows, as_dataset
 from benchmarks.report import interleaved, timed
 from benchmarks.ways import DEFAULT, Vectors
-from stages import devices
-from stages.classify import heads
-from stages.classify.dataset import Dataset
-from stages.classify.parameters import Parameters
-from stages.classify.runs import Score
-from stages.contract import StageError
+from stages.backbone import devices
+from stages.classify.training import heads
+from stages.classify.training.dataset import Dataset
+from stages.classify.training.parameters import Parameters
+from stages.classify.training.runs import Score
+from stages.datum.contract import StageError
 
 PACKAGES = ("numpy", "tensorflow", "keras", "scikit-learn", "scikit-image")
 

@@ -23,9 +23,9 @@ from stages.knn import codes
 from stages.knn.factory import open_searcher
 from stages.knn.settings import ALGORITHMS, Settings
 from stages.knn.vectorset import VectorSet
-from stages.serving.library import Library
-from stages.serving.searching import SLOW, Searching
-from stages.serving.searching import Result as Found
+from stages.serving.search.library import Library
+from stages.serving.search.searching import SLOW, Searching
+from stages.serving.search.searching import Result as Found
 
 PACKAGES = ("numpy", "faiss", "onnxruntime")
 

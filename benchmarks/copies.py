@@ -19,8 +19,8 @@ from benchmarks.finders import Finder
 from benchmarks.lookalikes import LookalikeSet
 from benchmarks.rewritings import EQUAL, UNEQUAL, Rewriting
 from benchmarks.verdicts import Judged, judge
-from stages.contract import StageError
-from stages.copies import exact_groups, removable
+from stages.datum.contract import StageError
+from stages.quality.copies import exact_groups, removable
 
 PACKAGES = ("numpy", "pillow", "tensorflow", "keras", "scikit-image")
 PHOTOGRAPHS, DRAWINGS = "photographs", "drawings"

@@ -16,7 +16,7 @@ SIZES = (96, 224)
 """Sides of the pictures in pixels: the original system's, and the one that the network was designed for."""
 
 BATCH = 32
-"""The batch size of lookalike, see stages.backbones."""
+"""The batch size of lookalike, see stages.backbone.backbones."""
 
 LARGE = 256
 
@@ -28,7 +28,7 @@ def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Resul
     """Pictures a second at each size, the best of several rounds; the bound is the same model in large batches."""
     keras = importlib.import_module("keras")
     if _STAGES:
-        print(importlib.import_module("stages.devices").prepare({}))  # before the first model
+        print(importlib.import_module("stages.backbone.devices").prepare({}))  # before the first model
     rows, lines = [], []
     for size in sizes:
         noise = np.random.default_rng(0).integers(0, 256, (pictures, size, size, 3), np.uint8)
@@ -51,10 +51,10 @@ def _ways(model: Any, size: int) -> Iterator[tuple[str, Callable[[NDArray[np.uin
     if not _STAGES:
         yield f"batches of {BATCH}", lambda noise: _in_batches(model, noise, BATCH)
         return
-    spec = importlib.import_module("stages.backbonespec")
+    spec = importlib.import_module("stages.backbone.backbonespec")
     described = spec.BackboneSpec("resnet50", size, "max", 2048, BATCH, "float32", spec.Weights("random", ""))
-    forward = importlib.import_module("stages.backbones").forward(model)
-    yield "as lookalike runs it", importlib.import_module("stages.embedders").Embedder(forward, described)
+    forward = importlib.import_module("stages.backbone.backbones").forward(model)
+    yield "as lookalike runs it", importlib.import_module("stages.backbone.embedders").Embedder(forward, described)
 
 
 def _in_batches(model: Any, noise: NDArray[np.uint8], batch: int) -> list[Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.server.connection import Connection
 
 _REPORT_EVERY = 30.0
 """Seconds between two lines on long jobs."""

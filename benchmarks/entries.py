@@ -23,15 +23,16 @@ from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row
 from benchmarks.servers import Server
 from benchmarks.trees import Tree, processor_seconds, processor_seconds_of_all
-from pipelines.client import deployment
-from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deploying import deployment
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.specifications import reading
-from stages import entrypaths, parts, thumbnailfiles
-from stages.sources import Source
-from stages.tables.images import Images, write_images
-from stages.thumbnailfiles import SUFFIX
-from stages.wording import counted
+from stages.datum.wording import counted
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, write_images
+from stages.files.thumbnailfiles import SUFFIX
+from stages.record import entrypaths, parts
+from stages.record.sources import Source
 
 PACKAGES = ("numpy", "pyarrow", "grpcio")
 _THUMBNAIL = 3_000  # bytes

@@ -13,9 +13,9 @@ from benchmarks import albums
 from benchmarks.albums import Album
 from benchmarks.environment import SETUPS, cached, ensure, run
 from benchmarks.families import ORIGINAL, Member
-from stages.copies import exact_groups
-from stages.copypairs import MOST_EACH
 from stages.knn.radius import Within
+from stages.quality.copies import exact_groups
+from stages.quality.copypairs import MOST_EACH
 
 LOCK = SETUPS / "copies.lock"
 VARIABLE = "LOOKALIKE_IMAGEDEDUP"

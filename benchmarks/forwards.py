@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contenders import serve
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import Datum, Input
-from stages.embedders import cores
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.embedders import cores
+from stages.datum.contract import Datum, Input
 
 Work = Callable[[], object]
 
@@ -43,7 +43,10 @@ def _ours(directory: Path) -> Work:
 
 def _bare(name: str, directory: Path) -> Work:
     """Less than the stage: on one array, without writing anything."""
-    devices, backbones = importlib.import_module("stages.devices"), importlib.import_module("stages.backbones")
+    devices, backbones = (
+        importlib.import_module("stages.backbone.devices"),
+        importlib.import_module("stages.backbone.backbones"),
+    )
     print(devices.prepare({}))
     spec = parse_spec((directory / "models" / SPEC_FILE).read_bytes())
     model = backbones.load_backbone(directory / "models" / MODEL_FILE, spec)
@@ -53,8 +56,8 @@ def _bare(name: str, directory: Path) -> Work:
 
 
 def _embedder(model: Any, spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
-    forward = importlib.import_module("stages.backbones").forward(model)
-    embedder = importlib.import_module("stages.embedders").Embedder(forward, spec)
+    forward = importlib.import_module("stages.backbone.backbones").forward(model)
+    embedder = importlib.import_module("stages.backbone.embedders").Embedder(forward, spec)
     return lambda: embedder(pictures)
 
 

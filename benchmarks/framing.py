@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from stages.framing import CROP, PAD, Framing, Pixels
+from stages.record.framing import CROP, PAD, Framing, Pixels
 
 _GREY = 127  # the backbones' zero
 

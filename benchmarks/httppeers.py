@@ -51,7 +51,10 @@ def _serve(search: Search) -> None:
 
 def _flat(index: Path) -> Search:
     faiss = importlib.import_module("faiss")
-    tables, read = importlib.import_module("stages.tables.indexed"), importlib.import_module("benchmarks.segments")
+    tables, read = (
+        importlib.import_module("stages.files.tables.indexed"),
+        importlib.import_module("benchmarks.segments"),
+    )
     segments = sorted(path for path in index.iterdir() if path.is_dir())
     ids = [id for segment in segments for id in tables.read_indexed(segment / tables.TABLE).ids]
     rows = {id: row for row, id in enumerate(ids)}
@@ -74,8 +77,11 @@ def _passes(models: Path) -> None:
     begun = time.perf_counter()
     tf = importlib.import_module("tensorflow")
     imported = time.perf_counter() - begun
-    devices, backbones = importlib.import_module("stages.devices"), importlib.import_module("stages.backbones")
-    described = importlib.import_module("stages.backbonespec")
+    devices, backbones = (
+        importlib.import_module("stages.backbone.devices"),
+        importlib.import_module("stages.backbone.backbones"),
+    )
+    described = importlib.import_module("stages.backbone.backbonespec")
     devices.prepare({})
     spec = described.parse_spec((models / described.SPEC_FILE).read_bytes())
     model = backbones.load_backbone(models / described.MODEL_FILE, spec)
@@ -94,8 +100,8 @@ def _passes(models: Path) -> None:
 
 def _decoding(side: int) -> float:
     """Seconds of one core to decode and normalise an uploaded picture."""
-    seen = importlib.import_module("stages.serving.uploads").seen
-    framing = importlib.import_module("stages.framing").Framing(side, "pad")
+    seen = importlib.import_module("stages.serving.answer.uploads").seen
+    framing = importlib.import_module("stages.record.framing").Framing(side, "pad")
     pictures = [*importlib.import_module("benchmarks.serving").pictures()]
     return min(timed(lambda: [seen("", each, framing) for each in pictures]) for _ in range(3)) / len(pictures)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify import dataset
-from stages.classify.dataset import Dataset
-from stages.classify.splits import DEFAULT_SHARE
-from stages.tables.labelled import Labelled
+from stages.classify.training import dataset
+from stages.classify.training.dataset import Dataset
+from stages.classify.training.splits import DEFAULT_SHARE
+from stages.files.tables.labelled import Labelled
 
 Rows = npt.NDArray[np.int64]
 

@@ -16,15 +16,17 @@ from benchmarks.journal import Journal
 from benchmarks.sheets import Answers
 from benchmarks.supply import Supply
 from benchmarks.trees import Tree, Usage
-from pipelines.client import backbones, deployment
+from pipelines.client import backbones
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deploying import deployment
 from pipelines.client.repository import Repository
-from pipelines.library import ingest, models, queries, snapshots, stl10
+from pipelines.client.server.connection import Connection, Target, connect
+from pipelines.library import ingest, models, queries, snapshots
+from pipelines.library.datasets import stl10
 from pipelines.specifications import reading
 from pipelines.specifications.reading import Spec
-from stages.backbonespec import SPEC_FILE, parse_spec
-from stages.stl10 import RECORD
+from stages.backbone.backbonespec import SPEC_FILE, parse_spec
+from stages.decode.stl10 import RECORD
 
 _USED = "used for "
 _DONE = "done: "

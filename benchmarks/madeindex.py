@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from stages import thumbnailfiles, vectors
-from stages.sources import Source
-from stages.tables.images import Images
-from stages.tables.indexed import TABLE, write_indexed
-from stages.thumbnailfiles import Place
-from stages.thumbnails import thumbnail
+from stages.decode.thumbnails import thumbnail
+from stages.files import thumbnailfiles, vectors
+from stages.files.tables.images import Images
+from stages.files.tables.indexed import TABLE, write_indexed
+from stages.files.thumbnailfiles import Place
+from stages.record.sources import Source
 
 SEGMENTS = "0123456789abcdef"
 DIMENSION = 1280

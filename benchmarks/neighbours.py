@@ -21,14 +21,14 @@ from benchmarks.madeindex import SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line, timed
 from benchmarks.trees import Tree
-from pipelines.client import deployment
-from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deploying import deployment
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
-from stages import thumbnailfiles, vectors
-from stages.tables.indexed import TABLE
-from stages.wording import counted
+from stages.datum.wording import counted
+from stages.files import thumbnailfiles, vectors
+from stages.files.tables.indexed import TABLE
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
 GROUP = "duplicates"

@@ -3,8 +3,8 @@ nothing."""
 
 from collections.abc import Sequence
 
-from pipelines.client.imagesizes import IMAGE_SIZE
-from pipelines.library.dataset import OVERLAY
+from pipelines.client.deploying.imagesizes import IMAGE_SIZE
+from pipelines.library.datasets.dataset import OVERLAY
 from pipelines.specifications import drafts, overlays, reading, variables
 from pipelines.specifications.reading import Spec
 

@@ -10,7 +10,7 @@ from random import Random
 from PIL import Image, ImageEnhance, ImageOps
 
 from benchmarks.labelled import Labelled, Picture, on_white
-from pipelines.library import samples
+from pipelines.library.datasets import samples
 
 _COMMONS = "perception/testing/images"
 _SEEDS = 5  # of the queries of `parts`

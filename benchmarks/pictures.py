@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import original
-from pipelines.library import blocks, stl10
+from pipelines.library import blocks
 from pipelines.library.blocks import Span
+from pipelines.library.datasets import stl10
+from pipelines.library.datasets.stl10 import Split
+from pipelines.library.datasets.stl10samples import write_stl10
 from pipelines.library.pictures import Source
-from pipelines.library.stl10 import Split
-from pipelines.library.stl10samples import write_stl10
-from stages import blocknames, preprocess
-from stages.contract import Datum, Input
-from stages.packs import Pack, read_packs
+from stages import preprocess
+from stages.datum.contract import Datum, Input
+from stages.files.packs import Pack, read_packs
+from stages.record import blocknames
 
 _SHARE = 0.9  # of the library
 _SEED = 0

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.backbones import BATCH
+from stages.backbone.backbones import BATCH
 
 POOLINGS = ("average", "max", "GeM")
 _POWER = 3.0  # of the generalised mean (Radenović et al., arXiv:1711.02512); 1 is the average, infinity the maximum

@@ -18,13 +18,13 @@ from benchmarks.pictures import process, write_block
 from benchmarks.report import Line, Result, Row
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
-from pipelines.library.samples import PHOTOGRAPHS, crop_box, open_photograph
-from pipelines.library.stl10 import UNLABELLED
-from pipelines.library.stl10samples import write_stl10
-from stages import blocknames
-from stages.contract import Input
+from pipelines.library.datasets.samples import PHOTOGRAPHS, crop_box, open_photograph
+from pipelines.library.datasets.stl10 import UNLABELLED
+from pipelines.library.datasets.stl10samples import write_stl10
+from stages.datum.contract import Input
+from stages.decode.stl10 import RECORD, record_name
 from stages.preprocess import start
-from stages.stl10 import RECORD, record_name
+from stages.record import blocknames
 
 _BLOCK = blocknames.file_name("")
 

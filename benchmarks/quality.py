@@ -24,7 +24,7 @@ from benchmarks.pooled import POOLINGS
 from benchmarks.precision import Difference, Judged, by_chance, difference, judge
 from benchmarks.report import interleaved, timed
 from benchmarks.ways import BEFORE, DEFAULT, Vectors, Way, framed
-from stages.contract import StageError
+from stages.datum.contract import StageError
 
 PACKAGES = ("numpy", "pillow", "tensorflow", "keras", "scikit-image")
 

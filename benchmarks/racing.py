@@ -15,7 +15,7 @@ from PIL import Image
 
 from benchmarks.report import timed
 from benchmarks.workflows import ENTRY, Workflow
-from pipelines.library import samples
+from pipelines.library.datasets import samples
 
 OURS = "ours"
 ACTS = ("add", "again", "remove")

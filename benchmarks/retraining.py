@@ -16,17 +16,18 @@ from pathlib import Path
 from benchmarks import program, servers
 from benchmarks.engine import Settled, Work, longest, settle
 from benchmarks.report import Result, Row, line
-from pipelines.client import deployment
-from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deploying import deployment
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying import experiments, parameterfiles
 from pipelines.explaining.measuring import deploying
-from pipelines.library import ingest, models, pictures, samples
+from pipelines.library import ingest, models, pictures
+from pipelines.library.datasets import samples
 from pipelines.library.pictures import Source
 from pipelines.specifications import optional, own, reading
-from stages.labels import Row as Label
-from stages.labels import written
+from stages.record.labels import Row as Label
+from stages.record.labels import written
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
 

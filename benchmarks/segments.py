@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import segments
-from stages.contract import Input
+from stages.datum.contract import Input
+from stages.files import segments
 
 
 def vectors(segment: Path) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from benchmarks.trees import status_mib
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)

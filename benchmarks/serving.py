@@ -27,10 +27,11 @@ from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line
 from benchmarks.served import Served, serving
-from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
-from pipelines.library import models, samples
-from stages.tables.indexed import TABLE, read_indexed
+from pipelines.client.server.connection import Connection, Target, connect
+from pipelines.library import models
+from pipelines.library.datasets import samples
+from stages.files.tables.indexed import TABLE, read_indexed
 
 PACKAGES = ("numpy", "onnxruntime", "faiss", "tensorflow", "fastapi", "uvicorn", "grpcio")
 

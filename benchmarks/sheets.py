@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library.results import ANSWERS, REPO
 
 

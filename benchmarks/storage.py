@@ -9,10 +9,10 @@ from pathlib import Path
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from benchmarks import disk
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from stages.tables.images import read_images
-from stages.tables.indexed import TABLE, read_indexed
+from pipelines.client.server.connection import Connection
+from stages.files.tables.images import read_images
+from stages.files.tables.indexed import TABLE, read_indexed
 
 TRASH = "trash"
 """The purpose of chunks that are garbage: a server deletes them a day later."""

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.library import stl10
+from pipelines.library.datasets import stl10
+from pipelines.library.datasets.stl10 import Split
+from pipelines.library.datasets.stl10samples import Pieces
 from pipelines.library.pictures import Source
-from pipelines.library.stl10 import Split
-from pipelines.library.stl10samples import Pieces
-from stages.stl10 import RECORD, record_name
-from stages.stl10records import pictures as records
+from stages.decode.stl10 import RECORD, record_name
+from stages.decode.stl10records import pictures as records
 
 MOST_QUERIES = 1_000
 """The most queries of a library, of which they are a tenth."""

@@ -78,7 +78,8 @@ class Whole:
 
 def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Collection[str]) -> Whole:
     """Fills a server with pictures, of which at most a tenth are queries, and makes changes: those named in `CHANGES`,
-    and `SWAP`, which puts the other backbone. Backbones are directories, as stages.zoo writes them. What the directory
+    and `SWAP`, which puts the other backbone. Backbones are directories, as stages.backbone.zoo writes them. What the
+    directory
     `place` holds of an interrupted run is not repeated. Raises RuntimeError if any result is wrong."""
     settings = {
         "pictures": size.pictures,

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from benchmarks import disk, servers
 from benchmarks.environment import SETUPS, Tool
-from pipelines.client import backbones, deployment
-from pipelines.client.connection import Connection
+from pipelines.client import backbones
+from pipelines.client.deploying import deployment
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library import models
 from pipelines.specifications import reading
-from stages.backbonespec import SPEC_FILE, parse_spec
+from stages.backbone.backbonespec import SPEC_FILE, parse_spec
 
 ENTRY = "holiday"
 """The only query entry; the files in benchmarks/setups name it, too."""

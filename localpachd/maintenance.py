@@ -11,7 +11,7 @@ from pathlib import Path
 from localpachd import backup, rootformat
 from localpachd.db import Database
 from localpachd.errors import DataLoss, FailedPrecondition, PachError
-from localpachd.pfs import fsck, retention
+from localpachd.pfs.upkeep import fsck, retention
 from localpachd.rootformat import DATABASE, SMALL
 
 COMMANDS = ("backup", "restore", "fsck", "retention")

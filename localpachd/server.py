@@ -15,18 +15,18 @@ import grpc
 
 from localpachd import rootformat
 from localpachd.api import listening
-from localpachd.api.admission import StreamLimit
-from localpachd.api.call_metrics import CallMetrics
-from localpachd.api.crashes import CrashInterceptor
-from localpachd.api.limits import OPTIONS
+from localpachd.api.calls.limits import OPTIONS
+from localpachd.api.doors.admission import StreamLimit
+from localpachd.api.doors.call_metrics import CallMetrics
+from localpachd.api.doors.crashes import CrashInterceptor
+from localpachd.api.doors.parking import Parking
+from localpachd.api.doors.status import StatusInterceptor
+from localpachd.api.doors.tokens import TokenInterceptor
 from localpachd.api.listening import Protection
-from localpachd.api.log_levels import CallLog, LogLevels
-from localpachd.api.parking import Parking
+from localpachd.api.pps.sidecar import GrpcSidecars
+from localpachd.api.pps.worker import GrpcBatchServer
+from localpachd.api.server.log_levels import CallLog, LogLevels
 from localpachd.api.services import register
-from localpachd.api.sidecar import GrpcSidecars
-from localpachd.api.status import StatusInterceptor
-from localpachd.api.tokens import TokenInterceptor
-from localpachd.api.worker import GrpcBatchServer
 from localpachd.chores import Chores
 from localpachd.db import Database
 from localpachd.diagnosis.facts import Facts
@@ -36,11 +36,12 @@ from localpachd.metrics.service import Metrics
 from localpachd.metrics.state import Sources
 from localpachd.pace import Pace
 from localpachd.permissions import close_off
-from localpachd.pfs import filesets, retention
-from localpachd.pfs.ages import Ages
-from localpachd.pfs.finisher import Finisher
-from localpachd.pfs.merging import merge_hidden
+from localpachd.pfs.files import filesets
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.upkeep import retention
+from localpachd.pfs.upkeep.ages import Ages
+from localpachd.pfs.upkeep.finisher import Finisher
+from localpachd.pfs.upkeep.merging import merge_hidden
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from lookalike.rows import Rows, table
 from pipelines.explaining.changes.history import Change
-from stages import wording
+from stages.datum import wording
 
 _SHORT = 12
 """Digits of an id: enough for `Library.at`."""

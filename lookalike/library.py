@@ -21,16 +21,17 @@ from lookalike.labels import Labels
 from lookalike.neighbours import Neighbour, Neighbours
 from lookalike.ownservice import OwnService
 from lookalike.pictures import Box, Given, asked
-from pipelines.client import choosing, services
+from pipelines.client import choosing
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection, connect
-from pipelines.client.failures import cause, explain
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.moments import commit_at
-from pipelines.client.outages import outlasting
-from pipelines.client.roles import CLASSIFY
-from pipelines.client.searches import SearchError, Searches
-from pipelines.client.services import Service
+from pipelines.client.server.connection import Connection, connect
+from pipelines.client.server.failures import cause, explain
+from pipelines.client.server.outages import outlasting
+from pipelines.client.services import services
+from pipelines.client.services.roles import CLASSIFY
+from pipelines.client.services.searches import SearchError, Searches
+from pipelines.client.services.services import Service
 from pipelines.cluster import status
 from pipelines.errors import LookalikeError
 from pipelines.explaining.changes.history import Changes as History

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lookalike.rows import Rows
 from pipelines.errors import LookalikeError
-from stages import wording
+from stages.datum import wording
 
 _SHORT = 12
 """Digits of a commit's id that are shown."""

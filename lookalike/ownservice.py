@@ -9,8 +9,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.client import services
-from pipelines.client.services import Service
+from pipelines.client.services import services
+from pipelines.client.services.services import Service
 from pipelines.errors import LookalikeError
 
 # The pipe to its standard input is closed when this Python ends, in whichever way. A session of its own keeps it from

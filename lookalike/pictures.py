@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lookalike.neighbours import Neighbour
-from pipelines.client.searches import Picture
+from pipelines.client.services.searches import Picture
 from pipelines.errors import LookalikeError
 
 Box: TypeAlias = tuple[float, float, float, float]

@@ -5,7 +5,7 @@ import importlib
 import sys
 from typing import NoReturn
 
-from pipelines.commands import interrupts
+from pipelines.commands.kit import interrupts
 
 
 def main() -> NoReturn:

@@ -1,4 +1,5 @@
-"""The service of the promoted classifier as a bare program, `python -m stages.classify_serve`. See stages.standalone.
+"""The service of the promoted classifier as a bare program, `python -m stages.classify_serve`. See
+stages.serving.run.standalone.
 
 It follows the branch `production` of the repo `select`, and needs neither the index nor the library.
 """
@@ -8,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from stages import standalone
-from stages.standalone import Program
+from stages.serving.run import standalone
+from stages.serving.run.standalone import Program
 
 PROGRAM = Program("classify-serve", Path("/secrets/lookalike-classify-serve"), 30681, False, "select", "the model")
 

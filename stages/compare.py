@@ -5,8 +5,8 @@ queries.parquet of the stage evaluate; `about`, a JSON file with the versions of
 pictures, `index`, the directory of an index of the same pictures. Writes /comparison.json and /index.html.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.compare"))
 
@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages import judging
-from stages.comparepage import page
-from stages.comparing import Side, compared
-from stages.contract import Datum, StageError
-from stages.tables.indexed import TABLE, read_indexed
-from stages.tables.rankings import read_rankings
-from stages.thumbnailfiles import DIRECTORY, Files
+from stages.datum.contract import Datum, StageError
+from stages.files.tables.indexed import TABLE, read_indexed
+from stages.files.tables.rankings import read_rankings
+from stages.files.thumbnailfiles import DIRECTORY, Files
+from stages.quality import judging
+from stages.quality.comparing import Side, compared
+from stages.report.comparepage import page
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:

@@ -5,8 +5,8 @@ directory /pictures, and the parameter ACROSS, two folders as a JSON array. Owns
 content.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.duplicates"))
 
@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from stages import copies, namelists
-from stages.contract import Datum, StageError
-from stages.copies import Across, Candidates
-from stages.copypages import EXACT, LIST, MOST_GROUPS, NEAR, Facts, drawn, pages
-from stages.sources import Source
-from stages.tables.nearest import read_pictures
-from stages.tables.pairs import Pairs, read_pairs
-from stages.wording import counted
+from stages.datum.contract import Datum, StageError
+from stages.datum.wording import counted
+from stages.files.tables.nearest import read_pictures
+from stages.files.tables.pairs import Pairs, read_pairs
+from stages.quality import copies
+from stages.quality.copies import Across, Candidates
+from stages.record import namelists
+from stages.record.sources import Source
+from stages.report.copypages import EXACT, LIST, MOST_GROUPS, NEAR, Facts, drawn, pages
 
 VERSION = 2
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

@@ -5,8 +5,8 @@ neighbours. Parameter: K, the most neighbours of a ranking. Writes /metrics.json
 (Rankings of all labelled pictures, whose neighbours are rows of the same table) and /index.html.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.evaluate"))
 
@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages import evaluationfiles
-from stages.contract import Datum, StageError, spool
-from stages.labelling import UNLABELLED, Pictures, first_sources, read_labels, read_pictures
-from stages.parameters import integer
-from stages.progress import Progress
-from stages.ranking import Ranking, Side, rank
-from stages.tables.nearest import read_nearest
-from stages.tables.rankings import Rankings
+from stages.datum.contract import Datum, StageError, spool
+from stages.datum.parameters import integer
+from stages.datum.progress import Progress
+from stages.files.tables.nearest import read_nearest
+from stages.files.tables.rankings import Rankings
+from stages.quality.labelling import UNLABELLED, Pictures, first_sources, read_labels, read_pictures
+from stages.quality.ranking import Ranking, Side, rank
+from stages.report import evaluationfiles
 
 VERSION = 2
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

@@ -7,8 +7,8 @@ So this module imports neither TensorFlow nor NumPy.
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.features"))
 
@@ -18,16 +18,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages import entrypaths
-from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import Datum, Input, StageError, load, spool
-from stages.packheaders import picture_size
+from stages.backbone.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import Datum, Input, StageError, load, spool
+from stages.files.packheaders import picture_size
+from stages.record import entrypaths
 
 VERSION = 11
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
-    from stages.embedding import Embedding
+    from stages.backbone.embedding import Embedding
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -39,10 +39,9 @@ class Features:
     """Computes the vectors of one datum at a time.
 
     Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
-    /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.parts.directory, stages.tables.embedded);
-    /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected,
-    rejected.jsonl to queries/<bucket>/<entry>.
-    """
+    /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.record.parts.directory,
+    stages.files.tables.embedded); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
+    something was rejected, rejected.jsonl to queries/<bucket>/<entry>."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -87,8 +86,8 @@ class Features:
             file = spool(paths[MODEL_FILE], Path(scratch))
             if file != paths[MODEL_FILE]:
                 file = file.rename(Path(scratch) / MODEL_FILE)
-            embedder = load("stages.forwards").embedder(file, spec, self._environment, many=True)
-        loaded: Embedding = load("stages.embedding").Embedding(embedder)
+            embedder = load("stages.backbone.forwards").embedder(file, spec, self._environment, many=True)
+        loaded: Embedding = load("stages.backbone.embedding").Embedding(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded
 

@@ -4,17 +4,17 @@ Runs on plain directories only. Inputs: `labels`, files of labels; `pictures`, t
 Writes folders.csv, with a label for each source in a folder, also in archives, that no other file labels.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.folderlabels"))
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from stages.contract import Datum
-from stages.labelling import read_table_of, source_paths
-from stages.labels import Row, can_be_written, unite, written
+from stages.datum.contract import Datum
+from stages.quality.labelling import read_table_of, source_paths
+from stages.record.labels import Row, can_be_written, unite, written
 
 FILE = "folders.csv"
 

@@ -4,8 +4,8 @@ an approximate search.
 Runs as `python -m stages.index`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.index"))
 
@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from stages import thumbnailfiles, vectors
-from stages.contract import Datum, Input, StageError
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles, vectors
+from stages.files.merging import Merged, read_segment
+from stages.files.tables.indexed import TABLE, write_indexed
+from stages.files.tables.places import parts_of
 from stages.knn import codes
 from stages.knn.codes import Coded
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
-from stages.merging import Merged, read_segment
-from stages.tables.indexed import TABLE, write_indexed
-from stages.tables.places import parts_of
 
 VERSION = 14
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -37,7 +37,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     The datum's inputs: `features`, the directory /library/<b> of partition: for each bucket of parts <bucket>.parquet;
     `vectors`, the directory /vectors/<b>: for each bucket <bucket>.npy, float32 (n, d), which are read for codes alone;
     `thumbnails`, the directory /thumbnails/<b>: for each bucket <bucket>.thumbnails, of which nothing is read. Writes
-    /<b>/images.parquet (stages.tables.indexed), sorted by id, and in the same order hashes.npy, uint64 (N,);
+    /<b>/images.parquet (stages.files.tables.indexed), sorted by id, and in the same order hashes.npy, uint64 (N,);
     index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
     /<b>/vectors/<bucket>.npy and /<b>/thumbnails/<bucket>.thumbnails. BACKEND searches exactly for the recall of the
     codes, and for nothing else.

@@ -3,12 +3,11 @@
 Inputs: `labels`, the whole repo, `vectors` and `thumbnails`, the directories /vectors/<segment> and
 /thumbnails/<segment> of partition, all lazy or not; `features`, the directory /library/<segment> of partition.
 Parameter: HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and
-/<segment>.parquet (stages.tables.labelled) of the pictures with a label that can be used, sorted by id, which may be
-none; and /left_out/<segment>.json.
-"""
+/<segment>.parquet (stages.files.tables.labelled) of the pictures with a label that can be used, sorted by id, which may
+be none; and /left_out/<segment>.json."""
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.labelled"))
 
@@ -20,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from stages.classify.splits import share
-from stages.contract import Datum, Input, StageError
-from stages.inputcache import InputCache
-from stages.labelling import UNLABELLED, Coder, examples, read_labels
-from stages.merging import Merged, read_segment
-from stages.tables.images import Images
-from stages.tables.labelled import Labelled, write_labelled
-from stages.thumbnailfiles import Files
+from stages.classify.training.splits import share
+from stages.datum.contract import Datum, Input, StageError
+from stages.datum.inputcache import InputCache
+from stages.files.merging import Merged, read_segment
+from stages.files.tables.images import Images
+from stages.files.tables.labelled import Labelled, write_labelled
+from stages.files.thumbnailfiles import Files
+from stages.quality.labelling import UNLABELLED, Coder, examples, read_labels
 
 VERSION = 4
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

@@ -3,8 +3,8 @@
 Runs as `python -m stages.neighbours`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.neighbours"))
 
@@ -14,23 +14,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stages import segments
-from stages.contract import Datum, Input, StageError
-from stages.copypairs import CopyPairs, Side, confirmed
-from stages.hashes import Hashes
-from stages.inputcache import InputCache
+from stages.datum.contract import Datum, Input, StageError
+from stages.datum.inputcache import InputCache
+from stages.datum.parameters import integer, number
+from stages.files import segments
+from stages.files.tables.indexed import Indexed
+from stages.files.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
+from stages.files.tables.pairs import Pairs, write_pairs
+from stages.files.thumbnailfiles import Thumbnails
 from stages.knn.backend import Rows
 from stages.knn.factory import open_searcher
 from stages.knn.radius import Hashed, Limits, TooManyError, Within, within
 from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
-from stages.parameters import integer, number
-from stages.sources import Source
-from stages.tables.indexed import Indexed
-from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
-from stages.tables.pairs import Pairs, write_pairs
-from stages.thumbnailfiles import Thumbnails
+from stages.quality.copypairs import CopyPairs, Side, confirmed
+from stages.record.hashes import Hashes
+from stages.record.sources import Source
 
 VERSION = 3
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -70,9 +70,9 @@ class Neighbours:
     /nearest/<left>/<right>.npy: NEAREST (n, k'), of each picture of `left` its k' = min(K, others in `right`) nearest
     in `right` by distance, then id, never itself. With left = right also /pictures/<left>.parquet (Pictures). With
     left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures of which one
-    is a copy of the other by their thumbnails (stages.registration) and, with left = right, each picture with several
-    sources and itself. Thumbnails are compared of pairs within THRESHOLD whose perceptual hashes differ in at most
-    HASH_BITS, as one lies on the other.
+    is a copy of the other by their thumbnails (stages.quality.registration) and, with left = right, each picture with
+    several sources and itself. Thumbnails are compared of pairs within THRESHOLD whose perceptual hashes differ in at
+    most HASH_BITS, as one lies on the other.
 
     A file of a lazy input is opened only where it is needed: of thumbnails those of the buckets that such pictures are
     in.

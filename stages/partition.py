@@ -4,8 +4,8 @@ So neither the backbone nor preprocess knows the segments: another number of the
 no model. Runs as `python -m stages.partition`, under Pachyderm or on plain directories.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.partition"))
 
@@ -17,14 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import parts, thumbnailfiles, vectors
-from stages.contract import Datum, StageError
-from stages.merging import read_bucket
-from stages.parameters import integer
-from stages.progress import Progress
-from stages.tables.images import write_images
-from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
-from stages.wording import counted
+from stages.datum.contract import Datum, StageError
+from stages.datum.parameters import integer
+from stages.datum.progress import Progress
+from stages.datum.wording import counted
+from stages.files import thumbnailfiles, vectors
+from stages.files.merging import read_bucket
+from stages.files.tables.images import write_images
+from stages.files.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.record import parts
 
 VERSION = 3
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -41,11 +42,11 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads SEGMENT_DIGITS (default 1); returns the function that deals one bucket.
 
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
-    <part>.parquet (stages.tables.embedded) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
+    <part>.parquet (stages.files.tables.embedded) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
     preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
-    bucket /library/<segment>/<bucket>.parquet (stages.tables.images), sorted by id, and in the same order
+    bucket /library/<segment>/<bucket>.parquet (stages.files.tables.images), sorted by id, and in the same order
     /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several
-    parts is one row, with all its sources and the thumbnail of the smallest (stages.sources.chosen).
+    parts is one row, with all its sources and the thumbnail of the smallest (stages.record.sources.chosen).
     """
     digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=parts.MOST_DIGITS)
 

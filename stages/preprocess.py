@@ -5,8 +5,8 @@ The output depends on the datum's content and path alone, so the same datum alwa
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.preprocess"))
 
@@ -14,15 +14,16 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages import parts, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.decoderprocesses import DecoderProcesses
-from stages.distinct import DistinctPictures
-from stages.framing import FITS, Framing
-from stages.packs import Picture, Rejection, write_pack, write_rejections
-from stages.parameters import integer, one_of
-from stages.progress import Progress
-from stages.reading import Decoded, read
+from stages.datum.contract import Datum, Input, StageError
+from stages.datum.parameters import integer, one_of
+from stages.datum.progress import Progress
+from stages.decode.decoderprocesses import DecoderProcesses
+from stages.decode.distinct import DistinctPictures
+from stages.decode.reading import Decoded, read
+from stages.files import thumbnailfiles
+from stages.files.packs import Picture, Rejection, write_pack, write_rejections
+from stages.record import parts
+from stages.record.framing import FITS, Framing
 
 VERSION = 12
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -45,7 +46,7 @@ class Preprocess:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
     images: packs `/library/<part>/<src>.npy` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
-    bucket being two levels (stages.parts.directory); if something was rejected, `/rejected/images/<src>.jsonl`.
+    bucket being two levels (stages.record.parts.directory); if something was rejected, `/rejected/images/<src>.jsonl`.
     queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and `<src>.thumbnails` beside it; if
     something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex
     digits of the sha256 of the datum's path in its repo, since no two datums may write to one path.

@@ -11,8 +11,8 @@ Imports neither TensorFlow nor NumPy until all inputs are known to be there.
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.promotion"))
 
@@ -20,10 +20,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stages import quiet
+from stages.backbone import quiet
 from stages.classify import chosen
-from stages.classify.runs import MODEL
-from stages.contract import Datum, Input, StageError, load
+from stages.classify.training.runs import MODEL
+from stages.datum.contract import Datum, Input, StageError, load
 
 if TYPE_CHECKING:
     from stages.classify.trial import Side

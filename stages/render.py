@@ -7,8 +7,8 @@ one, so either may be missing.
 Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.render"))
 
@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from stages import thumbnailfiles
-from stages.answers import Answers, json_lines, merge
-from stages.contract import Datum, Input, StageError
-from stages.names import escape_component, escape_path, unescape
-from stages.packs import Rejection, read_rejections
-from stages.pages import pages
-from stages.parameters import integer
-from stages.sheetqueries import sheet_queries
-from stages.sheets import grid
-from stages.tables.images import Images, read_images
-from stages.tables.neighbours import read_neighbours
+from stages.datum.contract import Datum, Input, StageError
+from stages.datum.parameters import integer
+from stages.files import thumbnailfiles
+from stages.files.packs import Rejection, read_rejections
+from stages.files.tables.images import Images, read_images
+from stages.files.tables.neighbours import read_neighbours
+from stages.quality.answers import Answers, json_lines, merge
+from stages.record.names import escape_component, escape_path, unescape
+from stages.report.pages import pages
+from stages.report.sheetqueries import sheet_queries
+from stages.report.sheets import grid
 
 VERSION = 9
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

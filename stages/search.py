@@ -3,8 +3,8 @@
 Runs as `python -m stages.search`, under Pachyderm or on plain directories. Knows neither models nor sheets.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.search"))
 
@@ -14,20 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from stages import entries, segments
-from stages.contract import Datum, Input, StageError
-from stages.entries import Entry
-from stages.inputcache import InputsCache
+from stages.datum.contract import Datum, Input, StageError
+from stages.datum.inputcache import InputsCache
+from stages.datum.wording import counted
+from stages.files import entries, segments
+from stages.files.entries import Entry
+from stages.files.tables.indexed import Indexed
+from stages.files.tables.neighbours import Neighbours, write_neighbours
+from stages.files.thumbnailfiles import Thumbnails
 from stages.knn.codes import Codes
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
-from stages.sheetqueries import most_pictured, sheet_queries
-from stages.tables.indexed import Indexed
-from stages.tables.neighbours import Neighbours, write_neighbours
-from stages.thumbnailfiles import Thumbnails
-from stages.wording import counted
+from stages.report.sheetqueries import most_pictured, sheet_queries
 
 VERSION = 8
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

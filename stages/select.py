@@ -5,8 +5,8 @@ backbone, from which nothing else is read, or no such input. Writes /metrics.jso
 training succeeded, /model.keras and /labels.json, which are its classifier, and /model-card.md.
 """
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.select"))
 
@@ -17,14 +17,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
-from stages.classify import census, chosen, measuring, runs, selection
-from stages.classify.modelcard import card
-from stages.classify.reportpage import page
-from stages.classify.runs import Run
-from stages.classify.runsections import MOST_EXAMPLES
-from stages.contract import Datum, StageError, spool
-from stages.tables.predictions import read_predictions
+from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.classify import chosen, selection
+from stages.classify.report import census
+from stages.classify.report.modelcard import card
+from stages.classify.report.reportpage import page
+from stages.classify.report.runsections import MOST_EXAMPLES
+from stages.classify.training import measuring, runs
+from stages.classify.training.runs import Run
+from stages.datum.contract import Datum, StageError, spool
+from stages.files.tables.predictions import read_predictions
 
 VERSION = 1
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""

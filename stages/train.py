@@ -7,8 +7,8 @@ file of parameters with a typo must not keep the others' runs from being compare
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # before any import that can fail: see stages.contract
-    from stages import contract
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
 
     raise SystemExit(contract.run("stages.train"))
 
@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from stages import quiet
-from stages.classify import dataset, runs
-from stages.classify.dataset import Dataset
-from stages.classify.parameters import Parameters, parse
-from stages.classify.runs import Failure, Run
-from stages.contract import Datum, Input, StageError, load, spool
-from stages.inputcache import InputCache
+from stages.backbone import quiet
+from stages.classify.training import dataset, runs
+from stages.classify.training.dataset import Dataset
+from stages.classify.training.parameters import Parameters, parse
+from stages.classify.training.runs import Failure, Run
+from stages.datum.contract import Datum, Input, StageError, load, spool
+from stages.datum.inputcache import InputCache
 
 VERSION = 1
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -71,7 +71,7 @@ class Train:
         try:
             given.check()
             with quiet.tensorflow():
-                training = load("stages.classify.training")
+                training = load("stages.classify.training.training")
             run: Run = training.train(given, parameters, inputs["models"].path, self._environment, out)
         except Failure as reason:
             return _failed(parameters, given, str(reason))

@@ -16,7 +16,7 @@ from unittest import mock
 from typer.testing import CliRunner
 
 from pipelines import cli
-from pipelines.commands.terminal import console
+from pipelines.commands.kit.terminal import console
 
 COLUMNS = 120
 

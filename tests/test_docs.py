@@ -15,28 +15,31 @@ import pytest
 import yaml
 
 from pipelines.checks.suite import Report
-from pipelines.client.datums import Datum
 from pipelines.client.history import Record
-from pipelines.client.jobs import Job
-from pipelines.client.logs import LogLine
+from pipelines.client.jobs.datums import Datum
+from pipelines.client.jobs.jobs import Job
+from pipelines.client.jobs.logs import LogLine
 from pipelines.cluster import graph
 from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.graph import Edge, Graph
 from pipelines.cluster.growth import Growth
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
-from pipelines.commands import differing, loading, terminal, upgradewords
-from pipelines.commands.syncing import sync_data
+from pipelines.commands import loading
+from pipelines.commands.explain import differing
+from pipelines.commands.kit import terminal
+from pipelines.commands.library.syncing import sync_data
+from pipelines.commands.pipelines import upgradewords
 from pipelines.explaining.changes.history import Change
 from pipelines.library.syncing import Difference
 from pipelines.specifications import optional, proportions
 from speclang.warmth import MEMORY, SECONDS
-from stages import limits
-from stages.kinds import Kind
-from stages.parts import PART
-from stages.serving.bounds import Bounds
-from stages.serving.fetching import Limits
-from stages.serving.questions import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
+from stages.record import limits
+from stages.record.kinds import Kind
+from stages.record.parts import PART
+from stages.serving.answer.bounds import Bounds
+from stages.serving.answer.fetching import Limits
+from stages.serving.answer.questions import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (

@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("benchmarks", "docker", "localpachd", "lookalike", "pipelines", "setup", "speclang", "stages", "towers")
 RUNS_CODE = frozenset(("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"))
 
-# Reads weights of PyTorch, with an unpickler that knows tensors and dictionaries only: tests/stages/test_torchfile.py.
-UNPICKLER = "stages/torchfile.py"
+# Reads weights of PyTorch, with an unpickler that knows tensors and dictionaries only:
+# tests/stages/backbone/test_torchfile.py.
+UNPICKLER = "stages/backbone/torchfile.py"
 
 
 def faults(code: str, name: str) -> Iterator[str]:

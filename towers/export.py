@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from stages import proof
+from stages.backbone import proof
 from towers.plain import UnknownTowerError, original, plain
 
 

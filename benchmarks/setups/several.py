@@ -11,7 +11,7 @@ import itertools
 import os
 from pathlib import Path
 
-from stages.contract import Datum, Input
+from stages.datum.contract import Datum, Input
 
 
 def main() -> None:

@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Iterator
 
-from localpachd.api.schema_additions import CALLS
+from localpachd.api.schema.schema_additions import CALLS
 from localpachd.api.services import SERVICES, Service
 
 PARTLY = {

@@ -6,21 +6,22 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from localpachd.api import debugging, schema
-from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
-from localpachd.api.debug import DebugServicer
-from localpachd.api.debug_dump import Sources
-from localpachd.api.handlers import Waiting, add_service
-from localpachd.api.log_levels import LogLevels
-from localpachd.api.logs import LogsServicer
-from localpachd.api.metadata import MetadataServicer
-from localpachd.api.pfs import PfsServicer
-from localpachd.api.pps import PpsServicer
-from localpachd.api.requests import Requests
-from localpachd.api.specs import Specs
-from localpachd.api.storage import FilesetServicer
-from localpachd.api.transactions import TransactionServicer, Writes
-from localpachd.api.worker import WorkerServicer
+from localpachd.api.calls.handlers import Waiting, add_service
+from localpachd.api.messages.requests import Requests
+from localpachd.api.messages.specs import Specs
+from localpachd.api.pfs.pfs import PfsServicer
+from localpachd.api.pfs.storage import FilesetServicer
+from localpachd.api.pfs.transactions import TransactionServicer, Writes
+from localpachd.api.pps.logs import LogsServicer
+from localpachd.api.pps.pps import PpsServicer
+from localpachd.api.pps.worker import WorkerServicer
+from localpachd.api.schema import schema
+from localpachd.api.server import debugging
+from localpachd.api.server.admin import AdminServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.server.debug import DebugServicer
+from localpachd.api.server.debug_dump import Sources
+from localpachd.api.server.log_levels import LogLevels
+from localpachd.api.server.metadata import MetadataServicer
 from localpachd.diagnosis.facts import Facts
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps

@@ -12,17 +12,20 @@ from datetime import UTC, datetime
 from functools import partial
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, contents, modify, schedules, triggers
+from localpachd.pfs import commits, contents, schedules, triggers
 from localpachd.pfs.changes import Changed
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.loop import Loop
+from localpachd.pfs.files import modify
+from localpachd.pfs.files.staging import Addition, Change, Removal
 from localpachd.pfs.schedules import Schedule
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import inputs, job_base, pipelines, spec
+from localpachd.pfs.upkeep.loop import Loop
+from localpachd.pps import pipelines
 from localpachd.pps.entities import Pipeline, PipelineState
-from localpachd.pps.inputs import CronInput
+from localpachd.pps.scheduling import job_base
+from localpachd.pps.specs import inputs, spec
+from localpachd.pps.specs.inputs import CronInput
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000

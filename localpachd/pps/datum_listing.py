@@ -8,11 +8,13 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits
 from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datums, job_base, job_rows, records, spec
+from localpachd.pps import datums, job_rows, records
 from localpachd.pps.datums import Check, Datum
 from localpachd.pps.entities import DatumInfo, Job
-from localpachd.pps.inputs import PfsInput
 from localpachd.pps.records import Record
+from localpachd.pps.scheduling import job_base
+from localpachd.pps.specs import spec
+from localpachd.pps.specs.inputs import PfsInput
 from localpachd.sqlite import snapshot
 
 

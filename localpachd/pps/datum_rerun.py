@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localpachd.errors import PachError
-from localpachd.pfs import filesets
-from localpachd.pfs.filesets import Layers
+from localpachd.pfs.files import filesets
+from localpachd.pfs.files.filesets import Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_tasks, job_base, job_rows, pipeline_rows, records
+from localpachd.pps import job_rows, pipeline_rows, records
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Job
-from localpachd.pps.skipping import Numbered
+from localpachd.pps.scheduling import datum_tasks, job_base
+from localpachd.pps.scheduling.skipping import Numbered
 from localpachd.storage.filesets import write_layer
 from localpachd.worker.environment import task_variables
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Pod, Runner

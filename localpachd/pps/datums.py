@@ -8,7 +8,7 @@ from itertools import chain
 
 from localpachd import ids
 from localpachd.errors import TooMany
-from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+from localpachd.pps.specs.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
 from speclang import globs
 
 

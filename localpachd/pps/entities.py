@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 
 from localpachd.pfs.entities import META, SPEC, Branch, Commit, Repo
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.spec import PipelineSpec
+from localpachd.pps.specs.spec import PipelineSpec
 from localpachd.worker.tasks import Outcome, Stats
 
 

@@ -12,7 +12,7 @@ from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pps import job_rows, pipelines
 from localpachd.pps.entities import Job, JobInfo, JobSetInfo, JobStates, Pipeline
-from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.scheduling.scheduler import Scheduler
 
 
 def always() -> bool:

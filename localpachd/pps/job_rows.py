@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 from localpachd.errors import NotFound
 from localpachd.pfs.entities import USER, Commit
-from localpachd.pps import spec
 from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
+from localpachd.pps.specs import spec
 from localpachd.worker.tasks import Stats
 
 

@@ -9,8 +9,9 @@ from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, log_rows, spec
+from localpachd.pps import job_rows, log_rows
 from localpachd.pps.entities import Activity, Counters, Job, JobState, JobStates, Level, Pipeline
+from localpachd.pps.specs import spec
 from localpachd.worker.tasks import Stats
 
 _UNFINISHED = tuple(each for each in JobState if not each.terminal)

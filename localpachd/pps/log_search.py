@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from localpachd.pfs import expressions
+from localpachd.pfs.files import expressions
 from localpachd.pps import log_rows
 from localpachd.pps.entities import Level, LogMessage
 

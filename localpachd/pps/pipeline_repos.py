@@ -4,8 +4,8 @@ from localpachd.errors import AlreadyExists, PachError
 from localpachd.pfs import branches, repos
 from localpachd.pfs.entities import Branch, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import inputs, spec
 from localpachd.pps.entities import Pipeline
+from localpachd.pps.specs import inputs, spec
 
 
 def create(txn: Transaction, pipeline: Pipeline) -> None:

@@ -8,8 +8,9 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, pipeline_rows, spec
+from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, pipeline_rows
 from localpachd.pps.entities import JobStates, Level, Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps.specs import spec
 from speclang.names import DEFAULT_PROJECT
 
 ALL_VERSIONS = -1

@@ -8,7 +8,7 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Steps
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
+from localpachd.pps import datum_listing, jobs, logs, pipelines
 from localpachd.pps.cron import CronScheduler
 from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.entities import (
@@ -21,10 +21,11 @@ from localpachd.pps.entities import (
 )
 from localpachd.pps.job_reader import JobReader, always
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.scheduling.scheduler import Scheduler
+from localpachd.pps.scheduling.spout_run import Sidecars
 from localpachd.pps.server_log import ServerLog
-from localpachd.pps.spout_run import Sidecars
-from localpachd.pps.validation import egress_url
+from localpachd.pps.specs import secrets
+from localpachd.pps.specs.validation import egress_url
 from localpachd.storage import objects
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.secrets import Secrets

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
 from pipelines.specifications.proportions import DIGITS
-from stages.parts import MOST_DIGITS
+from stages.record.parts import MOST_DIGITS
 
 _ENV = ("transform", "env")
 _FAR_FOR_COSINE = 0.4

@@ -1,9 +1,9 @@
 """The backbone that the repo `models` holds, by its description."""
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import StageError
+from pipelines.client.server.connection import Connection
+from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import StageError
 
 REPO = "models"
 

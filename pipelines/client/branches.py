@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 
 
 def move(connection: Connection, repo: str, branch: str, commit: str, metadata: Sequence[tuple[str, str]] = ()) -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.client import contexts, local
-from pipelines.client.connection import Target
+from pipelines.client.server import contexts, local
+from pipelines.client.server.connection import Target
 from pipelines.errors import LookalikeError
 
 _FORWARDED = "pachd"

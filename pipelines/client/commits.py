@@ -15,8 +15,8 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client import owners
-from pipelines.client.connection import Connection
-from pipelines.client.outages import outlasting
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 
 LONGEST = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 
 _LIFETIME = 600
 """Seconds for which the server keeps a file set."""

@@ -10,7 +10,7 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client import owners
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 
 _CREATED_BY = 16
 """The number of the field created_by of Pachyderm 2.10's CommitInfo."""

@@ -14,10 +14,11 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import datumrecords, owners
-from pipelines.client.connection import Connection
-from pipelines.client.datumrecords import DatumRecord
+from pipelines.client import owners
+from pipelines.client.jobs import datumrecords
+from pipelines.client.jobs.datumrecords import DatumRecord
 from pipelines.client.moments import origins
+from pipelines.client.server.connection import Connection
 
 _Known = TypeVar("_Known")
 

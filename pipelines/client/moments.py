@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES
 

@@ -11,11 +11,11 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets, Requests
 from pipelines.client.pieces import pieces_of
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from stages.tarstreams import Stream, content, members, reading
+from stages.decode.tarstreams import Stream, content, members, reading
 
 
 @dataclass(frozen=True, slots=True)

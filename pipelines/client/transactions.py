@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)

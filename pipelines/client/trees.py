@@ -15,12 +15,12 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from pipelines.client.connection import Connection
 from pipelines.client.moments import inspected
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
-from stages.filecache import FileCache
+from stages.datum.filecache import FileCache
 
 _TOGETHER = 8
 """Files of a directory that are fetched together."""

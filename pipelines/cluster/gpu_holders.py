@@ -7,7 +7,7 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.cluster import kubernetes
 
 _CALL = "/localpachd.Debug/ListGpus"

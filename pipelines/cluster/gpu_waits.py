@@ -8,12 +8,12 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.connection import Connection
-from pipelines.client.outages import outlasting
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Holdings, Node
 from pipelines.errors import LookalikeError
-from stages.wording import counted
+from stages.datum.wording import counted
 
 _ASK_EVERY = 15.0
 """Seconds between two questions to a cluster: each takes about one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.jobs import Job
+from pipelines.client.jobs.jobs import Job
 from pipelines.cluster.gpu_waits import Wait
 
 _TROUBLED = ("failure", "crashing", "restarting")

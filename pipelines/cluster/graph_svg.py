@@ -8,7 +8,7 @@ from pipelines.cluster import graph_words
 from pipelines.cluster.graph import Edge, Graph, Node
 from pipelines.cluster.graph_words import SIGNS, clipped
 from pipelines.cluster.layering import Layers, Place, columns, layered
-from stages.wording import visible
+from stages.datum.wording import visible
 
 _WIDE, _HIGH, _LOW = 220, 74, 46
 """A box, and the height of that of a repo, in pixels."""

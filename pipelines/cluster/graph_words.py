@@ -3,7 +3,7 @@
 from rich import filesize
 
 from pipelines.cluster.graph import Node
-from stages.wording import counted
+from stages.datum.wording import counted
 
 SIGNS = {"cross": "×", "union": "+", "join": "⋈", "group": "⊞"}
 """The signs of the ways to combine inputs."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.client import partsizes
+from pipelines.client.deploying import partsizes
 from pipelines.specifications import proportions
 from pipelines.specifications.proportions import Numbers
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.client import backbones, local, roles, services
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client import backbones
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server import local
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
+from pipelines.client.services import roles, services
 from pipelines.cluster import gpu_holders, growth
 from pipelines.cluster.growth import Growth
 

@@ -7,8 +7,8 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.enterprise import enterprise_pb2
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders, kubernetes, obstacles, registries
 from pipelines.cluster.capacity import Held, Node, Quota, wanted
 from pipelines.cluster.obstacles import Cluster

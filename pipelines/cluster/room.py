@@ -13,7 +13,7 @@ from pipelines.checks import pods
 from pipelines.cluster.capacity import Held, Node, amounts, is_virtual, offered, repelled_by, wanted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
-from stages.wording import counted
+from stages.datum.wording import counted
 
 _POD = {"pods": Fraction(1)}
 """A node takes a limited number of pods."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job, Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_waits import Wait
 from pipelines.cluster.graph import Graph, Seen, graph

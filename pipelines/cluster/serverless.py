@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.checks import pods
-from pipelines.client.roles import CLASSIFY
+from pipelines.client.services.roles import CLASSIFY
 from pipelines.cluster import standing
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.imagecache import as_yaml

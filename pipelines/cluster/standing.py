@@ -6,11 +6,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pipelines.checks import pods
-from pipelines.client import services
-from pipelines.client.roles import ROLES, Role
+from pipelines.client.services import services
+from pipelines.client.services.roles import ROLES, Role
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.imagecache import as_yaml
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 _PACHD = "grpc://pachd:30650"
 """Pachyderm's address in its own namespace."""

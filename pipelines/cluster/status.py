@@ -8,12 +8,13 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import backbones, imagesizes, retired
-from pipelines.client.connection import Connection
-from pipelines.client.datums import Datums, Failure
-from pipelines.client.jobs import Job, Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client import backbones
+from pipelines.client.deploying import imagesizes, retired
+from pipelines.client.jobs.datums import Datums, Failure
+from pipelines.client.jobs.jobs import Job, Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.cluster import gpu_holders, gpu_waits, kubernetes, scheduling
 from pipelines.cluster.gpu_waits import GpuWaits, Wait
 from pipelines.cluster.waits import STOPPED, Waits

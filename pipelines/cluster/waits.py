@@ -13,13 +13,13 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job, Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.cluster import gpu_holders, kubernetes, scheduling
 from pipelines.cluster.gpu_waits import GpuWaits, Wait
 from pipelines.errors import LookalikeError
-from stages.wording import counted
+from stages.datum.wording import counted
 
 _PATIENCE = 3.0
 """Seconds for which a job on a cluster may be without a worker before Kubernetes is asked for the reason."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from pipelines.commands.app import App, Group
+from pipelines.commands.kit.app import App, Group
 
 
 class Entry(NamedTuple):
@@ -22,47 +22,47 @@ class Entry(NamedTuple):
 
 GROUPS = {
     "Library": {
-        "add": Entry("library", "Add pictures to the library."),
-        "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
-        "remove": Entry("removing", "Remove pictures from the library, or queries."),
-        "restore": Entry("restoring", "Put removed pictures, or older versions, back as they were."),
-        "duplicates": Entry("duplicates", "Find exact copies in the library, and near ones on request."),
-        "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
-        "export": Entry("moving", "Write the library with its history as one tar."),
-        "import": Entry("moving", "Rebuild an exported library on this server."),
+        "add": Entry("library.library", "Add pictures to the library."),
+        "sync": Entry("library.syncing", "Mirror a folder in the library, once or continually."),
+        "remove": Entry("library.removing", "Remove pictures from the library, or queries."),
+        "restore": Entry("library.restoring", "Put removed pictures, or older versions, back as they were."),
+        "duplicates": Entry("library.duplicates", "Find exact copies in the library, and near ones on request."),
+        "show": Entry("library.viewing", "Show pictures on the terminal, or write them as PNG files."),
+        "export": Entry("library.moving", "Write the library with its history as one tar."),
+        "import": Entry("library.moving", "Rebuild an exported library on this server."),
     },
     "Ask": {
-        "query": Entry("library", "Search the library for look-alikes of pictures."),
-        "serve": Entry("serving", "Search in the browser, over HTTP and from Python."),
-        "results": Entry("results", "Write result sheets, the current ones or those of an older time."),
-        "classify": Entry("classify", "Train classifiers on labelled pictures, compare and serve them."),
+        "query": Entry("library.library", "Search the library for look-alikes of pictures."),
+        "serve": Entry("service.serving", "Search in the browser, over HTTP and from Python."),
+        "results": Entry("ask.results", "Write result sheets, the current ones or those of an older time."),
+        "classify": Entry("classify.classify", "Train classifiers on labelled pictures, compare and serve them."),
     },
     "Explain": {
-        "trace": Entry("tracing", "Follow an answer back to its files, jobs and commits."),
-        "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
-        "diff": Entry("differing", "Show whose neighbours changed between two commits, and why."),
-        "evaluate": Entry("evaluation", "Measure by labels how good the nearest pictures are."),
+        "trace": Entry("explain.tracing", "Follow an answer back to its files, jobs and commits."),
+        "history": Entry("explain.history", "Show the changes of the library: when, by whom, and their effect."),
+        "diff": Entry("explain.differing", "Show whose neighbours changed between two commits, and why."),
+        "evaluate": Entry("explain.evaluation", "Measure by labels how good the nearest pictures are."),
     },
     "Pipelines": {
-        "deploy": Entry("deployment", "Create or update repos and pipelines."),
-        "upgrade": Entry("upgrading", "Upgrade the pipelines to the installed version, or go back."),
-        "model": Entry("models", "Make a backbone and push it."),
-        "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),
-        "watch": Entry("watching", "Show the pipelines as a graph, live while jobs run."),
-        "jobs": Entry("records", "Show the last jobs of all pipelines, or the datums of one job."),
-        "commits": Entry("records", "Show the commits of repos, also of pipelines, with their ids."),
-        "logs": Entry("records", "Show the lines that user code has written to the logs."),
-        "debug": Entry("debugging", "Find the cause of a failed datum, or collect all for a report."),
-        "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
-        "check": Entry("deployment", "Check specifications without a server."),
-        "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
-        "init": Entry("starting", "Write specifications to a directory of your own, to change them."),
+        "deploy": Entry("pipelines.deployment", "Create or update repos and pipelines."),
+        "upgrade": Entry("pipelines.upgrading", "Upgrade the pipelines to the installed version, or go back."),
+        "model": Entry("pipelines.models", "Make a backbone and push it."),
+        "status": Entry("pipelines.status", "Show the library at a glance, and every pipeline with its jobs."),
+        "watch": Entry("pipelines.watching", "Show the pipelines as a graph, live while jobs run."),
+        "jobs": Entry("pipelines.records", "Show the last jobs of all pipelines, or the datums of one job."),
+        "commits": Entry("pipelines.records", "Show the commits of repos, also of pipelines, with their ids."),
+        "logs": Entry("pipelines.records", "Show the lines that user code has written to the logs."),
+        "debug": Entry("pipelines.debugging", "Find the cause of a failed datum, or collect all for a report."),
+        "gpus": Entry("pipelines.gpus", "Show the machines with GPUs, and the number in use."),
+        "check": Entry("pipelines.deployment", "Check specifications without a server."),
+        "specs": Entry("pipelines.deployment", "Write the specifications with overlays as plain files."),
+        "init": Entry("pipelines.starting", "Write specifications to a directory of your own, to change them."),
     },
     "Server": {
-        "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
-        "up": Entry("server", "Start the local server of this directory's library."),
-        "down": Entry("server", "Stop the local server; repos and results stay on disk."),
-        "stop": Entry("server", "Stop all running and waiting jobs."),
+        "demo": Entry("server.server", "Run everything on sample pictures, from server to result sheets."),
+        "up": Entry("server.server", "Start the local server of this directory's library."),
+        "down": Entry("server.server", "Stop the local server; repos and results stay on disk."),
+        "stop": Entry("server.server", "Stop all running and waiting jobs."),
     },
 }
 """The commands by what they are about, in the order of the help."""

@@ -6,9 +6,9 @@ from typing import Annotated
 import grpc
 import typer
 
-from pipelines.client.failures import cause, explain
-from pipelines.commands import interrupts, terminal
-from pipelines.commands.app import SETTINGS
+from pipelines.client.server.failures import cause, explain
+from pipelines.commands.kit import interrupts, terminal
+from pipelines.commands.kit.app import SETTINGS
 from pipelines.commands.loading import Commands, module
 from pipelines.errors import LookalikeError
 
@@ -29,7 +29,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        terminal.say(module("version").TEXT)
+        terminal.say(module("kit.version").TEXT)
         raise typer.Exit
 
 

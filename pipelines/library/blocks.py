@@ -14,9 +14,9 @@ from io import FileIO
 from itertools import groupby
 from pathlib import Path
 
-from stages.blocknames import BITS, bits_of
-from stages.names import escape_path, unescape
-from stages.parts import PART
+from stages.record.blocknames import BITS, bits_of
+from stages.record.names import escape_path, unescape
+from stages.record.parts import PART
 
 LIMIT = PART
 """Most pictures in a block of a library whose parts have their usual size."""

@@ -9,18 +9,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.client import partsizes
-from pipelines.client.connection import Connection
+from pipelines.client.deploying import partsizes
 from pipelines.client.filesets import FileSets
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
 from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot, block_path
 from pipelines.library.uploads import BlockUploads
-from stages import holders
+from stages.record import holders
 
 SINGLE_FILES = 1000
 """Up to so many pictures are put as top-level files of their own, however few blocks they would change."""

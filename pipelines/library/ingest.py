@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.changing import Changing, Choice, Report
 from pipelines.library.pictures import Source

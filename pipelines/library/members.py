@@ -6,12 +6,12 @@ from typing import IO
 
 from pipelines.library.pictures import Source
 from pipelines.library.snapshots import Snapshot
-from stages import stl10
-from stages.archives.archive import members
-from stages.archives.member import BadArchive, BadMember, Content, Member
-from stages.kinds import HEAD, kind_of
-from stages.limits import LIMITS
-from stages.names import escape_component
+from stages.decode import stl10
+from stages.decode.archives.archive import members
+from stages.decode.archives.member import BadArchive, BadMember, Content, Member
+from stages.record.kinds import HEAD, kind_of
+from stages.record.limits import LIMITS
+from stages.record.names import escape_component
 
 _PIECE = 1 << 20
 

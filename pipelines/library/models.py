@@ -14,21 +14,24 @@ from typing import Any, Literal
 import numpy as np
 from PIL import ImageOps
 
-from pipelines.client import imagesizes
 from pipelines.client.backbones import REPO, held
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import resize
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.deploying import imagesizes
+from pipelines.client.deploying.deployment import resize
+from pipelines.client.jobs.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import samples, stageprocesses
+from pipelines.library import stageprocesses
+from pipelines.library.datasets import samples
 from pipelines.specifications.reading import leaves
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.catalogue import find, unknown
-from stages.wording import visible
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.catalogue import find, unknown
+from stages.datum.wording import visible
 
-Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # those of stages.precision, which needs Keras
-_USUAL_SIZE = 224  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
+Precision = Literal[
+    "float32", "mixed_float16", "mixed_bfloat16"
+]  # those of stages.backbone.precision, which needs Keras
+_USUAL_SIZE = 224  # pixels; stages.backbone.zoo's own default, which this process cannot ask for without Keras
 _MIXED: tuple[Precision, ...] = ("mixed_float16", "mixed_bfloat16")
 _CROPS = 10  # of each sample photograph
 _FILES = (MODEL_FILE, SPEC_FILE)
@@ -63,10 +66,9 @@ def push(
     it takes pictures of another size than the deployed pipelines make, it changes these with it.
 
     image_size: side of the pictures in pixels, for a named backbone; None for that of the deployed pipelines. weights:
-    a file to take a named backbone's weights from. precision: what a named one computes in, see stages.precision. Both
-    files go in as one commit, so that no job sees one without the other; if the same backbone is there, it is not
-    written again. Raises LookalikeError if it cannot be made or the repo is missing.
-    """
+    a file to take a named backbone's weights from. precision: what a named one computes in, see
+    stages.backbone.precision. Both files go in as one commit, so that no job sees one without the other; if the same
+    backbone is there, it is not written again. Raises LookalikeError if it cannot be made or the repo is missing."""
     infos = Jobs(connection).pipelines()
     sizes = imagesizes.sizes(infos.values())
     side = image_size or next((sizes[name] for name in sorted(sizes)), None)
@@ -116,7 +118,7 @@ def again(spec: BackboneSpec) -> str:
 
 
 def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:
-    """Writes the two files of a backbone into the directory with the program stages.zoo and these options.
+    """Writes the two files of a backbone into the directory with the program stages.backbone.zoo and these options.
 
     Returns the description and the program's output. Raises LookalikeError if it fails.
     """

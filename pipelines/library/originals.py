@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.library import blocks, members, results
 from pipelines.library.pictures import Source
 from pipelines.library.results import Sheet
 from pipelines.library.snapshots import Downloads, Snapshot
-from stages import stl10, stl10records
-from stages.names import escape_path
+from stages.decode import stl10, stl10records
+from stages.record.names import escape_path
 
 DIRECTORY = "originals"
 """The directory of the copies, beside those of the sheets."""

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from pipelines.library import results
 from pipelines.library.results import Sheet
-from stages import markup, pagelinks, wording
-from stages.markup import text
+from stages.datum import wording
+from stages.report import markup, pagelinks
+from stages.report.markup import text
 
 _ON_A_PAGE = 100  # entries
 _FIRST = 1 << 20  # bytes of a sheet in which its first picture is looked for

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pipelines.errors import LookalikeError
 from pipelines.library.blocks import Span
-from stages.kinds import HEAD, kind_of
-from stages.limits import MAX_PICTURE_BYTES
-from stages.names import is_dropping
-from stages.stl10 import holds_pictures, is_record_name
+from stages.decode.stl10 import holds_pictures, is_record_name
+from stages.record.kinds import HEAD, kind_of
+from stages.record.limits import MAX_PICTURE_BYTES
+from stages.record.names import is_dropping
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, pictures
 from pipelines.library.pictures import Source
 from pipelines.library.selection import NothingFoundError, select
-from stages import blocknames
-from stages.names import NAMES_FILE, escape_component, escape_path, unescape
+from stages.record import blocknames
+from stages.record.names import NAMES_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
 

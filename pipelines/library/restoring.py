@@ -12,18 +12,18 @@ from hashlib import sha256
 from pathlib import Path
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Copy, Edit, Remove, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, members, queries
 from pipelines.library.changing import Changing
 from pipelines.library.pictures import Source
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, Downloads, Snapshot
-from stages.names import unescape
-from stages.wording import counted
+from stages.datum.wording import counted
+from stages.record.names import unescape
 
 Report = Callable[[int], None]
 

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.moments import inspected
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.library.queries import true_name
 from pipelines.library.snapshots import REPO as LIBRARY
-from stages import pagelinks, wording
-from stages.names import escape_component
+from stages.datum import wording
+from stages.record.names import escape_component
+from stages.report import pagelinks
 
 REPO = "render"
 ANSWERS = "neighbors.jsonl"

@@ -12,14 +12,15 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import snapshots
-from stages import blocknames, holders, reading, stl10, stl10records
-from stages.contract import Input
-from stages.decoderprocesses import DecoderProcesses
-from stages.framing import PAD, Framing, unpadded
+from stages.datum.contract import Input
+from stages.decode import reading, stl10, stl10records
+from stages.decode.decoderprocesses import DecoderProcesses
+from stages.record import blocknames, holders
+from stages.record.framing import PAD, Framing, unpadded
 
 _SIDE = 256
 """The longer edge, in pixels, of a picture shown from the library."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
-from stages import blocknames, holders
-from stages.names import unescape
+from stages.record import blocknames, holders
+from stages.record.names import unescape
 
 REPO = "images"
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import pictures
 from pipelines.library.digests import Digests, Report
 from pipelines.library.pictures import Source
 from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot
-from stages.wording import counted
+from stages.datum.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

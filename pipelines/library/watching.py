@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from pipelines.library.digests import state_of
-from stages.names import is_dropping
+from stages.record.names import is_dropping
 
 
 class Watch:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.targets import Target

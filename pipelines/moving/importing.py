@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipelines.client import owners
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.history import History, PastCommit
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.moments import origins
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.exporting import code_of, contents

@@ -17,7 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit
 from pipelines.moving.unpacking import Damaged, Reader, Written
 from pipelines.moving.writing import Writer
-from stages.tarstreams import PIECE
+from stages.decode.tarstreams import PIECE
 
 
 @dataclass(frozen=True, slots=True)

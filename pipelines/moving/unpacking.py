@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 from pipelines.errors import LookalikeError
 from pipelines.moving import bundle
 from pipelines.moving.bundle import Commit, Output
-from stages.tarstreams import PIECE, Stream, content, members, reading
+from stages.decode.tarstreams import PIECE, Stream, content, members, reading
 
 T = TypeVar("T")
 

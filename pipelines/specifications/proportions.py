@@ -8,8 +8,8 @@ many as leave several pictures in each.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stages.parts import MOST_DIGITS
-from stages.wording import counted
+from stages.datum.wording import counted
+from stages.record.parts import MOST_DIGITS
 
 DIGITS = "SEGMENT_DIGITS"
 """The variable of partition with the digits of a segment."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft, Patch
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 _WHERE = ("transform", "env")
 

@@ -8,7 +8,7 @@ from pipelines.specifications.reading import leaves
 from pipelines.upgrading import documents
 from pipelines.upgrading.merging import CREDENTIALS
 from speclang.merge_patches import difference
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 CODE, IMAGE, COMMAND, ENVIRONMENT, INPUT = "code", "image", "command", "environment", "input"
 RESOURCES, SETTINGS = "resources", "settings"

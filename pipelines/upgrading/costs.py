@@ -10,16 +10,16 @@ from typing import Any
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import partsizes
-from pipelines.client.connection import Connection
+from pipelines.client.deploying import partsizes
 from pipelines.client.history import History
-from pipelines.client.outages import outlasting
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.cluster import gpu_holders
 from pipelines.specifications.proportions import Numbers
 from pipelines.upgrading import comparing
 from pipelines.upgrading.comparing import Step
-from stages import thumbnailfiles, vectors
+from stages.files import thumbnailfiles, vectors
 
 _LOOKED_AT = 50
 """The newest jobs among which one that has computed something is looked for."""

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.deployment import OWN_ANNOTATIONS, WRITTEN
+from pipelines.client.deploying.deployment import OWN_ANNOTATIONS, WRITTEN
 
 _ADDED: Mapping[str, Any] = {
     "datum_tries": "3",

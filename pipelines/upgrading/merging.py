@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.client.imagesizes import IMAGE_SIZE
-from pipelines.client.partsizes import DIGITS
+from pipelines.client.deploying.imagesizes import IMAGE_SIZE
+from pipelines.client.deploying.partsizes import DIGITS
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
 from pipelines.upgrading import documents
 from speclang.merge_patches import difference, merge
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 _PLACE = frozenset(
     {

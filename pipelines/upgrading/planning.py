@@ -7,10 +7,10 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import deployment, imagesizes, partsizes, retired
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import ANNOTATION
-from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
+from pipelines.client.deploying import deployment, imagesizes, partsizes, retired
+from pipelines.client.deploying.deployment import ANNOTATION
+from pipelines.client.deploying.imagesizes import IMAGE_SIZE, SPECIFIED
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import takeover
 from pipelines.specifications import drafts, optional, reading

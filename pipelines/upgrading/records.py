@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.client.deployment import UPGRADE
+from pipelines.client.deploying.deployment import UPGRADE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import deployment
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import DEPLOYED_BY
-from pipelines.client.retired import SUCCESSORS
+from pipelines.client.deploying import deployment
+from pipelines.client.deploying.deployment import DEPLOYED_BY
+from pipelines.client.deploying.retired import SUCCESSORS
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.upgrading import comparing, documents, records
 from pipelines.upgrading.comparing import Step

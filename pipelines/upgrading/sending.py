@@ -5,10 +5,10 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2_grpc
 
-from pipelines.client import deployment
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
-from pipelines.client.rewiring import rewired
+from pipelines.client.deploying import deployment
+from pipelines.client.deploying.rewiring import rewired
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import keras
 
-from stages.backbonefile import normalise
-from stages.backbones import load_keras
+from stages.backbone.backbonefile import normalise
+from stages.backbone.backbones import load_keras
 
 
 def save(model: keras.Model, path: Path) -> None:

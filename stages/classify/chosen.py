@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stages.classify.runs import FORMAT, Backbone, Run, Score, Takes
-from stages.contract import StageError
+from stages.classify.training.runs import FORMAT, Backbone, Run, Score, Takes
+from stages.datum.contract import StageError
 
 FILE = "labels.json"
 

@@ -10,11 +10,11 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from stages.backbone.passes import EVEN
 from stages.classify import archive, chosen
 from stages.classify.chosen import Chosen
-from stages.classify.runs import MODEL, Backbone, Takes
-from stages.contract import StageError
-from stages.passes import EVEN
+from stages.classify.training.runs import MODEL, Backbone, Takes
+from stages.datum.contract import StageError
 
 BATCH = EVEN
 """Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from stages.classify.runs import FORMAT, Run
-from stages.wording import counted
+from stages.classify.training.runs import FORMAT, Run
+from stages.datum.wording import counted
 
 NO_RUNS = "there is no run: put parameters into the repo parameters with `lookalike classify train FILE`"
 

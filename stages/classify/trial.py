@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages import comparing
-from stages.classify.pixels import LARGEST
-from stages.classify.runs import FORMAT, Backbone, Score
+from stages.classify.training.pixels import LARGEST
+from stages.classify.training.runs import FORMAT, Backbone, Score
 from stages.classify.unseen import Unseen
-from stages.labelling import SAMPLE
+from stages.quality import comparing
+from stages.quality.labelling import SAMPLE
 
 _NONE = (
     "no labelled picture is held out from the trainings, so nothing can be measured: set HELD_OUT above 0 in the "

@@ -11,18 +11,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages import devices
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
-from stages.classify import classifier, pixels
+from stages.backbone import devices
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.backbone.embedders import Embedder
+from stages.backbone.forwards import embedder
+from stages.classify import classifier
 from stages.classify.classifier import Classifier
-from stages.classify.runs import Backbone
+from stages.classify.training import pixels
+from stages.classify.training.runs import Backbone
 from stages.classify.trial import Side
 from stages.classify.unseen import Unseen
-from stages.contract import StageError
-from stages.embedders import Embedder
-from stages.forwards import embedder
-from stages.framing import Framing
-from stages.progress import Progress
+from stages.datum.contract import StageError
+from stages.datum.progress import Progress
+from stages.record.framing import Framing
 
 _CHUNK = 256  # framed pictures that are in memory together
 

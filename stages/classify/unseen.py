@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify import splits
-from stages.classify.runs import Backbone
-from stages.contract import StageError
-from stages.tables.labelled import read_labelled
-from stages.vectors import read_vectors
+from stages.classify.training import splits
+from stages.classify.training.runs import Backbone
+from stages.datum.contract import StageError
+from stages.files.tables.labelled import read_labelled
+from stages.files.vectors import read_vectors
 
 
 @dataclass(frozen=True)

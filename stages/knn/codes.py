@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn.approximate import ranked
 from stages.knn.backend import Distances, Rounding, Rows, Vectors, parts_of_vector
 from stages.knn.topk import NONE, Searcher

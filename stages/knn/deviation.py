@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn.backend import Backend, Floats, Vectors
 
 _COUNTS = (8, 40, 300)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
+from stages.datum.visiblegpus import gpu_visible
 from stages.knn import notices
 from stages.knn.approximate import Approximate
 from stages.knn.backend import Backend, Bounding, Copy, Vectors
@@ -25,7 +26,6 @@ from stages.knn.settings import Settings
 from stages.knn.thrifty import Account, Thrifty
 from stages.knn.topk import Searcher
 from stages.knn.vectorset import VectorSet
-from stages.visiblegpus import gpu_visible
 
 FEWEST = 1000
 """Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn import notices
 from stages.knn.backend import Backend, Distances, Rounding, Rows, Vectors
 from stages.knn.threads import others_turn

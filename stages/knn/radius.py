@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.hashes import Bits, Hashes, least_differing
 from stages.knn.backend import Distances, Floats, Mask, Rows
 from stages.knn.exhaustive import lower_squares
 from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
+from stages.record.hashes import Bits, Hashes, least_differing
 
 
 class TooManyError(Exception):
@@ -22,7 +22,7 @@ class TooManyError(Exception):
 
 class Within(NamedTuple):
     """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`, and their hashes differ in `bits[i]`, as one
-    lies best on the other (see stages.hashes); sorted by query, then by row."""
+    lies best on the other (see stages.record.hashes); sorted by query, then by row."""
 
     queries: Rows  # int64 (n,)
     rows: Rows  # int64 (n,)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stages.contract import StageError
-from stages.parameters import integer, one_of
+from stages.datum.contract import StageError
+from stages.datum.parameters import integer, one_of
 
 METRICS = ("euclidean", "cosine")
 BACKENDS = ("auto", "cuml", "numpy", "faiss", "sklearn")

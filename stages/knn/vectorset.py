@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
 UNIT_ROUNDING = 1e-6

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import classify
 from benchmarks.labelledvectors import as_dataset
-from stages.classify import splits
-from stages.classify.dataset import Dataset
+from stages.classify.training import splits
+from stages.classify.training.dataset import Dataset
 
 
 @pytest.fixture(scope="module")

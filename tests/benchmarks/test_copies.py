@@ -17,8 +17,8 @@ from benchmarks.finders import Finder
 from benchmarks.lookalikes import SCRIPTED, LookalikeSet
 from benchmarks.rewritings import EQUAL, UNEQUAL
 from benchmarks.verdicts import judge
-from stages.copypairs import MOST_EACH
-from stages.framing import Pixels
+from stages.quality.copypairs import MOST_EACH
+from stages.record.framing import Pixels
 
 CHANGE = "mirrored"
 

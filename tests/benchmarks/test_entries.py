@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import entries
-from stages import entrypaths
+from stages.record import entrypaths
 
 
 @pytest.mark.soak

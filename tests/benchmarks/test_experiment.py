@@ -15,10 +15,10 @@ from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender, race
 from benchmarks.plots import bars
 from benchmarks.report import Row
-from stages.backbones import describe, save_backbone
-from stages.backbonespec import Weights
-from stages.sheets import TILE
-from stages.stl10 import SIDE
+from stages.backbone.backbones import describe, save_backbone
+from stages.backbone.backbonespec import Weights
+from stages.decode.stl10 import SIDE
+from stages.report.sheets import TILE
 
 
 @pytest.mark.soak

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import embedding, gpu, knn
 from benchmarks.arrays import XpArrays, on_gpu
-from stages.visiblegpus import gpu_visible
+from stages.datum.visiblegpus import gpu_visible
 from tests import fakegpus
 
 TINY = knn.Size(queries=120, library=400, dimension=16)

@@ -19,7 +19,7 @@ from benchmarks.supply import MOST_QUERIES, supply
 from benchmarks.trees import Usage
 from benchmarks.whole import Kept, Size, Whole
 from pipelines.library import blocks
-from stages.stl10 import RECORD
+from stages.decode.stl10 import RECORD
 
 SETTINGS = {"pictures": 60}
 

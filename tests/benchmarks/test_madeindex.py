@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks import segments
 from benchmarks.madeindex import MadeIndex
-from stages.contract import Input
-from stages.segments import read_facts, read_hashes, read_table, thumbnails
+from stages.datum.contract import Input
+from stages.files.segments import read_facts, read_hashes, read_table, thumbnails
 
 
 def test_a_segment_is_read_as_it_was_made(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from benchmarks.environment import SETUPS, Tool, Unavailable
 from benchmarks.racing import OURS, Found
 from benchmarks.workflows import Dvc, Lookalike
 from pipelines.specifications import reading
-from stages.backbonespec import Weights
+from stages.backbone.backbonespec import Weights
 
 LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
 
@@ -156,7 +156,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some pictures and a backbone that takes no time to make."""
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
-    from stages.backbones import describe, save_backbone  # noqa: PLC0415
+    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
 
     directory = tmp_path_factory.mktemp("peers") / "inputs"
     racing.write_inputs(directory, 40, 1)

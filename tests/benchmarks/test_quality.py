@@ -16,7 +16,7 @@ from benchmarks.labelled import Labelled, Picture
 from benchmarks.pooled import POOLINGS, unit
 from benchmarks.precision import Judged, by_chance, difference, judge
 from benchmarks.ways import DEFAULT, Vectors, mirror
-from stages.backbones import load_keras
+from stages.backbone.backbones import load_keras
 
 SMALL = replace(DEFAULT, size=32)
 

@@ -37,7 +37,7 @@ SIDES = {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
 def _make_backbones(home: Path) -> None:
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
-    from stages.zoo import make_backbone  # noqa: PLC0415
+    from stages.backbone.zoo import make_backbone  # noqa: PLC0415
 
     for seed, (name, size) in enumerate(SIDES.items()):
         pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages.contract import Datum, Input
+from stages.datum.contract import Datum, Input
 from tests.e2e.world import specs
 
 Tree = dict[str, bytes]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.repository import Put
-from pipelines.commands.asking import STEPS
+from pipelines.commands.ask.asking import STEPS
 from pipelines.explaining.timetravel import asking, past
 from pipelines.specifications import reading
-from stages.filecache import FileCache
+from stages.datum.filecache import FileCache
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(300)

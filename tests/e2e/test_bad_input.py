@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pipelines.library.results import directory_name
-from stages.kinds import READABLE
+from stages.record.kinds import READABLE
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)

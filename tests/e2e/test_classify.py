@@ -14,8 +14,8 @@ from pipelines.client.repository import Put, Remove
 from pipelines.cluster import gpu_holders
 from pipelines.specifications import optional
 from pipelines.specifications.reading import HERE
-from stages.classify import runs
-from stages.names import unescape
+from stages.classify.training import runs
+from stages.record.names import unescape
 from tests.e2e.world import MakeWorld, Paint, World, specs
 from tests.servers import StartPachd
 

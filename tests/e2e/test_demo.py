@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.library.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops, open_photograph
 
 pytestmark = pytest.mark.timeout(600)
 

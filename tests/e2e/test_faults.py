@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.specifications import reading
 from stages import features
-from stages.backbonespec import MODEL_FILE
+from stages.backbone.backbonespec import MODEL_FILE
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(600)

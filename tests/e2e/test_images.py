@@ -18,10 +18,10 @@ import pytest
 from contents import PREFIX, PROJECT, contents, environments
 from images import LARGEST
 
-from pipelines.library import samples
+from pipelines.library.datasets import samples
 from pipelines.specifications import reading
-from stages import entrypaths
-from stages.zoo import make_backbone
+from stages.backbone.zoo import make_backbone
+from stages.record import entrypaths
 from tests.e2e.world import MakeWorld, World
 from tests.servers import StartPachd
 

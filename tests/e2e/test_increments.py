@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import entrypaths
-from stages.framing import Framed
-from stages.pictures import picture_id
+from stages.decode.pictures import picture_id
+from stages.record import entrypaths
+from stages.record.framing import Framed
 from tests.e2e.world import Job, MakeWorld, Paint
 
 pytestmark = pytest.mark.timeout(600)

@@ -13,10 +13,10 @@ from pipelines.client.repository import Put
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
 from stages import neighbours
-from stages.contract import Datum, Input
-from stages.sources import Source
-from stages.tables.nearest import read_pictures
-from stages.tables.pairs import read_pairs
+from stages.datum.contract import Datum, Input
+from stages.files.tables.nearest import read_pictures
+from stages.files.tables.pairs import read_pairs
+from stages.record.sources import Source
 from tests.e2e.oracle import Tree, read, write
 from tests.e2e.test_increments import id_of
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment

@@ -9,11 +9,12 @@ import pytest
 from PIL import Image
 
 from pipelines.specifications import drafts, overlays, reading
-from stages import parts, thumbnailfiles, vectors
-from stages.framing import Framed
-from stages.pictures import picture_id
-from stages.sources import Source
-from stages.tables.indexed import TABLE, read_indexed
+from stages.decode.pictures import picture_id
+from stages.files import thumbnailfiles, vectors
+from stages.files.tables.indexed import TABLE, read_indexed
+from stages.record import parts
+from stages.record.framing import Framed
+from stages.record.sources import Source
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs
 
 pytestmark = pytest.mark.timeout(600)

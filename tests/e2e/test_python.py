@@ -13,10 +13,10 @@ from PIL import Image
 
 import lookalike
 from lookalike import LookalikeError
-from pipelines.client import services
 from pipelines.client.commits import Commits
 from pipelines.client.repository import Repository
-from pipelines.client.services import Service
+from pipelines.client.services import services
+from pipelines.client.services.services import Service
 from tests import containers
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World

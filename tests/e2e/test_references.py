@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.repository import Put, Remove
-from stages import index, thumbnailfiles
-from stages.contract import Datum, Input
+from stages import index
+from stages.datum.contract import Datum, Input
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, write_images
 from stages.knn.codes import FEWEST
-from stages.sources import Source
-from stages.tables.images import Images, write_images
+from stages.record.sources import Source
 from tests.e2e.test_increments import id_of, variants
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.library import blocks, changing
-from stages import entrypaths
-from stages.names import is_block, unescape
+from stages.record import entrypaths
+from stages.record.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 

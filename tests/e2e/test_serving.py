@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipelines.client import protection, roles, services
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.services import protection, roles, services
 from tests import fakegpus
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.client.repository import Put
-from pipelines.commands.asking import STEPS
+from pipelines.commands.ask.asking import STEPS
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying, sidebyside
 from tests.e2e.world import MakeWorld, Paint, World

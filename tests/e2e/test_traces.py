@@ -13,15 +13,15 @@ from urllib.parse import unquote
 import grpc
 import pytest
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Put
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.pages import picture_page
 from pipelines.explaining.tracing.traces import Origin, Trace, as_data
 from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
-from stages import parts
+from stages.record import parts
 from tests.e2e.world import MakeWorld, Paint, World, specs
 from tests.packing import zipped
 

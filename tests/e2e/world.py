@@ -9,14 +9,14 @@ from typing import Protocol
 import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import deployment
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying import deployment
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library import ingest, models, queries
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading
-from stages.backbonespec import SPEC_FILE, parse_spec
+from stages.backbone.backbonespec import SPEC_FILE, parse_spec
 from tests.command import Command
 from tests.servers import Localpachd
 

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
-from localpachd.api.schema import SERVICES, message_class
+from localpachd.api.schema.schema import SERVICES, message_class
 from tests.fuzz.messages import Messages
 
 _NOT_OF_PACHD = ("pachyderm.worker.Worker",)

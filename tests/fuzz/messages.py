@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from localpachd.api.schema import message_class
+from localpachd.api.schema.schema import message_class
 from tests.fuzz.values import Values
 
 _DEPTH = 5

@@ -1,6 +1,6 @@
 """A few valid objects of each kind on a server, so that random requests find something. Knows no rule of theirs."""
 
-from localpachd.api.schema import BytesValue, pfs_pb2, pps_pb2
+from localpachd.api.schema.schema import BytesValue, pfs_pb2, pps_pb2
 from tests.fuzz.calls import Fuzzer
 
 _REPOS = ("images", "queries")

@@ -15,7 +15,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.task import task_pb2
 from python_pachyderm.proto.v2.transaction import transaction_pb2
 
-from localpachd.api.schema import storage_pb2
+from localpachd.api.schema.schema import storage_pb2
 from tests.servers import LATE, StartPachd
 
 MINUTES = (LATE, "3600000")

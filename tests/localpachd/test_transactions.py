@@ -6,8 +6,8 @@ import grpc
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.api.requests import Requests
-from localpachd.api.schema import transaction_pb2
+from localpachd.api.messages.requests import Requests
+from localpachd.api.schema.schema import transaction_pb2
 from tests.servers import StartPachd
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import lookalike
 from stages.classify import classifier
-from stages.classify.runs import Backbone
-from stages.serving.promoted import ModelCommits, Promoted
-from stages.serving.snapshots import State
+from stages.classify.training.runs import Backbone
+from stages.serving.follow.promoted import ModelCommits, Promoted
+from stages.serving.follow.snapshots import State
 from tests.stages.serving import models, services
 from tests.stages.serving.services import made
 

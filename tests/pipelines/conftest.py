@@ -15,9 +15,9 @@ import grpc
 import pytest
 import python_pachyderm
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.server.connection import Connection
 from pipelines.specifications import reading
 from tests.servers import LATE, Pachd, Unique
 

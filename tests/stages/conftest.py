@@ -15,7 +15,7 @@ from tests.stages.models import SmallModel
 def devices() -> None:
     """Prepared before any test makes a tensor: models that tests build themselves do not see to it."""
     if "tensorflow" in sys.modules:  # some test file imports it
-        from stages import devices  # noqa: PLC0415
+        from stages.backbone import devices  # noqa: PLC0415
 
         devices.prepare({})
 
@@ -38,7 +38,7 @@ def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the two files of efficientnet-lite0 for pictures of 96 pixels."""
 
     def make(directory: Path) -> None:
-        from stages.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
+        from stages.backbone.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
 
         make_backbone("efficientnet-lite0", 96, None, directory)
 

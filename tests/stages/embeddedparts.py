@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import parts, thumbnailfiles
-from stages.sources import Source, unite
-from stages.tables.embedded import write_embedded
-from stages.tables.images import Images
-from stages.thumbnailfiles import Place
+from stages.files import thumbnailfiles
+from stages.files.tables.embedded import write_embedded
+from stages.files.tables.images import Images
+from stages.files.thumbnailfiles import Place
+from stages.record import parts
+from stages.record.sources import Source, unite
 
 DIMENSION = 3
 

@@ -1,4 +1,4 @@
-"""Programs that decode pictures as stages.decoderprocesses does, with decoders that crash or meet."""
+"""Programs that decode pictures as stages.decode.decoderprocesses does, with decoders that crash or meet."""
 
 import sys
 from pathlib import Path

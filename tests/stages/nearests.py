@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages.sources import Source
-from stages.tables.nearest import NEAREST, Nearest, Pictures, write_nearest, write_pictures
+from stages.files.tables.nearest import NEAREST, Nearest, Pictures, write_nearest, write_pictures
+from stages.record.sources import Source
 
 
 def id_of(name: str) -> str:

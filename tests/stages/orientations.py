@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import ExifTags, Image
 
-from stages.framing import Pixels
+from stages.record.framing import Pixels
 
 
 def stored(upright: Pixels, orientation: int) -> Image.Image:

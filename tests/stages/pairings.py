@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from stages.copies import Candidates
-from stages.sources import Source
-from stages.tables.pairs import Pairs, write_pairs
+from stages.files.tables.pairs import Pairs, write_pairs
+from stages.quality.copies import Candidates
+from stages.record.sources import Source
 
 THRESHOLD = 0.5
 

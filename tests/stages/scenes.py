@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from stages.thumbnails import thumbnail
+from stages.decode.thumbnails import thumbnail
 
 SIZE = (320, 240)
 

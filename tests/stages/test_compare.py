@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import compare, comparing, judging
-from stages.comparing import Side, compared, differences, firsts, mcnemar, pair, verdict
-from stages.contract import Datum, Input, StageError
-from stages.sources import Source
-from stages.tables.images import Images
-from stages.tables.rankings import Rankings, write_rankings
+from stages import compare
+from stages.datum.contract import Datum, Input, StageError
+from stages.files.tables.images import Images
+from stages.files.tables.rankings import Rankings, write_rankings
+from stages.quality import comparing, judging
+from stages.quality.comparing import Side, compared, differences, firsts, mcnemar, pair, verdict
+from stages.record.sources import Source
 from tests.stages.serving import segments
 
 NAMES = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(4)]

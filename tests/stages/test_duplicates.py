@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from stages import duplicates, namelists
-from stages.contract import Datum, Input, StageError
+from stages import duplicates
+from stages.datum.contract import Datum, Input, StageError
+from stages.record import namelists
 from tests.stages import pairings
 from tests.stages.pairings import source, write
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from stages import evaluate, folderlabels
-from stages.contract import Datum, Input, StageError
-from stages.tables.rankings import Rankings, read_rankings
+from stages.datum.contract import Datum, Input, StageError
+from stages.files.tables.rankings import Rankings, read_rankings
 from tests.pipes import Pipes
 from tests.stages import nearests
 from tests.stages.nearests import id_of

@@ -13,17 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import devices, entrypaths, features, parts, thumbnailfiles
-from stages.backbones import describe, forward, load_backbone, save_backbone
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
-from stages.contract import Datum, Input, StageError
-from stages.embedders import Embedder, passes_at_once
-from stages.framing import CROP, PAD, Framing
-from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
-from stages.sources import Source
-from stages.tables.embedded import read_embedded
-from stages.tables.images import Images, read_images
-from stages.tables.places import Places
+from stages import features
+from stages.backbone import devices
+from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
+from stages.backbone.embedders import Embedder, passes_at_once
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
+from stages.files.tables.embedded import read_embedded
+from stages.files.tables.images import Images, read_images
+from stages.files.tables.places import Places
+from stages.record import entrypaths, parts
+from stages.record.framing import CROP, PAD, Framing
+from stages.record.sources import Source
 from tests.pipes import Pipes
 from tests.stages.models import SmallModel
 
@@ -353,7 +356,7 @@ import hashlib, sys
 from pathlib import Path
 import numpy as np
 from stages import forwards
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 home = Path(sys.argv[1])
 spec = parse_spec((home / SPEC_FILE).read_bytes())
 embedder = forwards.embedder(home / MODEL_FILE, spec, {}, many=sys.argv[3] == "many")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.packs import read_packs, read_rejections
+from stages.files.packs import read_packs, read_rejections
 from tests.amounts import examples
 from tests.stages import hostile
 

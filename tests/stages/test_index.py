@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import index, thumbnailfiles
-from stages.contract import Datum, Input, StageError
+from stages import index
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, merge_images, read_images, write_images
+from stages.files.tables.indexed import read_indexed
+from stages.files.thumbnailfiles import Files, Place, places
 from stages.knn import codes
-from stages.serving.library import Library
-from stages.sources import Source
-from stages.tables.images import Images, merge_images, read_images, write_images
-from stages.tables.indexed import read_indexed
-from stages.thumbnailfiles import Files, Place, places
+from stages.record.sources import Source
+from stages.serving.search.library import Library
 from tests.stages.serving.segments import vectors_of
 
 MODEL = "5eed" * 16

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages import labelled, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.sources import Source
-from stages.tables.images import Images, write_images
-from stages.tables.labelled import Labelled, read_labelled
+from stages import labelled
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, write_images
+from stages.files.tables.labelled import Labelled, read_labelled
+from stages.record.sources import Source
 from tests.pipes import piped
 
 PROJECT = Path(__file__).parents[2]

@@ -10,16 +10,16 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from stages import features, index, partition, preprocess
-from stages.backbones import describe, save_backbone
-from stages.backbonespec import Weights
-from stages.contract import Datum, Input
-from stages.framing import CROP, PAD, Framing
-from stages.kinds import Kind
-from stages.pictures import normalise
-from stages.sources import Source, chosen
-from stages.tables.indexed import read_indexed
-from stages.thumbnailfiles import Files
-from stages.thumbnails import SIDE, thumbnail
+from stages.backbone.backbones import describe, save_backbone
+from stages.backbone.backbonespec import Weights
+from stages.datum.contract import Datum, Input
+from stages.decode.pictures import normalise
+from stages.decode.thumbnails import SIDE, thumbnail
+from stages.files.tables.indexed import read_indexed
+from stages.files.thumbnailfiles import Files
+from stages.record.framing import CROP, PAD, Framing
+from stages.record.kinds import Kind
+from stages.record.sources import Source, chosen
 from tests.stages.models import SmallModel
 
 PIXELS = 32

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.contract import StageError
-from stages.packs import read_pack
-from stages.sources import Source
-from stages.tables.nearest import (
+from stages.datum.contract import StageError
+from stages.files.packs import read_pack
+from stages.files.tables.nearest import (
     NEAREST,
     Pictures,
     as_nearest,
@@ -17,7 +16,8 @@ from stages.tables.nearest import (
     write_nearest,
     write_pictures,
 )
-from stages.vectors import read_vectors
+from stages.files.vectors import read_vectors
+from stages.record.sources import Source
 
 
 def pictures(*ids: str) -> Pictures:

@@ -10,18 +10,19 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageEnhance
 
-from stages import index, neighbours, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.copypairs import MOST_EACH
-from stages.hashes import NO_VERDICT, TURNS
+from stages import index, neighbours
+from stages.datum.contract import Datum, Input, StageError
+from stages.decode.perceptual import perceptual_hash
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, write_images
+from stages.files.tables.nearest import read_nearest, read_pictures
+from stages.files.tables.pairs import Pairs, read_pairs
 from stages.knn.radius import Hashed, Limits, Steps, TooManyError, within
 from stages.knn.topk import TopK
 from stages.knn.vectorset import VectorSet
-from stages.perceptual import perceptual_hash
-from stages.sources import Source
-from stages.tables.images import Images, write_images
-from stages.tables.nearest import read_nearest, read_pictures
-from stages.tables.pairs import Pairs, read_pairs
+from stages.quality.copypairs import MOST_EACH
+from stages.record.hashes import NO_VERDICT, TURNS
+from stages.record.sources import Source
 from tests.pipes import Pipes
 from tests.stages.scenes import lain, saved, scene
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import thumbnailfiles
-from stages.sources import Source
-from stages.tables import images as tables
-from stages.visiblegpus import gpu_visible
+from stages.datum.visiblegpus import gpu_visible
+from stages.files import thumbnailfiles
+from stages.files.tables import images as tables
+from stages.record.sources import Source
 
 NO_GPU = not gpu_visible(os.environ)
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]
@@ -107,9 +107,9 @@ import sys
 import numpy as np, tensorflow as tf
 from pathlib import Path
 from stages import devices
-from stages.backbones import forward, load_backbone
-from stages.backbonespec import parse_spec
-from stages.embedders import Embedder
+from stages.backbone.backbones import forward, load_backbone
+from stages.backbone.backbonespec import parse_spec
+from stages.backbone.embedders import Embedder
 print(devices.prepare({}))
 home = Path(sys.argv[1])
 spec = parse_spec((home / "backbone.json").read_bytes())

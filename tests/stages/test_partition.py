@@ -17,13 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages import index, partition, parts, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.sources import Source, unite
-from stages.tables.embedded import read_embedded, write_embedded
-from stages.tables.images import read_images, write_images
-from stages.tables.indexed import read_indexed
-from stages.thumbnailfiles import Files
+from stages import index, partition
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.tables.embedded import read_embedded, write_embedded
+from stages.files.tables.images import read_images, write_images
+from stages.files.tables.indexed import read_indexed
+from stages.files.thumbnailfiles import Files
+from stages.record import parts
+from stages.record.sources import Source, unite
 from tests.amounts import examples
 from tests.stages.embeddedparts import (
     DIMENSION,

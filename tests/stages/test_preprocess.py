@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import names, parts, preprocess, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.framing import Framed, Pixels
-from stages.packs import Picture, read_pack, read_packs, read_rejections
-from stages.perceptual import perceptual_hash
-from stages.pictures import picture_id
-from stages.sources import LOSSLESS
-from stages.thumbnails import thumbnail
+from stages import preprocess
+from stages.datum.contract import Datum, Input, StageError
+from stages.decode.perceptual import perceptual_hash
+from stages.decode.pictures import picture_id
+from stages.decode.thumbnails import thumbnail
+from stages.files import thumbnailfiles
+from stages.files.packs import Picture, read_pack, read_packs, read_rejections
+from stages.record import names, parts
+from stages.record.framing import Framed, Pixels
+from stages.record.sources import LOSSLESS
 
 Tree = dict[str, bytes]
 

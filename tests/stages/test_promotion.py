@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 
 from stages import promotion, select, train
-from stages.backbones import describe, save_backbone
-from stages.backbonespec import Weights
-from stages.classify import archive, chosen, pixels, splits, words
+from stages.backbone.backbones import describe, save_backbone
+from stages.backbone.backbonespec import Weights
+from stages.classify import archive, chosen
 from stages.classify.chosen import Chosen
-from stages.classify.runs import Backbone
-from stages.contract import Datum, Input, StageError
-from stages.framing import Framing
+from stages.classify.report import words
+from stages.classify.training import pixels, splits
+from stages.classify.training.runs import Backbone
+from stages.datum.contract import Datum, Input, StageError
+from stages.record.framing import Framing
 from tests.stages.classify import trainings
 from tests.stages.classify.networks import BACKBONE, SIDE, described, network
 from tests.stages.classify.trainings import library
@@ -217,7 +219,7 @@ def test_equal_inputs_give_equal_bytes_in_another_process(root: Path) -> None:
 def test_missing_files_are_named_before_tensorflow_is_imported(root: Path) -> None:
     (root / "candidate").mkdir()
     program = (
-        "import sys; from pathlib import Path; from stages import promotion; from stages.contract import *\n"
+        "import sys; from pathlib import Path; from stages import promotion; from stages.datum.contract import *\n"
         f"root = Path({str(root)!r})\n"
         "inputs = {name: Input(name, root / name, '', '') for name in ('candidate', 'labelled')}\n"
         "try:\n    promotion.start({})(Datum(inputs, root))\n"

@@ -16,18 +16,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.library.samples import library_crops, open_photograph, query_crops
-from stages import render, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.names import escape_component, escape_path
-from stages.packs import Rejection, write_rejections
-from stages.pages import MOST_QUERIES
+from pipelines.library.datasets.samples import library_crops, open_photograph, query_crops
+from stages import render
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.packs import Rejection, write_rejections
+from stages.files.tables.images import Images, write_images
+from stages.files.tables.neighbours import Neighbours, write_neighbours
+from stages.record.names import escape_component, escape_path
+from stages.record.sources import Source
 from stages.render import true_name
-from stages.sheetqueries import GRID_QUERIES, most_pictured, sheet_queries
-from stages.sheets import MARGIN, TILE
-from stages.sources import Source
-from stages.tables.images import Images, write_images
-from stages.tables.neighbours import Neighbours, write_neighbours
+from stages.report.pages import MOST_QUERIES
+from stages.report.sheetqueries import GRID_QUERIES, most_pictured, sheet_queries
+from stages.report.sheets import MARGIN, TILE
 
 MODEL = "5eed" * 16
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages import search, thumbnailfiles
-from stages.contract import Datum, Input, StageError
-from stages.sheetqueries import most_pictured, sheet_queries
-from stages.sources import Source
-from stages.tables.images import Images, read_images, write_images
-from stages.tables.neighbours import Neighbours, read_neighbours
+from stages import search
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, read_images, write_images
+from stages.files.tables.neighbours import Neighbours, read_neighbours
+from stages.record.sources import Source
+from stages.report.sheetqueries import most_pictured, sheet_queries
 from tests.amounts import examples
 from tests.pipes import Pipes
 from tests.stages.serving import segments

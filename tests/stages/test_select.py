@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from stages import select
-from stages.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
-from stages.classify import chosen, runs, splits
-from stages.contract import Datum, Input, StageError
+from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
+from stages.classify import chosen
+from stages.classify.training import runs, splits
+from stages.datum.contract import Datum, Input, StageError
 from tests.pipes import Pipes
 from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from stages import train
-from stages.backbonespec import BackboneSpec, Weights, format_spec
-from stages.classify import archive, chosen, classifier, runs, splits
-from stages.classify.runs import Run
-from stages.contract import Datum, Input, StageError
-from stages.tables.labelled import read_labelled
-from stages.tables.predictions import read_predictions
+from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec
+from stages.classify import archive, chosen, classifier
+from stages.classify.training import runs, splits
+from stages.classify.training.runs import Run
+from stages.datum.contract import Datum, Input, StageError
+from stages.files.tables.labelled import read_labelled
+from stages.files.tables.predictions import read_predictions
 from tests.stages.classify.labelledsets import LABELS, MODEL, clouds, write
 from tests.unscanned import UNSCANNED
 

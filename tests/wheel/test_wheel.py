@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.library.samples import open_photograph
+from pipelines.library.datasets.samples import open_photograph
 from tests.command import Typed
 
 ROOT = Path(__file__).resolve().parents[2]

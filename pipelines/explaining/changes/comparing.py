@@ -4,9 +4,9 @@ everything that changed in between."""
 from dataclasses import dataclass
 
 from pipelines.client import backbones
-from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.explaining.changes import reasons, replies
 from pipelines.explaining.changes.contents import PREPROCESS, Changed, Contents
 from pipelines.explaining.changes.counting import answers_files

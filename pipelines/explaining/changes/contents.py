@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 
-from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History, Pair
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library.kept import Kept
-from stages import packtails, parts
+from stages.files import packtails
+from stages.record import parts
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
 """The pipeline that reads the pictures of a repo."""

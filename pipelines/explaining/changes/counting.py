@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History, Pair
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.explaining.changes import replies
 from pipelines.library.kept import Kept
 from pipelines.library.results import ANSWERS, REPO

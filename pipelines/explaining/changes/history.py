@@ -13,9 +13,9 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client import backbones
 from pipelines.client.backbones import REPO as MODELS
-from pipelines.client.connection import Connection
 from pipelines.client.history import History, Record
 from pipelines.client.moments import origins
+from pipelines.client.server.connection import Connection
 from pipelines.explaining.changes.commitlines import Line, with_parents
 from pipelines.explaining.changes.contents import PREPROCESS, Changed, Contents
 from pipelines.explaining.changes.counting import Count, Counts

@@ -11,9 +11,9 @@ from pipelines.explaining.changes.comparing import Comparison, Question
 from pipelines.explaining.changes.reasons import ADDED, MODEL, PARAMETERS, QUERY, REMOVED, REPLACED, SHIFTED, Difference
 from pipelines.explaining.changes.replies import Reply, Tile
 from pipelines.explaining.changes.words import changed, moment, reasons, summary
-from stages import markup
-from stages.markup import text
-from stages.wording import counted, distance
+from stages.datum.wording import counted, distance
+from stages.report import markup
+from stages.report.markup import text
 
 Thumbnails = Mapping[tuple[str, str], bytes]
 """JPEG files by the moment, "old" or "new", and the id."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.explaining.changes.replies import Matched, Tile, Two
 from pipelines.explaining.changes.settings import Setting
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 ADDED, REPLACED, REMOVED = "picture added", "picture replaced", "picture removed"
 MODEL, PARAMETERS, QUERY = "model", "parameters", "query replaced"

@@ -14,8 +14,8 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import DEPLOYED_BY
+from pipelines.client.deploying.deployment import DEPLOYED_BY
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 
 _ALL = -1

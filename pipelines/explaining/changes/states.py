@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.client import moments
-from pipelines.client.connection import Connection
 from pipelines.client.history import History
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.explaining.changes.settings import Version, Versions
 from pipelines.library.results import REPO

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterator
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.explaining.changes.states import State
-from stages import entrypaths
-from stages.contract import StageError
-from stages.tables.thumbnails import read_thumbnails
-from stages.thumbnailfiles import SUFFIX
+from stages.datum.contract import StageError
+from stages.files.tables.thumbnails import read_thumbnails
+from stages.files.thumbnailfiles import SUFFIX
+from stages.record import entrypaths
 
 _TABLE = ".parquet"
 

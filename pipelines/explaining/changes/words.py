@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.explaining.changes.comparing import Comparison
 from pipelines.explaining.changes.settings import Setting
 from pipelines.explaining.changes.states import State
-from stages.wording import counted
+from stages.datum.wording import counted
 
 _SHORT = 12
 _NAMED = 3

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.client.connection import Connection
 from pipelines.client.lineage import Lineage
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.classifying import experiments
 from pipelines.explaining.classifying.experiments import SELECT
 from pipelines.explaining.stageruns import Given, Work
-from stages import entrypaths
-from stages.classify import chosen, runs
-from stages.filecache import FileCache, default_place
+from stages.classify import chosen
+from stages.classify.training import runs
+from stages.datum.filecache import FileCache, default_place
+from stages.record import entrypaths
 
 VECTORS = "features-queries"
 RESULT = "classes.json"

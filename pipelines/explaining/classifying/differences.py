@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pipelines.client.connection import Connection
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.explaining.classifying.experiments import TRAIN, Experiment
 from pipelines.explaining.measuring.deploying import LABELS
-from stages import labels
-from stages.classify import words
-from stages.classify.runs import PREDICTIONS, Score
-from stages.tables.predictions import Predictions, read_predictions
+from stages.classify.report import words
+from stages.classify.training.runs import PREDICTIONS, Score
+from stages.files.tables.predictions import Predictions, read_predictions
+from stages.record import labels
 
 EXAMPLES = 10
 """Most examples of each kind of difference."""

@@ -9,18 +9,19 @@ from datetime import datetime
 from functools import partial
 
 from pipelines.client import branches
-from pipelines.client.connection import Connection
-from pipelines.client.datumrecords import DatumRecord
 from pipelines.client.history import History
+from pipelines.client.jobs.datumrecords import DatumRecord
 from pipelines.client.lineage import Found, Lineage
 from pipelines.client.moments import inspected
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
-from stages.classify import chosen, runs
+from stages.classify import chosen
 from stages.classify.chosen import Chosen
-from stages.classify.runs import Run
-from stages.contract import StageError
+from stages.classify.training import runs
+from stages.classify.training.runs import Run
+from stages.datum.contract import StageError
 
 GROUP = "classify"
 """The group of opt-in pipelines."""

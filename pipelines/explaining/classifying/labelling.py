@@ -12,12 +12,12 @@ from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
 from pipelines.library.pictures import Found, Source, folder_name
-from stages.archives.archive import members
-from stages.archives.member import BadArchive, BadMember, Member
-from stages.kinds import HEAD, kind_of
-from stages.labels import Problem, Row, can_be_written, read, written
-from stages.limits import LIMITS
-from stages.names import is_dropping
+from stages.decode.archives.archive import members
+from stages.decode.archives.member import BadArchive, BadMember, Member
+from stages.record.kinds import HEAD, kind_of
+from stages.record.labels import Problem, Row, can_be_written, read, written
+from stages.record.limits import LIMITS
+from stages.record.names import is_dropping
 
 LABELS_FILE = "labels.csv"
 """The name of a file in a folder that labels the pictures of this folder, in place of the folders' names."""

@@ -3,13 +3,13 @@
 Only segments that differ are read: tables of labelled pictures hold thumbnails.
 """
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.client.trees import Entry, Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying.experiments import LABELLED
-from stages.contract import StageError
-from stages.filecache import FileCache, default_place
-from stages.tables.labelled import read_labelled
+from stages.datum.contract import StageError
+from stages.datum.filecache import FileCache, default_place
+from stages.files.tables.labelled import read_labelled
 
 _TABLES = "/*.parquet"
 

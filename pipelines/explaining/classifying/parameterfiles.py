@@ -4,14 +4,14 @@ import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
-from pipelines.client.outages import outlasting
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring.deploying import PARAMETERS
-from stages.classify.parameters import SUFFIX, parse
-from stages.contract import StageError
+from stages.classify.training.parameters import SUFFIX, parse
+from stages.datum.contract import StageError
 
 
 def check(files: Sequence[Path]) -> dict[str, bytes]:

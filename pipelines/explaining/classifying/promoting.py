@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.client import branches
-from pipelines.client.connection import Connection
 from pipelines.client.history import History
 from pipelines.client.lineage import Lineage
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.classifying import experiments
 from pipelines.explaining.classifying.experiments import LABELLED, PRODUCTION, SELECT, SHORT, Choice
 from pipelines.explaining.stageruns import Given, Work
-from stages.backbonespec import MODEL_FILE, SPEC_FILE
-from stages.classify import chosen, runs
-from stages.filecache import FileCache, default_place
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE
+from stages.classify import chosen
+from stages.classify.training import runs
+from stages.datum.filecache import FileCache, default_place
 
 RESULT = "promotion.json"
 

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.client.connection import Connection
-from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying.experiments import SELECT
 

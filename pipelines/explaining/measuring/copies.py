@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.client import backbones
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying
 from pipelines.explaining.stageruns import Given, Work, run
 from pipelines.library import results
 from pipelines.specifications import optional, own
-from stages import stageversion
-from stages.copypages import EXACT, LIST, NEAR, Kind
+from stages.datum import stageversion
+from stages.report.copypages import EXACT, LIST, NEAR, Kind
 
 GROUP = "duplicates"
 PAIRS = "neighbours"
@@ -93,9 +93,8 @@ def export(connection: Connection, to: Path, near: bool = False, across: tuple[s
     """Writes groups.jsonl, remove.txt and the pages into a directory, over those of an earlier run; with `near` also
     near.jsonl and its pages.
 
-    across: two folders, see stages.copies. Raises LookalikeError if a folder has no pictures, or if the directory is
-    that of a result sheet.
-    """
+    across: two folders, see stages.quality.copies. Raises LookalikeError if a folder has no pictures, or if the
+    directory is that of a result sheet."""
     if (to / results.ANSWERS).exists():
         raise LookalikeError(f"{to} is the result sheet of a query: name another directory with --output")
     to.mkdir(parents=True, exist_ok=True)

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from pipelines.checks import suite
-from pipelines.client import deployment, retired
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import Deployed
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.deploying import deployment, retired
+from pipelines.client.deploying.deployment import Deployed
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.cluster import preflight
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import takeover
@@ -24,8 +24,8 @@ from pipelines.specifications import drafts, optional, own, reading
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.findings import Level
 from pipelines.specifications.reading import Spec, leaves
-from stages.classify import parameters
-from stages.classify.parameters import Parameters
+from stages.classify.training import parameters
+from stages.classify.training.parameters import Parameters
 
 LABELS = "labels"
 LABELS_FILE = "/labels.csv"

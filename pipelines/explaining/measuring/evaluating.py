@@ -11,17 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.deploying.deployment import make_repo
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.measuring.deploying import LABELS, LABELS_FILE, LABELS_HEADER
 from pipelines.explaining.stageruns import Given, Work
-from stages import labels
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
+from stages.record import labels
 
 GROUP = "evaluate"
 """The group of opt-in pipelines."""

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Entry, Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
@@ -24,11 +24,11 @@ from pipelines.explaining.timetravel.asking import Steps
 from pipelines.explaining.timetravel.past import LIBRARY, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
-from stages.filecache import FileCache, default_place
-from stages.stageversion import STAGE
-from stages.tables.indexed import TABLE
-from stages.thumbnailfiles import DIRECTORY
-from stages.wording import counted
+from stages.datum.filecache import FileCache, default_place
+from stages.datum.stageversion import STAGE
+from stages.datum.wording import counted
+from stages.files.tables.indexed import TABLE
+from stages.files.thumbnailfiles import DIRECTORY
 
 EVALUATION = ("neighbours", "evaluate")
 """The pipelines from the index to the measures, upstream first."""
@@ -41,7 +41,7 @@ _SHOWN = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The outcome: the values of stages.comparing, and the directory with comparison.json and index.html."""
+    """The outcome: the values of stages.quality.comparing, and the directory with comparison.json and index.html."""
 
     found: Mapping[str, Any]
     directory: Path

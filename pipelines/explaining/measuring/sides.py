@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipelines.client.connection import Connection
 from pipelines.client.moments import commit_at
-from pipelines.client.outages import outlasting
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.library import models
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.catalogue import find, unknown
-from stages.contract import StageError
-from stages.filecache import FileCache
-from stages.wording import visible
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.catalogue import find, unknown
+from stages.datum.contract import StageError
+from stages.datum.filecache import FileCache
+from stages.datum.wording import visible
 
 METRICS = ("euclidean", "cosine")
 DEPLOYED = "deployed"

@@ -9,12 +9,12 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.checks import variables
-from pipelines.client.deployment import OWN_ANNOTATIONS
+from pipelines.client.deploying.deployment import OWN_ANNOTATIONS
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
 from speclang.merge_patches import difference
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 _PLACE = (
     *("metadata", "resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits"),

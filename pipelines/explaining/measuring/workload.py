@@ -2,8 +2,8 @@
 
 import os
 
-from stages.catalogue import find
-from stages.wording import counted
+from stages.backbone.catalogue import find
+from stages.datum.wording import counted
 
 _SIZE, _CORES = 224, 2
 """The size of pictures and the cores for which the catalogue states the speed of a backbone."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.client.connection import Connection
+from pipelines.client.server.connection import Connection
 from pipelines.client.trees import Entry, Tree, batches
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
@@ -17,10 +17,10 @@ from pipelines.explaining.timetravel.recomputing import Library, Show
 from pipelines.library import queries, results
 from pipelines.library.queries import Asked
 from pipelines.library.results import Sheet
-from stages import entrypaths
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import StageError
-from stages.filecache import FileCache, default_place
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import StageError
+from stages.datum.filecache import FileCache, default_place
+from stages.record import entrypaths
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipelines.client import moments
-from pipelines.client.connection import Connection
 from pipelines.client.history import History
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Work, run_pipeline
 from pipelines.specifications import reading
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 LIBRARY = ("preprocess", "features", "partition", "index")
 """The pipelines from the library's files to its index, upstream first."""

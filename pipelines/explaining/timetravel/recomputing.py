@@ -12,19 +12,19 @@ from pathlib import Path
 
 from rich import filesize
 
-from pipelines.client.connection import Connection
-from pipelines.client.datums import Datums
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.datums import Datums
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
 from pipelines.client.trees import Entry, Tree, batches
 from pipelines.cluster import graph_words
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import past as pasts
 from pipelines.explaining.timetravel.past import LIBRARY, Past
-from stages import thumbnailfiles, vectors
-from stages.filecache import FileCache
-from stages.wording import counted
+from stages.datum.filecache import FileCache
+from stages.datum.wording import counted
+from stages.files import thumbnailfiles, vectors
 
 _BATCH = 512 << 20
 """Most bytes that are fetched before they are computed."""

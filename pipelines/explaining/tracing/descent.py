@@ -14,10 +14,10 @@ from pipelines.explaining.tracing.places import Packed, Place, Places
 from pipelines.explaining.tracing.stepping import Steps
 from pipelines.explaining.tracing.tables import Tables
 from pipelines.explaining.tracing.traces import Check, File, Model, Origin, Pictured, Step
-from stages import parts
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
-from stages.contract import StageError
-from stages.tables.images import Images, read_images
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.datum.contract import StageError
+from stages.files.tables.images import Images, read_images
+from stages.record import parts
 
 MOST_SOURCES = 20
 """Most sources of one picture that are followed."""

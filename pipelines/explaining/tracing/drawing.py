@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pipelines.explaining.tracing import words
 from pipelines.explaining.tracing.traces import Origin, Pictured, Step, Trace
-from stages.markup import text
+from stages.report.markup import text
 
 WIDTH = 400
 """Units of the drawing; as wide as a phone, so that its letters can be read there."""

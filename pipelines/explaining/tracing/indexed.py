@@ -3,11 +3,11 @@
 import io
 import re
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from stages.contract import StageError
-from stages.tables.indexed import TABLE, Indexed, read_indexed
+from stages.datum.contract import StageError
+from stages.files.tables.indexed import TABLE, Indexed, read_indexed
 
 _ID = re.compile("[0-9a-f]{6,64}")
 

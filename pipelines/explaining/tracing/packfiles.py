@@ -1,6 +1,6 @@
 """Packs read piece by piece on the server: the names of their pictures, and one picture, without all the others.
 
-A pack holds megabytes of pixels; the lines behind them are some hundred bytes for each picture. See stages.packs.
+A pack holds megabytes of pixels; the lines behind them are some hundred bytes for each picture. See stages.files.packs.
 """
 
 import io
@@ -9,10 +9,10 @@ import numpy as np
 from PIL import Image
 
 from pipelines.client.lineage import Found, Lineage
-from stages import packtails
-from stages.framing import Framed, unpadded
-from stages.packheaders import shape
-from stages.packtails import Row
+from stages.files import packtails
+from stages.files.packheaders import shape
+from stages.files.packtails import Row
+from stages.record.framing import Framed, unpadded
 
 _SIDE = 160
 """The longer edge, in pixels, of a picture in a trace; twice that of its place on the page."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from pipelines.explaining.tracing import drawing, words
 from pipelines.explaining.tracing.traces import Model, Pictured, PictureTrace, Step, Trace
-from stages import markup
-from stages.markup import text
+from stages.report import markup
+from stages.report.markup import text
 
 _STYLE = """
 .notes li + li { margin-top: 4px; }

@@ -7,8 +7,8 @@ from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.tracing.packfiles import PackFile
-from stages import blocknames, holders, parts
-from stages.packtails import Row
+from stages.files.packtails import Row
+from stages.record import blocknames, holders, parts
 
 _MOST_VERSIONS = 200
 """Most versions of a block that are looked at for the commit that put a picture into it."""

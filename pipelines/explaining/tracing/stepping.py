@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pipelines.client.datumrecords import DatumRecord
+from pipelines.client.jobs.datumrecords import DatumRecord
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.tracing.traces import Step
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 
 class Steps:

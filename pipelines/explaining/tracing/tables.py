@@ -4,7 +4,7 @@ answers are still to be traced. Follows nothing."""
 from typing import NamedTuple
 
 from pipelines.client.lineage import Lineage
-from stages import entrypaths, parts
+from stages.record import entrypaths, parts
 
 PARTITION = "partition"
 """The pipeline between features and index, which earlier versions did not have."""

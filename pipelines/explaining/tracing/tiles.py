@@ -7,12 +7,12 @@ from typing import Any
 
 import grpc
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import results
-from stages.names import escape_component
-from stages.wording import counted
+from stages.datum.wording import counted
+from stages.record.names import escape_component
 
 _SHORTEST_ID = 4
 """Digits of the shortest start of an id that names a query."""

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipelines.client.connection import Connection
 from pipelines.client.lineage import Found, Lineage
 from pipelines.client.moments import commit_at
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.descent import LARGEST_TABLE, Descent, Side, began
 from pipelines.explaining.tracing.tiles import Tile, tile
 from pipelines.explaining.tracing.traces import PictureTrace, Step, Trace
-from stages.contract import StageError
-from stages.tables.neighbours import Neighbours, read_neighbours
+from stages.datum.contract import StageError
+from stages.files.tables.neighbours import Neighbours, read_neighbours
 
 _LIBRARY = ("images", "preprocess", "features", "")
 """The repo, the pipelines and the entry of a picture of the library, as `Side` has them."""

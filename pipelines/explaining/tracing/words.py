@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pipelines.explaining.tracing.traces import File, Origin, Pictured, PictureTrace, Step, Trace
-from stages.wording import counted, distance
+from stages.datum.wording import counted, distance
 
 _SHORT = 12
 """Digits of ids: enough for --at, `lookalike jobs` and `lookalike logs --datum`."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from stages.archives.archive import members
-from stages.archives.member import BadArchive, BadMember, unsafe_name
-from stages.kinds import Kind
-from stages.limits import Limits
+from stages.decode.archives.archive import members
+from stages.decode.archives.member import BadArchive, BadMember, unsafe_name
+from stages.record.kinds import Kind
+from stages.record.limits import Limits
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.packing import unpadded

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import cast
 
-from stages.contract import Input
-from stages.decoderprocesses import DecoderProcesses
-from stages.decoders import BadPicture
-from stages.framing import Framing
-from stages.kinds import Kind
-from stages.limits import Limits
-from stages.pictures import Normalised, normalise
-from stages.reading import Decoded, Refused, read
+from stages.datum.contract import Input
+from stages.decode.decoderprocesses import DecoderProcesses
+from stages.decode.decoders import BadPicture
+from stages.decode.pictures import Normalised, normalise
+from stages.decode.reading import Decoded, Refused, read
+from stages.record.framing import Framing
+from stages.record.kinds import Kind
+from stages.record.limits import Limits
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.fuzz.targets.pictures import during, picture

@@ -11,11 +11,11 @@ import pillow_heif
 import pytest
 from PIL import Image
 
-from stages import jpegscans, raw
-from stages.decoders import BadPicture
-from stages.framing import Framing
-from stages.kinds import HEAD, Kind, kind_of, why_unreadable
-from stages.pictures import normalise, picture_id
+from stages.decode import jpegscans, raw
+from stages.decode.decoders import BadPicture
+from stages.decode.pictures import normalise, picture_id
+from stages.record.framing import Framing
+from stages.record.kinds import HEAD, Kind, kind_of, why_unreadable
 from tests.fuzz.target import Target
 from tests.stages import rawfiles
 

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.serving.failures import Refusal
-from stages.serving.forms import CLASSIFY, SEARCH, Form
-from stages.serving.globs import FilterError, is_glob, regular_expression
-from stages.tables.parquet import stored_text
+from stages.files.tables.parquet import stored_text
+from stages.serving.follow.failures import Refusal
+from stages.serving.http.forms import CLASSIFY, SEARCH, Form
+from stages.serving.search.globs import FilterError, is_glob, regular_expression
 from tests.fuzz.target import Target, text
 
 _FORMS: tuple[Form, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]

@@ -12,12 +12,12 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from localpachd.api.log_levels import LogLevels
-from localpachd.api.schema import SERVICES, BytesValue, pfs_pb2, pps_pb2
+from localpachd.api.doors.status import StatusInterceptor
+from localpachd.api.pps.sidecar import GrpcSidecars
+from localpachd.api.pps.worker import GrpcBatchServer
+from localpachd.api.schema.schema import SERVICES, BytesValue, pfs_pb2, pps_pb2
+from localpachd.api.server.log_levels import LogLevels
 from localpachd.api.services import register
-from localpachd.api.sidecar import GrpcSidecars
-from localpachd.api.status import StatusInterceptor
-from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.diagnosis.facts import Facts
 from localpachd.disk import Disk

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from localpachd.api.specs import Specs
+from localpachd.api.messages.specs import Specs
 from localpachd.db import Database
 from localpachd.errors import PachError
 from localpachd.pfs.service import Pfs
-from localpachd.pps import spec
+from localpachd.pps.specs import spec
 from localpachd.storage.chunks import Chunks
 from pipelines.checks import suite
 from pipelines.errors import LookalikeError

@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import labels, packheaders, packtails
-from stages.contract import StageError
-from stages.framing import PAD, Framing
-from stages.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
-from stages.sources import Source
-from stages.tables.embedded import read_embedded, write_embedded
-from stages.tables.images import Images, read_images, write_images
-from stages.tables.indexed import read_indexed, write_indexed
-from stages.tables.labelled import Labelled, read_labelled, write_labelled
-from stages.tables.nearest import Pictures, as_nearest, read_nearest, read_pictures, write_pictures
-from stages.tables.neighbours import Neighbours, read_neighbours, write_neighbours
-from stages.tables.pairs import Pairs, read_pairs, write_pairs
-from stages.tables.predictions import Predictions, read_predictions, write_predictions
-from stages.tables.rankings import Rankings, read_rankings, write_rankings
-from stages.tables.thumbnails import read_thumbnails
-from stages.thumbnailfiles import Files, Place
-from stages.vectors import read_vectors
+from stages.datum.contract import StageError
+from stages.files import packheaders, packtails
+from stages.files.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
+from stages.files.tables.embedded import read_embedded, write_embedded
+from stages.files.tables.images import Images, read_images, write_images
+from stages.files.tables.indexed import read_indexed, write_indexed
+from stages.files.tables.labelled import Labelled, read_labelled, write_labelled
+from stages.files.tables.nearest import Pictures, as_nearest, read_nearest, read_pictures, write_pictures
+from stages.files.tables.neighbours import Neighbours, read_neighbours, write_neighbours
+from stages.files.tables.pairs import Pairs, read_pairs, write_pairs
+from stages.files.tables.predictions import Predictions, read_predictions, write_predictions
+from stages.files.tables.rankings import Rankings, read_rankings, write_rankings
+from stages.files.tables.thumbnails import read_thumbnails
+from stages.files.thumbnailfiles import Files, Place
+from stages.files.vectors import read_vectors
+from stages.record import labels
+from stages.record.framing import PAD, Framing
+from stages.record.sources import Source
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.pipes import piped

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.filters import compile_filter
+from localpachd.api.messages.filters import compile_filter
 from localpachd.errors import PachError
 from localpachd.pfs import schedules
 from localpachd.storage import objects, paths
 from localpachd.storage.reach import Reach
 from speclang import quantities, strict_json
 from speclang.strict_json import JSONDecodeError
-from stages import names
+from stages.record import names
 from tests.fuzz.target import Target, text
 
 _NOW = 1_767_225_600_000_000_000

@@ -4,11 +4,12 @@ calibrations of distances."""
 import json
 from collections.abc import Iterator
 
-from stages import similarity
-from stages.backbonespec import BackboneSpec, Weights, format_spec, parse_spec
-from stages.classify import chosen, parameters, runs
-from stages.classify.runs import Backbone, Run, Score
-from stages.contract import StageError
+from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec, parse_spec
+from stages.classify import chosen
+from stages.classify.training import parameters, runs
+from stages.classify.training.runs import Backbone, Run, Score
+from stages.datum.contract import StageError
+from stages.quality import similarity
 from tests.fuzz.target import Target
 
 _DISTANCES = (0.0, 0.5, 2.0)

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
-from localpachd.api.schema import SERVICES, message_class
+from localpachd.api.schema.schema import SERVICES, message_class
 from tests.servers import StartPachd
 
 _NOT_OF_PACHD = ("pachyderm.worker.Worker",)

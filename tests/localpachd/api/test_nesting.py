@@ -11,8 +11,8 @@ import grpc
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.api import schema
-from localpachd.api.limits import MAX_MESSAGE
+from localpachd.api.calls.limits import MAX_MESSAGE
+from localpachd.api.schema import schema
 from tests.servers import Localpachd, StartPachd
 
 DEEP = 100_000

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from localpachd import ids
 from localpachd.db import Database
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos, staging
+from localpachd.pfs import branches, commits, contents, removal, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pfs.merging import merge_hidden
+from localpachd.pfs.files import modify, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.upkeep import fsck
+from localpachd.pfs.upkeep.merging import merge_hidden
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import sweep

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
-from localpachd.pfs import branches, modify, repos
+from localpachd.pfs import branches, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
+from localpachd.pfs.files import modify
+from localpachd.pfs.files.staging import Addition, Change, Removal
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.storage.filesets import DEFAULT_TAG
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from localpachd.db import Database
-from localpachd.pfs import commits, contents, modify, removal, repos
+from localpachd.pfs import commits, contents, removal, repos
 from localpachd.pfs.entities import Commit, Repo
-from localpachd.pfs.merging import merge_hidden
+from localpachd.pfs.files import modify
+from localpachd.pfs.files.staging import Addition, Change, Removal
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Addition, Change, Removal
+from localpachd.pfs.upkeep.merging import merge_hidden
 from localpachd.storage import gc
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import DEFAULT_TAG

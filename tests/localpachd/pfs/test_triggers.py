@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, modify, repos, staging, triggers
+from localpachd.pfs import branches, commits, repos, triggers
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.files import modify, staging
 from localpachd.pfs.service import Pfs
 from localpachd.storage.filesets import DEFAULT_TAG
 

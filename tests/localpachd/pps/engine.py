@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.worker import GrpcBatchServer
+from localpachd.api.pps.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.pace import AT_ONCE, Pace
-from localpachd.pfs import commits, contents, modify, repos, staging
+from localpachd.pfs import commits, contents, repos
 from localpachd.pfs.changes import blocking
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.finisher import Finisher
+from localpachd.pfs.files import modify, staging
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.upkeep.finisher import Finisher
 from localpachd.pps import jobs
 from localpachd.pps.entities import DatumInfo, Job, JobInfo, LogMessage, Pipeline, Written
 from localpachd.pps.logs import LogQuery

@@ -12,7 +12,7 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches
 from localpachd.pfs.entities import Branch, Repo
 from localpachd.pps.entities import JobState, Pipeline, PipelineState
-from localpachd.pps.inputs import PfsInput
+from localpachd.pps.specs.inputs import PfsInput
 from tests.localpachd.pps.engine import Engine
 
 LIST = 'for f in "$PFS"/*/2*; do touch "$PFS/out/$(basename "$f")"; done'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from localpachd import ids
 from localpachd.errors import TooMany
 from localpachd.pps.datums import Datum, Match, expand
-from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+from localpachd.pps.specs.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
 
 Files = Mapping[str, tuple[str, ...]]
 """Repo name -> the keys of its files; file `<key>-<n>` is captured as (key, n)."""

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, fsck, removal
+from localpachd.pfs import branches, commits, removal
 from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.upkeep import fsck
 from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Pipeline, Written
 from localpachd.worker.gpu_pool import GpuPool

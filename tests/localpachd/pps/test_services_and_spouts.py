@@ -16,7 +16,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pps import pipelines
 from localpachd.pps.entities import JobState, Pipeline, PipelineState, Written
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.spec import Kind
+from localpachd.pps.specs.spec import Kind
 from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from localpachd.pps.datum_tasks import environment
 from localpachd.pps.datums import Datum, DatumInput
 from localpachd.pps.entities import Job, JobState, Pipeline
-from localpachd.pps.skipping import Numbered
+from localpachd.pps.scheduling.datum_tasks import environment
+from localpachd.pps.scheduling.skipping import Numbered
 from tests.localpachd.pps.engine import Engine
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.worker import GrpcBatchServer
+from localpachd.api.pps.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSetRef, write_layer

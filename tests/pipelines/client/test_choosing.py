@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client import contexts, local
 from pipelines.client.choosing import target
-from pipelines.client.connection import Target
-from pipelines.client.contexts import config_path, read_config
+from pipelines.client.server import contexts, local
+from pipelines.client.server.connection import Target
+from pipelines.client.server.contexts import config_path, read_config
 from pipelines.errors import LookalikeError
 
 CONTEXTS = {

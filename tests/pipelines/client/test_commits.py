@@ -16,9 +16,9 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import owners
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from tests.command import HEED_INTERRUPTS, Command
 from tests.servers import Pachd
@@ -29,7 +29,7 @@ REPO = "images"
 WRITER = """
 import sys, time
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Target, connect
+from pipelines.client.server.connection import Target, connect
 from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Put, Repository
 

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets, Requests
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 
 REPO = "images"
 MINUTE = 60.0

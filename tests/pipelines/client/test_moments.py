@@ -9,10 +9,10 @@ import pytest
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client import moments
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.moments import commit_at, end_of
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from tests.pipelines.conftest import WaitForJobs
 

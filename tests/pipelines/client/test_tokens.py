@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Target
+from pipelines.client.server.connection import Target
 from tests.command import Command
 from tests.servers import StartPachd
 

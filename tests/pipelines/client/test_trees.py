@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.client.trees import Entry, Tree, batches
 from pipelines.errors import LookalikeError
-from stages.filecache import FileCache
+from stages.datum.filecache import FileCache
 
 pytestmark = pytest.mark.late_alone
 

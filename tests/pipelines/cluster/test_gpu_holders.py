@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.connection import Connection, Target, connect
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.cluster import gpu_holders, kube_objects, kubernetes, status
 from pipelines.cluster.gpu_holders import Holder, Node
-from pipelines.commands import display
+from pipelines.commands.kit import display
 from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
 from tests.command import Command

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.connection import Connection, Target, connect
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.cluster import gpu_waits, status
 from pipelines.cluster.gpu_holders import Holder, Holdings, Node, Pending
 from pipelines.cluster.gpu_waits import GpuWaits, Wait, Wish

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.jobs import Job
+from pipelines.client.jobs.jobs import Job
 from pipelines.cluster import graph_mermaid, graph_svg, graph_words
 from pipelines.cluster.gpu_waits import Wait
 from pipelines.cluster.graph import Edge, Graph, Node, Seen, graph
-from pipelines.commands.graphs import drawn
+from pipelines.commands.pipelines.graphs import drawn
 
 ODD = '<b> & "quoted" #1'
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks.graph import COMMUNITY_PIPELINES
-from pipelines.client import deployment
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying import deployment
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
 from pipelines.cluster import preflight
 from pipelines.specifications import drafts
 from pipelines.specifications.drafts import Draft

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.client import protection, services
+from pipelines.client.services import protection, services
 from pipelines.cluster import serverless, standing
 from pipelines.specifications import drafts, overlays, reading, variables
 from pipelines.specifications.drafts import Draft, Patch
 from stages import classify_serve
-from stages.serving import configuration
+from stages.serving.follow import configuration
 
 ANY = object()
 """Whatever Kubernetes knows there."""

@@ -9,11 +9,11 @@ from kubernetes import client
 
 import stages.classify_serve
 import stages.serve
-from pipelines.client import protection, roles, services
+from pipelines.client.services import protection, roles, services
 from pipelines.cluster import standing
 from pipelines.specifications import drafts, overlays, reading, variables
 from pipelines.specifications.drafts import Draft, Patch
-from stages.serving import configuration
+from stages.serving.follow import configuration
 
 
 @pytest.fixture(params=["serve/serve.json", "classify/classify-serve.json"])

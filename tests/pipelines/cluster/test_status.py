@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipelines.client.connection import Connection
-from pipelines.client.datums import Datums
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.datums import Datums
+from pipelines.client.jobs.jobs import Job, Jobs
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.cluster import status
 from pipelines.cluster.status import Rejection
-from pipelines.commands import display
+from pipelines.commands.kit import display
 from pipelines.library import ingest, pictures, queries
-from pipelines.library.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.servers import Unique
 

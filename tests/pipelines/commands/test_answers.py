@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
-from pipelines.library.samples import library_crops, open_photograph
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.library.datasets.samples import library_crops, open_photograph
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone

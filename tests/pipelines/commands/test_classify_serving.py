@@ -15,13 +15,14 @@ import pytest
 import yaml
 
 import lookalike
-from pipelines.client import branches, protection, services
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client import branches
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
-from pipelines.client.roles import CLASSIFY, SEARCH
+from pipelines.client.server.connection import Connection
+from pipelines.client.services import protection, services
+from pipelines.client.services.roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
-from stages.classify.runs import Backbone
+from stages.classify.training.runs import Backbone
 from tests.command import Command
 from tests.servers import OwnPort
 from tests.stages.serving import models

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
-from pipelines.library.samples import library_crops, open_photograph
+from pipelines.client.server.connection import Connection
+from pipelines.library.datasets.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.command import Command
 from tests.servers import StartPachd

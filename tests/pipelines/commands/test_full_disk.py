@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection, Target, connect
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.specifications import reading
 from tests import servers
 from tests.command import Command

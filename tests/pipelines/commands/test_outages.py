@@ -13,13 +13,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from pipelines.client import outages
-from pipelines.client.connection import Connection, Target, connect
-from pipelines.client.deployment import deploy
+from pipelines.client.deploying.deployment import deploy
 from pipelines.client.history import History
-from pipelines.client.jobs import Jobs
-from pipelines.client.outages import outlasting
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server import outages
+from pipelines.client.server.connection import Connection, Target, connect
+from pipelines.client.server.outages import outlasting
 from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
 from tests.command import Command

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.client import partsizes
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying import partsizes
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from pipelines.upgrading import documents
 from speclang.merge_patches import merge
-from stages import blocknames
+from stages.record import blocknames
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 

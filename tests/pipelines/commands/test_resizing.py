@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from pipelines.client import backbones, deployment, owners
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import DEPLOYED_BY
-from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
-from pipelines.client.jobs import Jobs
+from pipelines.client import backbones, owners
+from pipelines.client.deploying import deployment
+from pipelines.client.deploying.deployment import DEPLOYED_BY
+from pipelines.client.deploying.imagesizes import IMAGE_SIZE, SPECIFIED
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library import models
-from pipelines.library.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops, open_photograph
 from pipelines.specifications import reading
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
-from stages.packs import parse_pack
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
+from stages.files.packs import parse_pack
 from tests.command import Command
 
 BEFORE = BackboneSpec("efficientnet-lite0", 96, "avg", 4, 32, "float32", Weights("a test", "0" * 64), "1" * 64)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection, Target, connect
 from pipelines.commands import loading
 from pipelines.explaining.measuring import evaluating
-from pipelines.library import ingest, pictures, queries, samples
+from pipelines.library import ingest, pictures, queries
+from pipelines.library.datasets import samples
 from tests.command import Command
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
 from pipelines.specifications import reading
 from tests.command import Command
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pipelines.library import blocks
 from pipelines.library.blocks import LIMIT, Span
-from stages import blocknames
-from stages.names import is_block
+from stages.record import blocknames
+from stages.record.names import is_block
 from tests.amounts import examples
 
 NAMES = [f"photos/{number}.jpg" for number in range(2500)]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import python_pachyderm
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest, pictures
 from pipelines.library.pictures import Source
-from stages import blocknames
-from stages.names import unescape
+from stages.record import blocknames
+from stages.record.names import unescape
 
 pytestmark = pytest.mark.late_alone
 

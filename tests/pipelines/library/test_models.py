@@ -8,14 +8,14 @@ import pytest
 from python_pachyderm import Client
 
 from pipelines.client.backbones import REPO, parse_or_none
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
-from pipelines.client.imagesizes import IMAGE_SIZE
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.deploying.imagesizes import IMAGE_SIZE
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.models import Pushed, again, make, push, put, same_model
 from pipelines.specifications import reading
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from tests import fakegpus
 from tests.servers import Unique
 

@@ -14,15 +14,15 @@ import pytest
 from PIL import Image
 
 from pipelines.client.commits import Commits
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import make_repo
+from pipelines.client.deploying.deployment import make_repo
+from pipelines.client.server.connection import Connection
 from pipelines.library import ingest, originals
 from pipelines.library.pictures import Source
 from pipelines.library.results import Sheet
 from stages import render
-from stages.answers import Answer, Answers, Match
-from stages.sources import Source as Seen
-from stages.stl10 import RECORD
+from stages.decode.stl10 import RECORD
+from stages.quality.answers import Answer, Answers, Match
+from stages.record.sources import Source as Seen
 
 pytestmark = pytest.mark.late_alone
 

@@ -13,8 +13,8 @@ from PIL import Image
 from pipelines.library import overviews
 from pipelines.library.results import Sheet, directory_name, pages
 from stages import render
-from stages.answers import Answer, Answers, Match
-from stages.sources import Source
+from stages.quality.answers import Answer, Answers, Match
+from stages.record.sources import Source
 
 Write = Callable[..., Sheet]
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from pipelines.errors import LookalikeError
 from pipelines.library.pictures import Source, find
-from stages.limits import MAX_PICTURE_BYTES
+from stages.record.limits import MAX_PICTURE_BYTES
 
 
 def file(path: Path, content: bytes = b"x") -> Path:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.library.datasets.samples import label_of, library_crops, open_photograph, query_crops
 from pipelines.library.quality import BINS, histogram, judge, judge_histogram, precision
-from pipelines.library.samples import label_of, library_crops, open_photograph, query_crops
 
 Picture = npt.NDArray[np.uint8]
 

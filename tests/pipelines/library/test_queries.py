@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job
+from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
-from pipelines.library.samples import open_photograph, query_crops
-from stages.names import NAMES_FILE, unescape
+from pipelines.library.datasets.samples import open_photograph, query_crops
+from stages.record.names import NAMES_FILE, unescape
 
 pytestmark = pytest.mark.late_alone
 

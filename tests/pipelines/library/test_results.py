@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job
+from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, results
 from pipelines.library.results import directory_name, export

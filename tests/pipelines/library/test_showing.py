@@ -9,13 +9,14 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest, pictures, showing, snapshots
 from pipelines.library.blocks import Span
-from pipelines.library.stl10samples import write_stl10
-from stages import blocknames, stl10records
+from pipelines.library.datasets.stl10samples import write_stl10
+from stages.decode import stl10records
+from stages.record import blocknames
 
 pytestmark = pytest.mark.late_alone
 

@@ -10,13 +10,13 @@ import grpc
 import pytest
 import python_pachyderm
 
-from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.library import blocks, ingest, pictures, syncing
 from pipelines.library.digests import Digests
 from pipelines.library.ingest import Written
-from stages import blocknames
-from stages.names import unescape
+from stages.record import blocknames
+from stages.record.names import unescape
 from tests.pipelines.library.test_ingest import ODD, untar
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job
+from pipelines.client.jobs.jobs import Job
+from pipelines.client.server.connection import Connection
 from tests.pipelines.moving.libraries import put, shouting
 from tests.servers import Unique
 

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
+from pipelines.client.deploying.deployment import deploy
 from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.specifications import reading
 
 COPY = r"""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.connection import Connection
 from pipelines.client.history import History
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from tests.command import Command
 from tests.pipelines.moving.libraries import put
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.client.connection import Connection
 from pipelines.client.history import History
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.jobs.jobs import Job, Jobs
 from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.moving import bundle, exporting, importing, targets
 from pipelines.moving.bundle import Commit

@@ -14,7 +14,7 @@ from pipelines.specifications.proportions import (
     outgrown,
     proposed,
 )
-from stages import parts
+from stages.record import parts
 
 USUAL = Numbers(1)
 

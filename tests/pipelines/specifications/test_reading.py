@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.client import roles
-from pipelines.client.roles import Role
+from pipelines.client.services import roles
+from pipelines.client.services.roles import Role
 from pipelines.errors import LookalikeError
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import HERE, Spec
-from stages.serving import configuration
+from stages.serving.follow import configuration
 
 SPECS = {spec.path.stem: spec for spec in map(reading.read, optional.files(HERE))}
 BATCHED = [stem for stem, spec in SPECS.items() if "service" not in spec.document]

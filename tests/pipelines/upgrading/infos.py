@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.deployment import WRITTEN
+from pipelines.client.deploying.deployment import WRITTEN
 from pipelines.specifications.drafts import Draft, Patch
 from speclang.merge_patches import merge
 

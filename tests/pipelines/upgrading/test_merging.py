@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipelines.upgrading import documents
 from pipelines.upgrading.merging import merged
 from speclang.merge_patches import merge
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 from tests.pipelines.upgrading.infos import changed, deployed, draft, env, on_top
 
 NEWER: Mapping[str, Any] = {"transform": {"image": "lookalike-cpu:0.2.0", "env": {STAGE: "search-2", "NEW": "1"}}}

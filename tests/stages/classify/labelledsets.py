@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify import dataset
-from stages.classify.dataset import Dataset
-from stages.tables.labelled import Labelled, write_labelled
+from stages.classify.training import dataset
+from stages.classify.training.dataset import Dataset
+from stages.files.tables.labelled import Labelled, write_labelled
 
 DIMENSION = 8
 LABELS = ("ape", "cat", "dog")

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from stages import devices
-from stages.classify import archive, dataset, finetuning
-from stages.classify.parameters import Augmentation, FineTune, Parameters
-from stages.classify.pixels import framed
-from stages.classify.trainer import devices as training_devices
-from stages.framing import Framing
+from stages.backbone import devices
+from stages.classify import archive
+from stages.classify.training import dataset, finetuning
+from stages.classify.training.parameters import Augmentation, FineTune, Parameters
+from stages.classify.training.pixels import framed
+from stages.classify.training.trainer import devices as training_devices
+from stages.record.framing import Framing
 
 
 def results(directory: Path) -> dict[str, Any]:

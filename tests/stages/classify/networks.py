@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from stages.classify.chosen import Chosen
-from stages.classify.runs import Backbone, Score, Takes
+from stages.classify.training.runs import Backbone, Score, Takes
 
 SIDE, DIMENSION = 8, 6
 BACKBONE = Backbone("ab" * 32, "small at 8 px", SIDE, "pad", DIMENSION)

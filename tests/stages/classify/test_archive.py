@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from stages.classify import archive
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from tests.stages.classify.networks import DIMENSION, network
 from tests.unscanned import UNSCANNED
 

@@ -11,8 +11,8 @@ import pytest
 
 from stages.classify import archive, chosen, classifier
 from stages.classify.classifier import Classifier
-from stages.classify.runs import Takes
-from stages.contract import StageError
+from stages.classify.training.runs import Takes
+from stages.datum.contract import StageError
 from tests.stages.classify.networks import DIMENSION, SIDE, described, network
 
 

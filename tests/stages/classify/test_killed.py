@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stages import devices
+from stages.backbone import devices
 from tests.stages.classify import tuned
 
 

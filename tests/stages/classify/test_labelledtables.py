@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.contract import StageError
-from stages.tables.labelled import Labelled, read_labelled, write_labelled
-from stages.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, read_predictions, write_predictions
+from stages.datum.contract import StageError
+from stages.files.tables.labelled import Labelled, read_labelled, write_labelled
+from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, read_predictions, write_predictions
 
 IDS = ["0a" * 32, "0b" * 32]
 LABELLED = Labelled(

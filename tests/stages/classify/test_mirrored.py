@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages import devices
+from stages.backbone import devices
 from tests.stages.classify import mirrored, tuned
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.classify import selection
-from stages.classify.runs import Run, Score
+from stages.classify.training.runs import Run, Score
 
 
 def made(name: str, right: int, of: int = 10**6, weights: int = 5) -> Run:

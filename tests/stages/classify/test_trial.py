@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stages.classify import trial
-from stages.classify.runs import Backbone
+from stages.classify.training.runs import Backbone
 from stages.classify.trial import Side
 from stages.classify.unseen import Unseen
 

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from stages.classify import dataset, runs, splits
-from stages.classify.parameters import parse
-from stages.classify.runs import Backbone, Counts, Run, Score
-from stages.tables.labelled import Labelled, write_labelled
-from stages.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, write_predictions
+from stages.classify.training import dataset, runs, splits
+from stages.classify.training.parameters import parse
+from stages.classify.training.runs import Backbone, Counts, Run, Score
+from stages.files.tables.labelled import Labelled, write_labelled
+from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, write_predictions
 
 SHARE = 0.2
 BACKBONE = Backbone("ab" * 32, "small at 32 px", 32, "pad", 6)

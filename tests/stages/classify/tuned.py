@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
-from stages.backbones import describe, forward, save_backbone
-from stages.backbonespec import BackboneSpec, Weights
-from stages.classify import dataset
-from stages.classify.dataset import Dataset
-from stages.embedders import Embedder
-from stages.framing import PAD
-from stages.tables.labelled import Labelled, write_labelled
+from stages.backbone.backbones import describe, forward, save_backbone
+from stages.backbone.backbonespec import BackboneSpec, Weights
+from stages.backbone.embedders import Embedder
+from stages.classify.training import dataset
+from stages.classify.training.dataset import Dataset
+from stages.files.tables.labelled import Labelled, write_labelled
+from stages.record.framing import PAD
 
 SIDE = 32
 

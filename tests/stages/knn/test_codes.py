@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages import index, search, thumbnailfiles
-from stages.contract import Datum, Input, StageError
+from stages import index, search
+from stages.datum.contract import Datum, Input, StageError
+from stages.files import thumbnailfiles
+from stages.files.tables.images import Images, write_images
+from stages.files.tables.neighbours import read_neighbours
 from stages.knn import codes
 from stages.knn.approximate import ranked
 from stages.knn.codes import Coded
@@ -22,11 +25,9 @@ from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings
 from stages.knn.topk import NONE
 from stages.knn.vectorset import VectorSet
-from stages.serving.library import Library
-from stages.serving.searching import Searching
-from stages.sources import Source
-from stages.tables.images import Images, write_images
-from stages.tables.neighbours import read_neighbours
+from stages.record.sources import Source
+from stages.serving.search.library import Library
+from stages.serving.search.searching import Searching
 
 COUNT, DIMENSION = 5_000, 24
 CPU = {"CUDA_VISIBLE_DEVICES": ""}

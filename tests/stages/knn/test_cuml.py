@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 
+from stages.datum.visiblegpus import gpu_visible
 from stages.knn.backend import Vectors
 from stages.knn.exact import Exact
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings
 from stages.knn.vectorset import VectorSet
-from stages.visiblegpus import gpu_visible
 from tests.stages.knn.oracle import brute
 
 pytestmark = pytest.mark.gpu

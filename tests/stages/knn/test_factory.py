@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
+from stages.datum.visiblegpus import gpu_visible
 from stages.knn import factory
 from stages.knn.backend import Backend, Vectors
 from stages.knn.exact import Batching, Exact
 from stages.knn.factory import Machine, open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
-from stages.visiblegpus import gpu_visible
 
 LIBRARY = VectorSet(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}

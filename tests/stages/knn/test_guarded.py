@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn import factory, notices
 from stages.knn.backend import Distances, Vectors
 from stages.knn.certified import Certified

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.contract import StageError
+from stages.datum.contract import StageError
 from stages.knn.backend import Vectors
 from stages.knn.vectorset import VectorSet
 

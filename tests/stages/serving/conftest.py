@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stages.serving.snapshots import State
+from stages.serving.follow.snapshots import State
 from tests.stages.models import SmallModel
 from tests.stages.serving import services
 
 if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
-    from stages.embedders import Embedder
-    from stages.serving.snapshots import Snapshot
+    from stages.backbone.embedders import Embedder
+    from stages.serving.follow.snapshots import Snapshot
     from tests.stages.serving.services import Service
 
 
 @pytest.fixture(scope="session")
 def embedder(small_model: SmallModel) -> Embedder:
     """A backbone of 32 pixels and 16 dimensions that takes 8 pictures in each forward pass."""
-    from stages.backbones import describe, forward  # noqa: PLC0415
-    from stages.backbonespec import Weights  # noqa: PLC0415
-    from stages.embedders import Embedder  # noqa: PLC0415
+    from stages.backbone.backbones import describe, forward  # noqa: PLC0415
+    from stages.backbone.backbonespec import Weights  # noqa: PLC0415
+    from stages.backbone.embedders import Embedder  # noqa: PLC0415
 
     model = small_model(32, 16)
     spec = describe(model, "small", "avg", Weights("made by a test", "0" * 64))

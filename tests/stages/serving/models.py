@@ -10,12 +10,12 @@ import numpy as np
 
 from stages.classify import chosen
 from stages.classify.chosen import Chosen
-from stages.classify.runs import MODEL, Backbone, Score
-from stages.serving.promoted import ModelCommits, Promoted
+from stages.classify.training.runs import MODEL, Backbone, Score
+from stages.serving.follow.promoted import ModelCommits, Promoted
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.backbonespec import BackboneSpec
-    from stages.embedders import Embedder
+    from stages.backbone.backbonespec import BackboneSpec
+    from stages.backbone.embedders import Embedder
 
 LABELS = ("bird", "car", "cat", "dog", "ship")
 

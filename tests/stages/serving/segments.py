@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages import thumbnailfiles
-from stages.contract import Input
-from stages.segments import read_points
-from stages.sources import Source
-from stages.tables.images import Images
-from stages.tables.indexed import TABLE, read_indexed, write_indexed
-from stages.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.datum.contract import Input
+from stages.files import thumbnailfiles
+from stages.files.segments import read_points
+from stages.files.tables.images import Images
+from stages.files.tables.indexed import TABLE, read_indexed, write_indexed
+from stages.files.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.record.sources import Source
 
 PARTS = 3
 MODEL = "5eed" * 16

@@ -17,26 +17,26 @@ import numpy as np
 import uvicorn
 from PIL import Image
 
-from stages.filecache import FileCache
-from stages.framing import Framing
+from stages.datum.filecache import FileCache
 from stages.knn.settings import Settings
-from stages.serving import uploads
-from stages.serving.app import application
-from stages.serving.configuration import Configuration
-from stages.serving.connections import Connection
-from stages.serving.library import Library
-from stages.serving.originals import Originals
-from stages.serving.pachyderm import Address, Pachyderm
-from stages.serving.promoted import Promoted
-from stages.serving.searching import Searching
-from stages.serving.snapshots import Commits, Snapshot, State
-from stages.serving.uploads import Seen
-from stages.similarity import Similarity
-from stages.sources import Source
+from stages.quality.similarity import Similarity
+from stages.record.framing import Framing
+from stages.record.sources import Source
+from stages.serving.answer import uploads
+from stages.serving.answer.uploads import Seen
+from stages.serving.follow.configuration import Configuration
+from stages.serving.follow.originals import Originals
+from stages.serving.follow.pachyderm import Address, Pachyderm
+from stages.serving.follow.promoted import Promoted
+from stages.serving.follow.snapshots import Commits, Snapshot, State
+from stages.serving.http.app import application
+from stages.serving.run.connections import Connection
+from stages.serving.search.library import Library
+from stages.serving.search.searching import Searching
 from tests.stages.serving.segments import write_segment
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.embedders import Embedder
+    from stages.backbone.embedders import Embedder
 
 Value = TypeVar("Value")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from stages.serving.globs import LONGEST
+from stages.serving.search.globs import LONGEST
 from tests.stages.serving import services
 from tests.stages.serving.memory import Peak
 from tests.stages.serving.services import Answer, Service, made

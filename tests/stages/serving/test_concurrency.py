@@ -20,15 +20,15 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from stages.contract import StageError
-from stages.serving.bounds import Bounds
-from stages.serving.loglines import errors_as_lines
-from stages.serving.snapshots import Snapshot, State
+from stages.datum.contract import StageError
+from stages.serving.answer.bounds import Bounds
+from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.run.loglines import errors_as_lines
 from tests.stages.serving import services
 from tests.stages.serving.services import Answer, Service, made
 
 if TYPE_CHECKING:
-    from stages.embedders import Embedder
+    from stages.backbone.embedders import Embedder
 
 CLIENTS = 200
 

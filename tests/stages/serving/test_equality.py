@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.library import samples
-from stages import contract, entrypaths, features, index, partition, preprocess, render, search
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
-from stages.contract import Datum, Input
+from pipelines.library.datasets import samples
+from stages import features, index, partition, preprocess, render, search
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.datum import contract
+from stages.datum.contract import Datum, Input
 from stages.knn.settings import METRICS, Settings
-from stages.serving.library import Library
-from stages.serving.searching import Searching
-from stages.serving.snapshots import State
+from stages.record import entrypaths
+from stages.serving.follow.snapshots import State
+from stages.serving.search.library import Library
+from stages.serving.search.searching import Searching
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.embedders import Embedder
+    from stages.backbone.embedders import Embedder
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -109,7 +111,7 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
 def embedder(pipelines: Pipelines) -> Embedder:
     """Loaded as the service loads it."""
     spec = parse_spec((pipelines.models / SPEC_FILE).read_bytes())
-    found: Embedder = contract.load("stages.forwards").embedder(pipelines.models / MODEL_FILE, spec, {})
+    found: Embedder = contract.load("stages.backbone.forwards").embedder(pipelines.models / MODEL_FILE, spec, {})
     return found
 
 

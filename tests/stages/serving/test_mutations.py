@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from stages.serving.snapshots import State
+from stages.serving.follow.snapshots import State
 from tests.amounts import examples
 from tests.stages.serving import models, services
 from tests.stages.serving.memory import Peak
@@ -23,8 +23,8 @@ from tests.stages.serving.mutations import Request, mutated
 from tests.stages.serving.services import Answer, Client, Service, made
 
 if TYPE_CHECKING:
-    from stages.embedders import Embedder
-    from stages.serving.snapshots import Snapshot
+    from stages.backbone.embedders import Embedder
+    from stages.serving.follow.snapshots import Snapshot
 
 REQUESTS = examples(10_000)
 CLIENTS = 4

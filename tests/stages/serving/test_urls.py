@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.serving.fetching import Limits
-from stages.serving.snapshots import Snapshot, State
+from stages.serving.answer.fetching import Limits
+from stages.serving.follow.snapshots import Snapshot, State
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made
 from tests.stages.serving.webservers import saying, web

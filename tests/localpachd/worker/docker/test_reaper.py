@@ -19,7 +19,7 @@ from tests.localpachd.worker.bench import Bench
 _KILLED = """
 import sys
 from pathlib import Path
-from localpachd.api.worker import GrpcBatchServer
+from localpachd.api.pps.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.worker.docker import engine

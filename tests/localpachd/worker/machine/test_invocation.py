@@ -63,7 +63,7 @@ from pathlib import Path
 root = Path(sys.argv[1])
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
-from localpachd.api.worker import GrpcBatchServer
+from localpachd.api.pps.worker import GrpcBatchServer
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner

@@ -14,7 +14,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying import labelling
 from pipelines.explaining.classifying.labelling import Plan
 from pipelines.library import pictures
-from stages import labels
+from stages.record import labels
 from tests.amounts import examples
 
 

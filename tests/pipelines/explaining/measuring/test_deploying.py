@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from pipelines.client import deployment
-from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.deploying import deployment
+from pipelines.client.jobs.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
-from pipelines.commands.optional import ready
+from pipelines.client.server.connection import Connection
+from pipelines.commands.kit.optional import ready
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying
 from pipelines.specifications import drafts, optional, overlays, own, reading
-from stages.classify import parameters
-from stages.classify.parameters import Parameters
+from stages.classify.training import parameters
+from stages.classify.training.parameters import Parameters
 from tests.command import Command
 
 COPY = ["cp -r /pfs/in/. /pfs/out"]

@@ -5,7 +5,7 @@ import pytest
 from pipelines.errors import LookalikeError
 from pipelines.explaining.timetravel import past
 from pipelines.explaining.timetravel.past import Past
-from stages.stageversion import STAGE
+from stages.datum.stageversion import STAGE
 
 NOW = past.today()
 

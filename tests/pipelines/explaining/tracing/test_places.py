@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
+from pipelines.client.deploying.deployment import deploy
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.explaining.tracing.places import Places
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading
-from stages import blocknames
-from stages.framing import Framed, Pixels
-from stages.names import escape_component
-from stages.parts import BUCKETS
-from stages.pictures import picture_id
+from stages.decode.pictures import picture_id
+from stages.record import blocknames
+from stages.record.framing import Framed, Pixels
+from stages.record.names import escape_component
+from stages.record.parts import BUCKETS
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
 

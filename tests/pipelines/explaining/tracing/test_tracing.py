@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.client.connection import Connection
-from pipelines.client.deployment import deploy
+from pipelines.client.deploying.deployment import deploy
 from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing import pages
 from pipelines.explaining.tracing.traces import as_data
@@ -20,9 +20,9 @@ from pipelines.explaining.tracing.walk import trace
 from pipelines.explaining.tracing.words import shortened
 from pipelines.specifications import reading
 from pipelines.specifications.reading import Spec
-from stages import entrypaths, parts
-from stages.framing import Framed
-from stages.pictures import picture_id
+from stages.decode.pictures import picture_id
+from stages.record import entrypaths, parts
+from stages.record.framing import Framed
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import RENDER, WaitForJobs
 

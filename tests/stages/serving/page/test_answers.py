@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from stages.serving.snapshots import Snapshot, State
+from stages.serving.follow.snapshots import Snapshot, State
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
@@ -17,7 +17,7 @@ class Tracer:
     """Makes a page that says what it was asked."""
 
     def page(self, id: str, path: str, at: str) -> str:
-        """See stages.serving.tracing."""
+        """See stages.serving.http.tracing."""
         return f"<!doctype html><style>p {{ color: rgb(1, 2, 3) }}</style><p>{id} {path} {at}</p>"
 
 

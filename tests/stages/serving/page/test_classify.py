@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.promotions import Promotions
-from stages.serving.snapshots import State
+from stages.serving.follow.promotions import Promotions
+from stages.serving.follow.snapshots import State
 from tests.stages.serving import models, services
 from tests.stages.serving.page import tabs
 from tests.stages.serving.page.conftest import Open
@@ -19,9 +19,9 @@ from tests.stages.serving.page.tabs import WAIT, Tab
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
-    from stages.embedders import Embedder
-    from stages.serving.promoted import Promoted
-    from stages.serving.snapshots import Snapshot
+    from stages.backbone.embedders import Embedder
+    from stages.serving.follow.promoted import Promoted
+    from stages.serving.follow.snapshots import Snapshot
 
 NEW = services.made(77)
 LAPTOP = {"viewport": {"width": 1280, "height": 800}}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.library import Library
-from stages.serving.snapshots import State
-from stages.sources import Source
+from stages.record.sources import Source
+from stages.serving.follow.snapshots import State
+from stages.serving.search.library import Library
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
@@ -19,7 +19,7 @@ from tests.stages.serving.segments import ids, write_segment
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
-    from stages.embedders import Embedder
+    from stages.backbone.embedders import Embedder
 
 
 MANY = 100_000

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.configuration import Configuration
-from stages.serving.snapshots import Snapshot, State
+from stages.serving.follow.configuration import Configuration
+from stages.serving.follow.snapshots import Snapshot, State
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab

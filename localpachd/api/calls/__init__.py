@@ -1,0 +1,1 @@
+"""One call: its handler, its limits, its cancellation."""

@@ -1,0 +1,1 @@
+"""Interceptors around every call: admission, tokens, status codes, metrics."""

@@ -1,0 +1,1 @@
+"""Messages to values and values to messages. Calls nothing."""

@@ -1,0 +1,253 @@
+"""The pps room's entities as protobuf messages, complete with every field, and back."""
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Literal, Protocol, TypeVar
+
+from google.protobuf import json_format
+
+from localpachd.api.messages import pfs_messages
+from localpachd.api.messages.times import duration, seconds, timestamp
+from localpachd.api.schema.schema import pfs_pb2, pps_pb2
+from localpachd.errors import PachError
+from localpachd.pfs.entities import Commit, Repo
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.entities import (
+    Counters,
+    DatumInfo,
+    Job,
+    JobInfo,
+    JobSetInfo,
+    LogMessage,
+    Pipeline,
+    PipelineInfo,
+    WorkerStatus,
+)
+from localpachd.pps.specs import inputs
+from localpachd.worker.tasks import Outcome, Stats
+from speclang.names import DEFAULT_PROJECT
+
+T = TypeVar("T")
+
+_PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
+_DATUM_STATES = {
+    Outcome.PROCESSED: pps_pb2.SUCCESS,
+    Outcome.FAILED: pps_pb2.FAILED,
+    Outcome.RECOVERED: pps_pb2.RECOVERED,
+}
+_JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
+
+
+class OfPipeline(Protocol):
+    """A request that names a pipeline."""
+
+    @property
+    def pipeline(self) -> pps_pb2.Pipeline: ...
+
+    def HasField(self, field_name: Literal["pipeline"]) -> bool: ...
+
+
+class OfProjects(Protocol):
+    """A request that names projects."""
+
+    @property
+    def projects(self) -> Iterable[pfs_pb2.Project]: ...
+
+
+def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
+    """The pipeline that a request names; no project means `default`."""
+    if not message.name:
+        raise PachError("pipeline must be specified")
+    return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
+
+
+def required_pipeline(request: OfPipeline) -> Pipeline:
+    """The pipeline of a request; PachError if there is none."""
+    if not request.HasField("pipeline"):
+        raise PachError("request.Pipeline cannot be nil")
+    return to_pipeline(request.pipeline)
+
+
+def to_job(message: pps_pb2.Job, missing: str = "must specify a job") -> Job:
+    """The job that a request names; PachError with the text `missing` if it names none."""
+    if not message.ByteSize():
+        raise PachError(missing)
+    return Job(to_pipeline(message.pipeline), message.id)
+
+
+def named_job(message: pps_pb2.Job) -> Job:
+    """The job that a request names; without a pipeline, the pipeline's name is empty."""
+    return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
+
+
+def optional_pipeline(request: OfPipeline) -> Pipeline | None:
+    """The pipeline of a request; None if there is none."""
+    return to_pipeline(request.pipeline) if request.pipeline.name else None
+
+
+def project_names(request: OfProjects) -> frozenset[str]:
+    """The names of a request's projects; an empty set means all projects."""
+    return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
+
+
+def pipeline(value: Pipeline) -> pps_pb2.Pipeline:
+    """A Pipeline message."""
+    return pps_pb2.Pipeline(project=pfs_pb2.Project(name=value.project), name=value.name)
+
+
+def job(value: Job) -> pps_pb2.Job:
+    """A Job message."""
+    return pps_pb2.Job(pipeline=pipeline(value.pipeline), id=value.id)
+
+
+def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = False) -> pps_pb2.PipelineInfo:
+    """A PipelineInfo, with `details` if asked for; `workers` counts workers in them, as InspectPipeline does."""
+    message = pps_pb2.PipelineInfo(
+        pipeline=pipeline(value.pipeline),
+        version=value.version,
+        spec_commit=pfs_messages.commit(value.spec_commit),
+        stopped=value.stopped,
+        state=pps_pb2.PipelineState.Value(value.state),
+        reason=value.reason,
+        last_job_state=pps_pb2.JobState.Value(value.last_job_state),
+        parallelism=value.parallelism,
+        metadata=value.metadata,
+        type=getattr(pps_pb2.PipelineInfo, value.spec.kind),
+        user_spec_json=value.written.user,
+        effective_spec_json=value.written.effective,
+    )
+    if details:
+        json_format.ParseDict(_chosen(value.spec.raw, _PIPELINE_DETAILS), message.details)
+        created = timestamp(value.created)
+        message.details.created_at.CopyFrom(created)
+        message.details.updated_at.CopyFrom(created)
+        if workers:
+            message.details.workers_requested = value.parallelism
+            message.details.workers_available = value.workers_available
+    return message
+
+
+def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
+    """A JobInfo. Every leaf of its input names the job's id as its commit."""
+    message = pps_pb2.JobInfo(
+        job=job(value.job),
+        pipeline_version=value.version,
+        output_commit=pfs_messages.commit(value.output_commit),
+        restart=value.restart,
+        data_processed=value.counters.processed,
+        data_skipped=value.counters.skipped,
+        data_total=value.counters.total,
+        data_failed=value.counters.failed,
+        data_recovered=value.counters.recovered,
+        stats=process_stats(value.stats),
+        state=pps_pb2.JobState.Value(value.state),
+        reason=value.reason,
+        created=timestamp(value.created),
+        started=timestamp(value.started),
+        finished=timestamp(value.finished),
+    )
+    if details:
+        raw = _chosen(value.spec.raw, _JOB_DETAILS)
+        if "input" in raw:
+            raw["input"] = inputs.at_commit(raw["input"], value.job.id)
+        json_format.ParseDict(raw, message.details)
+        message.details.worker_status.extend(_worker_status(each) for each in value.worker_status)
+    return message
+
+
+def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
+    """A JobSetInfo."""
+    return pps_pb2.JobSetInfo(
+        job_set=pps_pb2.JobSet(id=value.id),
+        jobs=[job_info(each, details) for each in value.jobs],
+    )
+
+
+def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
+    """A DatumInfo, with `pfs_state` if the value has its commit."""
+    message = pps_pb2.DatumInfo(
+        datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
+        state=_datum_state(value),
+        stats=process_stats(value.stats),
+        data=[_file_info(each) for each in value.data],
+    )
+    if value.pfs_commit is not None:
+        message.pfs_state.commit.CopyFrom(pfs_messages.commit(value.pfs_commit))
+        message.pfs_state.path = value.pfs_state
+    return message
+
+
+def _datum_state(value: DatumInfo) -> pps_pb2.DatumState.ValueType:
+    if value.outcome is None:
+        return pps_pb2.UNKNOWN
+    return pps_pb2.SKIPPED if value.skipped else _DATUM_STATES[value.outcome]
+
+
+def log_message(value: LogMessage) -> pps_pb2.LogMessage:
+    """A LogMessage."""
+    return pps_pb2.LogMessage(
+        project_name=value.pipeline.project if value.pipeline else "",
+        pipeline_name=value.pipeline.name if value.pipeline else "",
+        job_id=value.job,
+        worker_id=value.worker,
+        datum_id=value.datum,
+        master=value.master,
+        data=[pps_pb2.InputFile(path=path, hash=digest) for path, digest in value.data],
+        user=value.user,
+        ts=timestamp(value.ts),
+        message=value.message,
+    )
+
+
+def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
+    """A request's counts of a job's datums."""
+    return Counters(
+        request.data_processed,
+        request.data_skipped,
+        request.data_total,
+        request.data_failed,
+        request.data_recovered,
+    )
+
+
+def to_stats(message: pps_pb2.ProcessStats) -> Stats:
+    """The values of a ProcessStats."""
+    return Stats(
+        seconds(message.download_time),
+        seconds(message.process_time),
+        seconds(message.upload_time),
+        message.download_bytes,
+        message.upload_bytes,
+    )
+
+
+def process_stats(value: Stats) -> pps_pb2.ProcessStats:
+    """A ProcessStats; a time of zero is not set, as that of an upload that never began."""
+    return pps_pb2.ProcessStats(
+        download_time=duration(value.download_time or None),
+        process_time=duration(value.process_time or None),
+        upload_time=duration(value.upload_time or None),
+        download_bytes=value.download_bytes,
+        upload_bytes=value.upload_bytes,
+    )
+
+
+def _chosen(raw: Mapping[str, T], fields: Container[str]) -> dict[str, T]:
+    return {key: value for key, value in raw.items() if key in fields}
+
+
+def _worker_status(value: WorkerStatus) -> pps_pb2.WorkerStatus:
+    message = pps_pb2.WorkerStatus(worker_id=value.worker, job_id=value.job)
+    if value.data:
+        message.datum_status.started.CopyFrom(timestamp(value.started))
+        message.datum_status.data.extend(pps_pb2.InputFile(path=each.path, hash=each.hash) for each in value.data)
+    return message
+
+
+def _file_info(value: DatumInput) -> pfs_pb2.FileInfo:
+    commit = Commit(Repo(value.project, value.repo, value.repo_type), value.commit, value.branch)
+    return pfs_pb2.FileInfo(
+        file=pfs_pb2.File(commit=pfs_messages.commit(commit), path=value.path),
+        file_type=pfs_pb2.DIR if value.path.endswith("/") else pfs_pb2.FILE,
+        size_bytes=value.size,
+        hash=value.hash,
+    )

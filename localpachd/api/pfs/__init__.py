@@ -1,0 +1,1 @@
+"""Handlers of pfs, transactions and file sets."""

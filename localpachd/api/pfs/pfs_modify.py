@@ -1,0 +1,141 @@
+"""The calls that write files: they turn streams of messages into the pfs room's changes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import grpc
+
+from localpachd.api.calls import cancellation
+from localpachd.api.messages import pfs_messages as messages
+from localpachd.api.schema.schema import Empty, pfs_pb2
+from localpachd.errors import PachError
+from localpachd.pfs.files import modify
+from localpachd.pfs.files.staging import Addition, Change, Copy, Removal
+from localpachd.pfs.service import Pfs
+from localpachd.storage import objects, paths
+from localpachd.storage.filesets import DEFAULT_TAG
+
+_DRAIN_LIMIT = 1 << 30
+"""Bytes that are still read of a refused stream; a message counts as `_LEAST` bytes at least."""
+_LEAST = 16 << 10
+
+
+class ModifyCalls:
+    """ModifyFile and CreateFileSet of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
+        with _drained_on_refusal(requests):
+            return self._modify(requests, context)
+
+    def CreateFileSet(
+        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
+    ) -> pfs_pb2.CreateFileSetResponse:
+        with _drained_on_refusal(requests):
+            made = modify.create_file_set(self._pfs, self._changes(requests, context))
+        return pfs_pb2.CreateFileSetResponse(file_set_id=made)
+
+    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
+        first = next(requests, None)
+        if first is None or first.WhichOneof("body") != "set_commit":
+            raise PachError("first message must be a commit")
+        modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
+        return Empty()
+
+    def _changes(
+        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
+    ) -> Iterator[Change]:
+        """The changes in a stream; consecutive pieces of one file become one addition."""
+        request = next(requests, None)
+        while request is not None:
+            kind = request.WhichOneof("body")
+            if kind == "add_file" and request.add_file.HasField("url"):
+                yield from self._fetched(request.add_file, context)
+                request = next(requests, None)
+                continue
+            if kind == "add_file":
+                pieces = _Pieces(request.add_file, requests)
+                content = self._pfs.chunks.store(pieces)
+                yield Addition(pieces.path, pieces.tag, content)
+                request = pieces.following
+                continue
+            yield _change(kind, request)
+            request = next(requests, None)
+        # gRPC ends the stream of a client that has gone like a complete one; only another `next` raises.
+        next(requests, None)
+
+    def _fetched(self, added: pfs_pb2.AddFile, context: grpc.ServicerContext) -> Iterator[Change]:
+        """The content of a URL as additions: of one file or, if recursive, of each file below the URL. It is fetched
+        for as long as the client waits for it."""
+        paths.validate(added.path)
+        for name, pieces in objects.download(added.url.URL, self._pfs.reach, added.url.recursive):
+            path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
+            paths.validate(path)
+            yield Addition(
+                path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(cancellation.while_active(context, pieces))
+            )
+
+
+@contextmanager
+def _drained_on_refusal(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
+    """Delays a refusal until the client has sent the rest of its stream, within limits. A client that is still sending,
+    as pachctl is, would learn that the stream has ended, but not why."""
+    try:
+        yield
+    except PachError:
+        left = _DRAIN_LIMIT
+        with suppress(Exception):  # the end of the stream, or the client has gone
+            while left > 0:
+                left -= max(_LEAST, next(requests).ByteSize())
+        raise
+
+
+class _Pieces:
+    """The data of one file out of a stream of additions: iterates until another path or kind comes, which it keeps."""
+
+    def __init__(self, first: pfs_pb2.AddFile, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> None:
+        paths.validate(first.path)
+        self.path = paths.clean(first.path)
+        self.tag = first.datum or DEFAULT_TAG
+        self.following: pfs_pb2.ModifyFileRequest | None = None
+        self._first = first
+        self._requests = requests
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._first.raw.value
+        path, datum = self._first.path, self._first.datum
+        for request in self._requests:
+            if request.WhichOneof("body") != "add_file" or request.add_file.HasField("url"):
+                self.following = request
+                return
+            added = request.add_file
+            if added.path != path or added.datum != datum:
+                self.following = request
+                return
+            yield added.raw.value
+
+
+def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> Change:
+    if kind == "delete_file":
+        return Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
+    if kind == "copy_file":
+        return _copy(request.copy_file)
+    raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
+
+
+def _copy(message: pfs_pb2.CopyFile) -> Copy:
+    return Copy(
+        source=messages.to_commit(message.src.commit),
+        source_path=message.src.path,
+        source_tag=message.src.datum,
+        path=paths.bare(_stored(message.dst)),
+        tag=message.datum or DEFAULT_TAG,
+        append=message.append,
+    )
+
+
+def _stored(path: str) -> str:
+    paths.validate(path)
+    cleaned = paths.clean(path)
+    return paths.directory(cleaned) if path.endswith("/") else cleaned

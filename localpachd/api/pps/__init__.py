@@ -1,0 +1,1 @@
+"""Handlers of pps, logs and workers."""

@@ -1,0 +1,104 @@
+"""The calls about jobs and job sets."""
+
+from collections.abc import Callable, Iterator
+
+import grpc
+
+from localpachd.api.calls.handlers import lists, waits
+from localpachd.api.messages import pages, pfs_messages, protojson
+from localpachd.api.messages import pps_messages as messages
+from localpachd.api.messages.times import nanoseconds
+from localpachd.api.pfs.transactions import Writes
+from localpachd.api.schema.schema import Empty, pps_pb2, transaction_pb2
+from localpachd.errors import PachError
+from localpachd.pfs.changes import Feed, Steps
+from localpachd.pps.service import Pps
+
+
+class JobCalls:
+    """Jobs of `pps_v2.API`."""
+
+    _pps: Pps
+    _write: Writes
+
+    @waits
+    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> Steps[pps_pb2.JobInfo]:
+        job = messages.to_job(request.job)
+        if not request.wait:
+            yield messages.job_info(self._pps.jobs.inspect(job), request.details)
+            return
+        for step in self._pps.jobs.await_end(job, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+
+    @lists
+    def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
+        passes = protojson.message_filter(request.jqFilter)
+        in_page = _page(request)
+        found = self._pps.jobs.list_all(
+            messages.optional_pipeline(request),
+            request.history,
+            [pfs_messages.to_commit(each) for each in request.input_commit],
+            messages.project_names(request),
+            request.reverse,
+        )
+        chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
+        passing = (message for message in chosen if passes(message))
+        yield from pages.first(passing, request.number)
+
+    @waits
+    def SubscribeJob(
+        self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
+    ) -> Steps[pps_pb2.JobInfo]:
+        pipeline = messages.to_pipeline(request.pipeline)
+        for step in self._pps.jobs.subscribe(pipeline, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+
+    def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
+        return Empty()
+
+    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(update_job_state=request))
+        return Empty()
+
+    def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: grpc.ServicerContext) -> Empty:
+        self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
+        return Empty()
+
+    @waits
+    def InspectJobSet(
+        self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
+    ) -> Steps[pps_pb2.JobInfo]:
+        for step in self._pps.jobs.inspect_set(request.job_set.id, request.wait, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+
+    def ListJobSet(
+        self, request: pps_pb2.ListJobSetRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.JobSetInfo]:
+        if request.number < 0:
+            raise PachError("number must be non-negative")
+        yield from pages.first(self._job_sets(request), request.number)
+
+    def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
+        passes = protojson.message_filter(request.jqFilter)
+        in_page = _page(request)
+        sets = self._pps.jobs.list_sets(messages.project_names(request))
+        for each in reversed(list(sets)) if request.reverse else sets:
+            if not in_page(max(info.created for info in each.jobs)):
+                continue
+            message = messages.job_set_info(each, request.details)
+            kept = [job for job in message.jobs if passes(job)]
+            if kept:
+                del message.jobs[:]
+                message.jobs.extend(kept)
+                yield message
+
+
+def _page(request: pps_pb2.ListJobRequest | pps_pb2.ListJobSetRequest) -> Callable[[int], bool]:
+    """A test whether a creation time (ns) lies past the request's pagination marker."""
+    if not request.HasField("paginationMarker"):
+        return lambda created: True
+    marker = nanoseconds(request.paginationMarker)
+    if request.reverse:
+        return lambda created: created > marker
+    return lambda created: created < marker

@@ -1,0 +1,1 @@
+"""The messages of the API: one schema, and their types for mypy."""

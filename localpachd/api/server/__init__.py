@@ -1,0 +1,1 @@
+"""Handlers for the server itself: version, log levels, metadata, dumps."""

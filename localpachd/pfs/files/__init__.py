@@ -1,0 +1,1 @@
+"""File sets that clients hold, streams of changes, and copies out of commits."""

@@ -1,0 +1,1 @@
+"""What runs next, and its runs: the plan, jobs, services and spouts."""

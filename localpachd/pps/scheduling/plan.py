@@ -1,0 +1,242 @@
+"""The plan: a pure function from the present state to the actions that come next. The scheduler applies them. Recovery
+needs no special case: a job that was running when the server died looks like any job without an active run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
+from localpachd.pps.specs.spec import Kind
+
+NO_COMMAND = "nothing to run: no transform.cmd"
+
+
+@dataclass(frozen=True, slots=True)
+class InputView:
+    """A commit that a job reads, under its input's name."""
+
+    name: str
+    finished: bool
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """An unfinished job. `inputs` are filled in for the first job of a pipeline, for which the others wait, and for all
+    jobs of a service, of which the newest runs."""
+
+    job: Job
+    version: int
+    state: JobState
+    inputs: tuple[InputView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineView:
+    """The newest version of a pipeline with its unfinished jobs in order of creation. `spec_commit` is the id of the
+    commit that marks the version; it tells a pipeline from an earlier one of the same name and version.
+
+    `obstacle` says why its workers cannot run on this machine, `delay` what they are waiting for, `remark` what a user
+    should know while they run.
+    """
+
+    pipeline: Pipeline
+    version: int
+    state: PipelineState
+    reason: str
+    stopped: bool
+    autoscaling: bool
+    has_command: bool
+    spec_commit: str = ""
+    kind: Kind = Kind.TRANSFORM
+    jobs: tuple[JobView, ...] = ()
+    obstacle: str = ""
+    delay: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All pipelines, and the active runs of this process: jobs, and spouts by their spec commits."""
+
+    pipelines: tuple[PipelineView, ...]
+    active: frozenset[Job] = frozenset()
+    spouts: frozenset[tuple[Pipeline, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SetState:
+    """Give a version of a pipeline another state."""
+
+    pipeline: Pipeline
+    version: int
+    state: PipelineState
+    reason: str
+    stopped: bool = False
+    """Whether the pipeline was stopped when this was planned; if that has changed, nothing is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickUp:
+    """Move a CREATED job to STARTING."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Start the run of a job whose inputs are all finished."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End a job as UNRUNNABLE because its inputs failed."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Kill an unfinished job that can never run."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """Cancel the run of a job that is over."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """End a service's job as successful: a newer one takes its place."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class StartSpout:
+    """Start the run of a version of a spout."""
+
+    pipeline: Pipeline
+    spec_commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopSpout:
+    """Cancel the run of a version of a spout."""
+
+    pipeline: Pipeline
+    spec_commit: str
+
+
+Action = SetState | PickUp | StartJob | GiveUp | Stop | CancelRun | Conclude | StartSpout | StopSpout
+
+
+def plan(snapshot: Snapshot) -> tuple[Action, ...]:
+    """The actions that are due, none when nothing is. They do not depend on each other. Before an action is applied,
+    its reason must be checked again: the state may have changed since the snapshot."""
+    unfinished = {view.job for pipeline in snapshot.pipelines for view in pipeline.jobs}
+    actions: list[Action] = [CancelRun(job) for job in sorted(snapshot.active - unfinished)]
+    for pipeline in snapshot.pipelines:
+        actions.extend(_for_pipeline(pipeline, snapshot.active))
+    actions.extend(_for_spouts(snapshot))
+    return tuple(actions)
+
+
+def unrunnable(inputs: Sequence[str]) -> str:
+    """The reason of a job whose inputs, named here, failed. Pachyderm, too, says pipelines and names inputs."""
+    return f"unrunnable because the following upstream pipelines failed: {', '.join(inputs)}"
+
+
+def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
+    first = next((each for each in view.jobs if each.version == view.version), None)
+    state, reason = _state(view, first)
+    if (state, reason) != (view.state, view.reason):
+        yield SetState(view.pipeline, view.version, state, reason, view.stopped)
+    if state is PipelineState.FAILURE:
+        for each in view.jobs:
+            yield Stop(each.job, reason)
+    elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
+        if view.kind is Kind.SERVICE:
+            yield from _for_service(view, active)
+        else:
+            yield from _for_job(view, first, active)
+
+
+def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
+    wanted = {
+        (view.pipeline, view.spec_commit)
+        for view in snapshot.pipelines
+        if view.kind is Kind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
+    }
+    for pipeline, spec_commit in sorted(snapshot.spouts - wanted):
+        yield StopSpout(pipeline, spec_commit)
+    taken = {pipeline for pipeline, _ in snapshot.spouts}
+    for pipeline, spec_commit in sorted(wanted):
+        if pipeline not in taken:  # the run of the version before may still be ending
+            yield StartSpout(pipeline, spec_commit)
+
+
+def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
+    """The newest job whose inputs are finished is served; it takes the place of those before it."""
+    ready = []
+    for each in view.jobs:
+        if each.version != view.version or each.state is JobState.FINISHING:
+            continue
+        if each.state is JobState.CREATED:
+            yield PickUp(each.job)
+        elif each.state is not JobState.STARTING:
+            ready.append(each.job)
+        elif all(one.finished for one in each.inputs):
+            failed = [one.name for one in each.inputs if one.failed]
+            if failed:
+                yield GiveUp(each.job, unrunnable(failed))
+            else:
+                ready.append(each.job)
+    for job in ready[:-1]:
+        yield Conclude(job)
+    # The run before must have released its ports.
+    if ready and not any(job.pipeline == view.pipeline for job in active):
+        yield StartJob(ready[-1])
+
+
+def _state(view: PipelineView, first: JobView | None) -> tuple[PipelineState, str]:
+    if not view.has_command:
+        return PipelineState.FAILURE, NO_COMMAND
+    if view.stopped:
+        return PipelineState.PAUSED, ""
+    if view.autoscaling and (first is None or not _ready(first)):
+        return PipelineState.STANDBY, view.remark
+    if view.obstacle:
+        return PipelineState.CRASHING, view.obstacle
+    if view.delay:
+        return PipelineState.STARTING, view.delay
+    return PipelineState.RUNNING, view.remark
+
+
+def _ready(job: JobView) -> bool:
+    return job.state is not JobState.CREATED or all(each.finished for each in job.inputs)
+
+
+def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterator[Action]:
+    if job.job in active or job.state is JobState.FINISHING:  # it ends with its output
+        return
+    if job.state is JobState.CREATED:
+        # Autoscaling workers are only started for a job that can run.
+        if not view.autoscaling or _ready(job):
+            yield PickUp(job.job)
+        return
+    if job.state is JobState.STARTING:
+        if not all(each.finished for each in job.inputs):
+            return
+        failed = [each.name for each in job.inputs if each.failed]
+        if failed:
+            yield GiveUp(job.job, unrunnable(failed))
+            return
+    yield StartJob(job.job)

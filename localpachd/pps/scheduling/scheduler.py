@@ -1,0 +1,159 @@
+"""The scheduler: after every change it reads the state, plans, and applies the plan. Decides nothing itself."""
+
+import threading
+
+from localpachd.errors import NotFound
+from localpachd.pfs.changes import EVERYTHING, Changed
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.upkeep.loop import Loop
+from localpachd.pps import job_rows, jobs, pipeline_rows, pipelines
+from localpachd.pps.entities import Job, JobState, JobStates, Pipeline
+from localpachd.pps.scheduling.job_run import JobRun
+from localpachd.pps.scheduling.pacing import Pacing
+from localpachd.pps.scheduling.pipeline_views import PipelineViews
+from localpachd.pps.scheduling.plan import (
+    Action,
+    CancelRun,
+    Conclude,
+    GiveUp,
+    PickUp,
+    SetState,
+    Snapshot,
+    StartJob,
+    StartSpout,
+    Stop,
+    StopSpout,
+    plan,
+)
+from localpachd.pps.scheduling.service_run import ServiceRun
+from localpachd.pps.scheduling.spout_run import Sidecars, SpoutRun
+from localpachd.pps.specs.spec import Kind
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.tasks import Pod, Runner
+
+_PAUSE = 1.0  # seconds before the next round when an action could not be applied
+
+
+class Scheduler:
+    """Owns the active runs of jobs and spouts. All other state is in the database; a new scheduler continues there."""
+
+    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, server_port: int, sidecars: Sidecars) -> None:
+        self._sidecars = sidecars
+        self._pfs = pfs
+        self._runner = runner
+        self._gpus = gpus
+        self._server_port = server_port
+        self._lock = threading.Lock()
+        self._runs: dict[Job, JobRun | ServiceRun] = {}
+        self._spouts: dict[tuple[Pipeline, str], SpoutRun] = {}
+        self._views = PipelineViews()
+        self._pacing = Pacing(pfs.pace)
+        self._unsure = False
+        self._loop = Loop("scheduler", pfs.changes, self._round, _PAUSE)
+
+    def start(self) -> None:
+        """Starts scheduling."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Cancels all runs and waits until they have ended. The next scheduler on this database starts them again."""
+        self._loop.stop()
+        everything = [*self._active().values(), *self._active_spouts().values()]
+        for run in everything:
+            run.cancel()
+        for run in everything:
+            run.join()
+
+    def run_of(self, job: Job) -> JobRun | ServiceRun | None:
+        """The job's run, if it is active."""
+        return self._active().get(job)
+
+    def _active(self) -> dict[Job, JobRun | ServiceRun]:
+        with self._lock:
+            return dict(self._runs)
+
+    def _active_spouts(self) -> dict[tuple[Pipeline, str], SpoutRun]:
+        with self._lock:
+            return dict(self._spouts)
+
+    def _round(self, changed: Changed) -> float | None:
+        """Plans and applies the plan once. Returns the seconds until the next round even without a change, None for no
+        limit."""
+        snapshot = self._look(EVERYTHING if self._unsure else changed)
+        self._unsure = False
+        actions, wait = self._pacing.due(snapshot, plan(snapshot))
+        for action in actions:
+            if self._loop.stopping:
+                break
+            try:
+                self._apply(action)
+            except NotFound:  # deleted since the snapshot: the next round no longer sees it
+                self._unsure = True
+        return _PAUSE if self._unsure and (wait is None or wait > _PAUSE) else wait
+
+    def _look(self, changed: Changed) -> Snapshot:
+        active, spouts = frozenset(self._active()), frozenset(self._active_spouts())
+        self._views.refresh(self._pfs.db, changed)
+        images = self._runner.images(self._views.images())
+        views = self._views.views(self._gpus, images)
+        self._runner.keep({view.spec_commit for view in views if not view.stopped})
+        return Snapshot(views, active, spouts)
+
+    def _apply(self, action: Action) -> None:
+        match action:
+            case SetState(pipeline, version, state, reason, stopped):
+                self._pfs.transact(lambda txn: pipelines.set_state(txn, pipeline, version, state, reason, stopped))
+            case PickUp(job):
+                self._pfs.transact(lambda txn: jobs.pick_up(txn, job))
+            case GiveUp(job, reason):
+                self._pfs.transact(lambda txn: jobs.fail(txn, job, JobState.UNRUNNABLE, reason))
+            case Stop(job, reason):
+                self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+            case StartJob(job):
+                self._start_job(job)
+            case CancelRun(job):
+                run = self.run_of(job)
+                if run is not None:
+                    run.cancel()
+            case Conclude(job):
+                self._pfs.transact(lambda txn: jobs.conclude(txn, job))
+            case StartSpout(pipeline, spec_commit):
+                self._start_spout(pipeline, spec_commit)
+            case StopSpout(pipeline, spec_commit):
+                spout = self._active_spouts().get((pipeline, spec_commit))
+                if spout is not None:
+                    spout.cancel()
+
+    def _start_job(self, job: Job) -> None:
+        if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
+            return
+        with self._pfs.db.read() as conn:
+            info = job_rows.inspect(conn, job)
+            marker = pipeline_rows.spec_commit(conn, job.pipeline, info.version)
+        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
+        kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
+        run = kind(self._pfs, self._runner, info, pod, self._over)
+        with self._lock:
+            self._runs[job] = run
+        run.start()
+
+    def _start_spout(self, pipeline: Pipeline, spec_commit: str) -> None:
+        with self._pfs.db.read() as conn:
+            info = pipelines.inspect(conn, pipeline)
+        if info.spec_commit.id != spec_commit or info.stopped:  # updated or stopped since the snapshot
+            return
+        pod = Pod(pipeline.project, pipeline.name, spec_commit)
+        spout = SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._spout_over)
+        with self._lock:
+            self._spouts[pipeline, spec_commit] = spout
+        spout.start()
+
+    def _spout_over(self, spout: SpoutRun) -> None:
+        with self._lock:
+            del self._spouts[spout.pipeline, spout.spec_commit]
+        self._pfs.changes.notify((JobStates(spout.pipeline),))
+
+    def _over(self, run: JobRun | ServiceRun) -> None:
+        with self._lock:
+            del self._runs[run.job]
+        self._pfs.changes.notify((JobStates(run.job.pipeline),))

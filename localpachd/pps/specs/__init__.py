@@ -1,0 +1,1 @@
+"""Specifications of pipelines: parsed, filled with defaults, and validated."""

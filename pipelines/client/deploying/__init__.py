@@ -1,0 +1,1 @@
+"""Repos and pipelines created or updated from specifications, and the settings of those deployed."""

@@ -1,0 +1,1 @@
+"""Jobs, their workers, datums and logs."""

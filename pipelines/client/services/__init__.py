@@ -1,0 +1,1 @@
+"""The services that answer over HTTP: found, protected and asked."""

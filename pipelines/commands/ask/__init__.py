@@ -1,0 +1,1 @@
+"""Commands that ask the library, and fetch its result sheets."""

@@ -1,0 +1,1 @@
+"""The group of commands `classify`."""

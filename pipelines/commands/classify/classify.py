@@ -1,0 +1,17 @@
+"""The group of commands `classify`: labels, trainings, runs, the promoted classifier, and its service."""
+
+from pipelines.commands.classify import (
+    classifyadding,
+    classifydemo,
+    classifypromoting,
+    classifyruns,
+    classifyserving,
+    classifytraining,
+)
+from pipelines.commands.kit.app import App
+
+app = App()
+classify_app = App(help="Train classifiers on labelled pictures, compare and serve them.", no_args_is_help=True)
+app.add_typer(classify_app, name="classify")
+for _module in (classifyadding, classifytraining, classifyruns, classifypromoting, classifyserving, classifydemo):
+    classify_app.add_typer(_module.app)

@@ -1,0 +1,1 @@
+"""What commands are made of: options, connections, progress, and lines on the terminal. Knows no command."""

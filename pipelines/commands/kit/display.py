@@ -1,0 +1,205 @@
+"""Tables and reports on the terminal: jobs, precision, the status, result sheets. Contacts no server itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from pipelines.client.jobs.datums import Failure
+from pipelines.client.jobs.jobs import Job
+from pipelines.client.jobs.workers import Busy
+from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
+from pipelines.cluster.waits import behind
+from pipelines.commands.kit.terminal import coloured, console, files, near, say, say_all
+from pipelines.library import results
+from pipelines.library.results import Sheet
+from stages.datum.wording import counted, distance
+
+_MOST_REJECTIONS = 20
+_MOST_TROUBLES = 3
+_MOST_QUERIES = 5
+_MOST_WORKERS = 3
+
+
+def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
+    """The results by pipeline: the state of its jobs, their datums and seconds in total, and its rejected files."""
+    grouped: dict[str, list[Job]] = {}
+    for each in jobs:
+        grouped.setdefault(each.pipeline, []).append(each)
+    table = _table("pipeline", "job")
+    for pipeline, of_it in grouped.items():
+        state = next((each.state for each in of_it if each.state != "success"), "success")
+        table.add_row(pipeline, coloured(state), *_counts(of_it), _rejected(pipeline, rejected))
+    return table
+
+
+def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
+    """precision@1 and precision@3 by method."""
+    table = Table("", box=None, header_style="bold", pad_edge=False)
+    for name in ("precision@1", "precision@3"):
+        table.add_column(name, justify="right")
+    for method, (first, three) in quality.items():
+        table.add_row(method, f"{first:.2f}", f"{three:.2f}")
+    return table
+
+
+def show_status(status: Status) -> None:
+    """Prints every pipeline, and the reasons of failures and rejections."""
+    if status.pipelines:
+        table = _table("pipeline", "state", "job")
+        table.collapse_padding = True  # or the names do not fit into 80 columns
+        for each in status.pipelines:
+            shown = [*each.ahead[:1], *([each.job] if each.job else [])]
+            first, *more = [(coloured(job.state), *_counts([job])) for job in shown] or [("none", *_counts([]))]
+            table.add_row(each.name, coloured(each.state), *first, _rejected(each.name, status.rejected))
+            for row in more:
+                table.add_row("", "", *row, "")
+        console.print(table)
+    if status.missing:
+        say(f"not deployed: {', '.join(status.missing)}; run `lookalike deploy`")
+    _show_reasons(status.pipelines)
+    show_rejections(status.rejected)
+    for note in status.notes:
+        say(note)
+
+
+def show_sheets(sheets: Iterable[Sheet]) -> None:
+    """Prints the paths of result sheets, and their notes."""
+    for sheet in sheets:
+        say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
+        for note in sheet.notes:
+            say(f"  {note}")
+
+
+def show_answers(sheets: Iterable[Sheet], k: int | None) -> None:
+    """Prints result sheets with the nearest pictures of their first queries."""
+    left = _MOST_QUERIES
+    for sheet in sheets:
+        found = results.answers(sheet, k)
+        show_sheets([sheet])
+        for query in found[:left]:
+            _show_nearest(sheet, query)
+        if len(found) > left:
+            say(f"  and {counted(len(found) - left, 'query', 'queries')} more: see the sheet")
+        left = max(0, left - len(found))
+
+
+def show_lines(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Prints answers in the form of lines of neighbors.jsonl, each below its name."""
+    for name, line in answers:
+        say(f"{name}:")
+        _show_neighbours(line)
+
+
+def _show_nearest(sheet: Sheet, query: Mapping[str, Any]) -> None:
+    if query["sources"] != [sheet.entry]:
+        say(f"  {', '.join(query['sources'])}")
+    _show_neighbours(query)
+
+
+def _show_neighbours(query: Mapping[str, Any]) -> None:
+    for each in query["neighbors"]:
+        say(f"  {distance(each['distance']):>9}  {', '.join(each['sources'])}")
+
+
+def sheet_data(sheet: Sheet, k: int | None) -> dict[str, Any]:
+    """A result sheet with its answers, for --json."""
+    return {
+        "entry": sheet.entry,
+        "directory": sheet.directory,
+        "notes": sheet.notes,
+        "queries": results.answers(sheet, k),
+    }
+
+
+def _table(*columns: str) -> Table:
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for name in ("processed", "skipped", "failed", "seconds", "rejected"):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _counts(jobs: Sequence[Job]) -> list[str]:
+    """The numeric cells of a table's row."""
+    if not jobs:
+        return [""] * 4
+    numbers = [sum(getattr(each, name) for each in jobs) for name in ("processed", "skipped", "failed")]
+    return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
+
+
+def _rejected(pipeline: str, rejected: Sequence[Rejection]) -> str:
+    """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
+    repo = REJECTING.get(pipeline)
+    return str(sum(each.repo == repo for each in rejected)) if repo else ""
+
+
+def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for each in pipelines:
+        if each.reason:
+            by_reason.setdefault(each.reason, []).append(each.name)
+    for reason, names in by_reason.items():
+        say(f"{', '.join(names)}: {_line(reason)}")
+    by_trouble: dict[str, list[str]] = {}
+    for each in pipelines:
+        for trouble in each.troubles[:_MOST_TROUBLES]:
+            by_trouble.setdefault(_line(trouble), []).append(each.name)
+    for trouble, names in by_trouble.items():
+        say(f"workers of {', '.join(names)} cannot start: {trouble}")
+    for each in pipelines:
+        if each.job is not None and each.ahead:
+            say(f"{each.name}: commit {each.job.id[:12]} waits behind {behind(each.ahead)}")
+        if each.current is not None:
+            if each.state != "waiting":
+                _show_workers(each.current)
+            say_all(f"{each.name}: {attempt}" for attempt in each.current.attempts)
+            say_all(f"{each.name}, the GPU: {_line(notice)}" for notice in each.on_gpus)
+            _show_failures(each.current, each.failures)
+
+
+def _show_workers(job: Job) -> None:
+    """The datums that the workers of a running job are busy with: on a cluster all that moves until a set ends."""
+    if not job.busy:
+        return
+    longest = sorted(job.busy, key=lambda each: -each.seconds)
+    more = f" and {len(longest) - _MOST_WORKERS} more" if len(longest) > _MOST_WORKERS else ""
+    say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
+
+
+def at_work(worker: Busy) -> str:
+    """A worker's datum, the time since it took it, and how much of it is done, if that is known."""
+    if not worker.paths:
+        return "between datums"
+    within = worker.progress
+    of = f" of {within.total:,}" if within and within.total else ""
+    far = f", {within.done:,}{of} {within.unit}" if within else ""
+    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s{far}"
+
+
+def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
+    for each in failures:
+        say(f"{job.pipeline} failed on {_datum(each)}: {_line(each.reason)}")
+    more = job.failed - len(failures)
+    if more > 0:
+        say(f"{job.pipeline} failed on {more:,} more: see `lookalike jobs {job.pipeline}@{job.id}`")
+    if job.ended and job.reason and not failures:
+        say(f"{job.pipeline}: {_line(job.reason)}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _datum(failure: Failure) -> str:
+    return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
+
+
+def show_rejections(rejected: Sequence[Rejection]) -> None:
+    """Prints rejected files with their reasons, if there are any."""
+    if not rejected:
+        return
+    say(f"{files(len(rejected))} rejected:")
+    for each in rejected[:_MOST_REJECTIONS]:
+        say(f"  {each.repo}: {each.source}: {each.reason}")
+    if len(rejected) > _MOST_REJECTIONS:
+        say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `lookalike status --json` lists all")

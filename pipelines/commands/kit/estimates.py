@@ -1,0 +1,74 @@
+"""The time that a job needs until its end, estimated from its datums so far, and its result in words. Pure."""
+
+from dataclasses import dataclass
+
+from pipelines.client.jobs.jobs import Job
+from stages.datum.wording import counted
+
+_MINUTE, _HOUR = 60.0, 3600.0
+
+_OPERATIONS = 60e9
+"""Multiplications and additions a second that a core is expected to do; docs/benchmarks.md has measured ones."""
+
+
+@dataclass(slots=True)
+class Estimate:
+    """The estimate of one job, brought up to date by `left`."""
+
+    _done: float = 0.0
+    _end: float | None = None
+
+    def left(self, job: Job, now: float) -> float | None:
+        """The seconds until the job's end; None before something of it has been computed, and once it is overdue.
+        `now` is in seconds by any clock."""
+        done = worked(job)
+        computed = done - job.skipped
+        if done != self._done and job.seconds and computed > 0:
+            self._done = done
+            self._end = now + job.seconds * (job.total - done) / computed
+        if self._end is None or self._end <= now:
+            return None
+        return self._end - now
+
+
+def worked(job: Job) -> float:
+    """The datums that are done, and the parts of those at work."""
+    parts = [each.progress.done / each.progress.total for each in job.busy if each.progress and each.progress.total]
+    return min(job.done + sum(parts), float(job.total))
+
+
+def about(seconds: float) -> str:
+    """Remaining time in words, rounded up."""
+    return f"{rounded(seconds)} left"
+
+
+def rounded(seconds: float) -> str:
+    """A time in words, rounded up."""
+    if seconds <= _MINUTE:
+        return f"about {10 * (int(seconds) // 10 + 1)} s"
+    if seconds <= _HOUR:
+        return f"about {int(seconds / _MINUTE) + 1} min"
+    return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')}"
+
+
+def comparing(pictures: int, dimension: int, cores: int) -> float:
+    """The seconds in which so many processor cores compare all pictures with each other."""
+    return 2.0 * pictures**2 * dimension / (_OPERATIONS * cores)
+
+
+def is_idle(job: Job) -> bool:
+    """Whether a job has succeeded without any datum."""
+    return job.state == "success" and not job.total
+
+
+def result(job: Job) -> str:
+    """The result of a job that has ended, in words."""
+    if not job.total:
+        return "nothing to do" if is_idle(job) else job.state
+    datums = counted(job.total, "datum", "datums")
+    if job.skipped:
+        counts = f"{job.processed:,} of {datums} computed, {job.skipped:,} unchanged"
+    else:
+        counts = f"{job.done:,} of {datums}"
+    failed = f", {job.failed:,} failed" if job.failed else ""
+    return f"{job.state}, {counts}{failed}"

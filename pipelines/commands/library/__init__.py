@@ -1,0 +1,1 @@
+"""Commands that change the library, show it, or move it."""

@@ -1,0 +1,122 @@
+"""The command that finds copies and near copies."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.commands.kit import optional
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.connecting import connected_to_write
+from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.kit.terminal import console, near, say, say_json
+from pipelines.explaining.measuring import copies
+from pipelines.explaining.measuring.copies import Copies
+from stages.datum.wording import counted, size, visible
+from stages.report.copypages import EXACT, LIST, NEAR, Kind
+
+app = App()
+
+
+@app.command(
+    examples=(
+        "lookalike duplicates",
+        "lookalike duplicates --near  # then also changed copies, to look at",
+        "lookalike duplicates --across train test",
+    ),
+)
+def duplicates(
+    with_near: Annotated[
+        bool,
+        typer.Option(
+            "--near", help="Also show pictures that look like changed copies: scaled, compressed, turned, mirrored."
+        ),
+    ] = False,
+    across: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="FOLDER FOLDER",
+            help="Only pictures that are in both; those in the first are kept, those in the second listed.",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most groups to list, the largest ones.")] = 20,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the pages and the list.")
+    ] = Path("results/duplicates"),
+    off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that find copies.")] = False,
+    wait: WaitOption = True,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Find exact copies in the library: which file to keep, and a list of those that can go.
+
+    The first call creates the pipelines for that, which then follow every change. Nothing is removed.
+    """
+    folders = copies.folders(across)
+    connection = connected_to_write(address)
+    if off:
+        optional.off(connection, copies.GROUP)
+        return
+    copies.check(connection)
+    if not optional.ready(connection, copies.GROUP, wait):
+        if as_json:
+            say_json(dict.fromkeys(("directory", "removable", "frees", "groups", "near")))
+        return
+    found = copies.export(connection, output, with_near, folders)
+    if as_json:
+        say_json(
+            {
+                "directory": found.directory,
+                "removable": found.removable,
+                "frees": found.frees,
+                "groups": found.groups,
+                "near": found.near,
+            }
+        )
+        return
+    where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
+    _show_exact(found, where, limit)
+    if found.near is not None:
+        say("")
+        _show_near(found, found.near, where, limit)
+
+
+def _show_exact(found: Copies, where: str, limit: int) -> None:
+    if not found.groups:
+        say(f"no exact copies in {where}")
+        return
+    in_groups = counted(len(found.groups), "group", "groups")
+    copied = counted(found.removable, "exact copy", "exact copies")
+    say(f"{copied} in {in_groups} in {where}: {size(found.frees)} to free")
+    say(f"look at them: {near(found.directory / EXACT.first)}")
+    say(f"remove them: lookalike remove --from {near(found.directory / LIST)}")
+    say("")
+    _show_groups(found.groups, limit, EXACT)
+
+
+def _show_near(found: Copies, groups: Sequence[Mapping[str, Any]], where: str, limit: int) -> None:
+    if not groups:
+        say(f"no near copies in {where}")
+        return
+    copied = counted(sum(map(copies.changed, groups)), "near copy", "near copies")
+    say(f"{copied} in {counted(len(groups), 'group', 'groups')} in {where}: look at each before you remove any")
+    say(f"look at them: {near(found.directory / NEAR.first)}")
+    say("")
+    _show_groups(groups, limit, NEAR)
+
+
+def _show_groups(groups: Sequence[Mapping[str, Any]], limit: int, kind: Kind) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("group", "files", "size of others"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("keep" if kind is EXACT else "probably the original", overflow="fold")
+    table.add_column("because")
+    for number, group in enumerate(groups[:limit], start=1):
+        cells = str(number), f"{copies.size(group):,}", size(group["frees"]), group["keep"], group["why"]
+        table.add_row(*(escape(visible(cell)) for cell in cells))
+    console.print(table)
+    if len(groups) > limit:
+        say(f"and {counted(len(groups) - limit, 'group', 'groups')} more: -n, or {kind.first}, shows them")

@@ -1,0 +1,1 @@
+"""Commands for the pipelines: deployed, upgraded, watched and debugged."""

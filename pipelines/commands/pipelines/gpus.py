@@ -1,0 +1,71 @@
+"""The command for GPUs."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server.connection import Connection
+from pipelines.cluster import gpu_holders
+from pipelines.cluster.gpu_holders import Node
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.terminal import console, say, say_json
+from stages.datum.wording import counted, visible
+
+app = App()
+
+
+@app.command(
+    examples=("lookalike gpus --details", "lookalike gpus --json"),
+)
+def gpus(
+    details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Show the machines that have GPUs, and the number of GPUs in use."""
+    connection = connected(address)
+    found = gpu_holders.read(connection).nodes
+    if as_json:
+        say_json([{**asdict(node), "allocated": node.allocated} for node in found])
+        return
+    if found:
+        console.print(_table(found, details))
+    total, allocated = sum(node.total for node in found), sum(node.allocated for node in found)
+    if total:
+        say(f"{allocated} of {counted(total, 'GPU', 'GPUs')} allocated ({allocated / total:.0%})")
+        return
+    if found:  # localpachd's machine
+        say(
+            "this machine has no GPU: pipelines that request one run on the CPU, or wait if the server has "
+            "--strict-gpus"
+        )
+    else:
+        say("no node of the cluster has GPUs: pipelines that request one wait until such a node joins")
+    if details:
+        _say_wishes(connection)
+
+
+def _table(nodes: list[Node], details: bool) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("node", "status", "kind"):
+        table.add_column(name, overflow="fold")
+    for name in ("GPUs", "allocated"):
+        table.add_column(name, justify="right")
+    for node in nodes:
+        table.add_row(visible(node.name), node.status, visible(node.product), str(node.total), str(node.allocated))
+        for holder in node.holders if details else ():
+            whose = f"  {holder.pipeline or 'outside Pachyderm'}"
+            table.add_row(visible(whose), "", visible(holder.worker), "", str(holder.gpus))
+    return table
+
+
+def _say_wishes(connection: Connection) -> None:
+    for name, info in Jobs(connection).pipelines().items():
+        wanted = info.details.resource_limits.gpu.number
+        if wanted:
+            say(f"  {name} requests {counted(wanted, 'GPU', 'GPUs')} per worker")

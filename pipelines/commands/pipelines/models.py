@@ -1,0 +1,130 @@
+"""The group of commands `model`: the backbone that makes the embeddings."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.connecting import connected_to_write
+from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.kit.terminal import console, say, say_all, say_json
+from pipelines.commands.kit.waiting import conclude
+from pipelines.library import models
+from stages.backbone.catalogue import CATALOGUE, MEASURED, Entry, find
+from stages.datum.wording import visible
+
+app = App()
+model_app = App(help="The backbone that makes the embeddings.", no_args_is_help=True)
+app.add_typer(model_app, name="model")
+
+
+@model_app.command(
+    "list",
+    examples=(
+        "lookalike model list",
+        "lookalike model list --json",
+    ),
+)
+def list_models(as_json: JsonOption = False) -> None:
+    """Show the backbones that have names.
+
+    Any other Keras model can be pushed as a .keras file.
+    """
+    if as_json:
+        say_json([_described(entry) for entry in CATALOGUE.values()])
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    for name in ("name", "px", "dimension", "MB", "licence", "weights", "speed", "precision"):
+        words = name in ("name", "licence", "weights")
+        table.add_column(name, no_wrap=True, justify="left" if words else "right")
+    for entry in CATALOGUE.values():
+        numbers = map(str, (entry.image_size, entry.dimension, entry.megabytes))
+        rate = "" if entry.rate is None else str(entry.rate)
+        precision = "" if entry.precision is None else f"{entry.precision:.3f}"
+        table.add_row(entry.name, *numbers, entry.licence, entry.weights, rate, precision)
+    console.print(table)
+    say("px: the side of the pictures that it was trained on; most take others as well (--image-size)")
+    say("licence: of the weights, as their publishers state it")
+    for each in MEASURED:
+        say(each)
+    for entry in CATALOGUE.values():
+        if entry.note:
+            say(f"{entry.name}: {entry.note}")
+
+
+def _described(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "image_size": entry.image_size,
+        "dimension": entry.dimension,
+        "megabytes": entry.megabytes,
+        "licence": entry.licence,
+        "weights": entry.weights,
+        "pictures_per_second": entry.rate,
+        "precision": entry.precision,
+        "note": entry.note,
+    }
+
+
+@model_app.command(
+    "push",
+    examples=(
+        "lookalike model push efficientnet-lite2",
+        "lookalike model push efficientnet-lite0 --image-size 160",
+        "lookalike model push mine.keras",
+    ),
+)
+def push(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE", help="A backbone's name, such as efficientnet-lite2, or a .keras file."),
+    ],
+    image_size: Annotated[
+        int | None,
+        typer.Option(help="Side of the pictures in pixels, for a named backbone [default: the library's]."),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file to take a named backbone's weights from.")
+    ] = None,
+    precision: Annotated[
+        models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
+    ] = "float32",
+    wait: WaitOption = True,
+    address: AddressOption = "",
+) -> None:
+    """Put a backbone into the repo models; a new one recomputes the features and all below.
+
+    The pictures keep the size that the library has. A backbone of another size changes it in the same step: then the
+    pictures, too, are computed again.
+    """
+    models.must_exist(source)
+    connection = connected_to_write(address)
+    with console.status(f"making {escape(visible(source))}"):
+        pushed = models.push(connection, source, image_size, weights, precision)
+    if pushed.change:
+        say(f"{precision}: {pushed.change}")
+    if not pushed.commit:
+        say(f"{pushed.spec.name} is there already: nothing to do")
+        return
+    if pushed.resized:
+        _say_resized(pushed)
+    known, side = find(source), pushed.spec.image_size
+    if known is not None and image_size is None and known.image_size != side:
+        say(f"{known.name} was trained on {known.image_size} pixels: --image-size {known.image_size} takes that")
+    done = f"pushed {pushed.spec.name} for {side} × {side} pixels into models"
+    conclude(connection, done, pushed.commit, wait)
+
+
+def _say_resized(pushed: models.Pushed) -> None:
+    """Tells what a change of the size costs, and how to undo it."""
+    before = " and ".join(map(str, sorted(set(pushed.resized.values()))))
+    say(
+        f"pictures change from {before} to {pushed.spec.image_size} pixels in {' and '.join(sorted(pushed.resized))}: "
+        "all of them are computed again, and everything below"
+    )
+    if pushed.replaced is not None and pushed.replaced.pooling != "own":
+        say(f"the way back: {models.again(pushed.replaced)}")
+    say_all(f"stopped {job.pipeline}: job {job.id}, of the backbone before" for job in pushed.stopped)

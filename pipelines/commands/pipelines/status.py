@@ -1,0 +1,162 @@
+"""The command that shows the state of the library and of its pipelines."""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich import filesize
+
+from pipelines.client.server.connection import Connection
+from pipelines.cluster import graph_mermaid, graph_svg, overview, status
+from pipelines.cluster.graph import Graph
+from pipelines.cluster.overview import Disk, Overview
+from pipelines.cluster.seeing import Seeing
+from pipelines.cluster.status import REJECTING, PipelineStatus, Status
+from pipelines.commands.kit import display
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.terminal import files, near, say, say_json
+from pipelines.commands.pipelines import graphs
+from pipelines.specifications import optional, own, reading
+from stages.datum.wording import counted
+
+app = App()
+
+Format = Literal["terminal", "svg", "mermaid"]
+
+
+@app.command(
+    "status",
+    examples=(
+        "lookalike status",
+        "lookalike status --json",
+        "lookalike status --graph",
+        "lookalike status --graph svg -o pipelines.svg",
+    ),
+    alone={"--graph": "terminal"},
+)
+def show_status(
+    graph: Annotated[
+        Format | None,
+        typer.Option(
+            metavar="[FORMAT]",
+            help="Show the repos and pipelines as a graph instead: on the terminal, or as svg or mermaid.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="With --graph: the file to write [default: stdout]."),
+    ] = None,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Show the library at a glance: pictures, queries, model, disk, GPUs and jobs; then every pipeline with its running
+    and newest jobs, and the reasons of failures and rejections."""
+    if output is not None and graph is None:
+        raise typer.BadParameter("it is for --graph", param_hint="'--output'")
+    connection = connected(address)
+    if graph is not None:
+        _show_graph(connection, graph, output, as_json)
+        return
+    facts = overview.read(connection)
+    here = own.current()
+    usual = [spec.name for spec in reading.load(here)]
+    found = status.read(connection, usual, connection.namespace, optional.names(here))
+    if as_json:
+        server = {"address": connection.address, "project": connection.project}
+        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
+        return
+    say(f"server    {connection.address}, project {connection.project}")
+    _show_overview(facts, found)
+    for reason in facts.growth.outgrown:
+        say(f"outgrown  {reason}")
+    if facts.growth.outgrown:
+        say(f"{'':<9} with --dry-run, `lookalike upgrade` shows the cost and changes nothing")
+    say("")
+    display.show_status(found)
+
+
+def _show_graph(connection: Connection, form: Format, output: Path | None, as_json: bool) -> None:
+    found = Seeing(connection).look()
+    if as_json:
+        say_json(found)
+    elif form == "terminal" and output is None:
+        graphs.show(found)
+    else:
+        text = _document(found, form, f"The pipelines of {connection.address}, project {connection.project}")
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            output.write_text(text, encoding="utf-8")
+            say(f"wrote {output}")
+
+
+def _document(found: Graph, form: Format, title: str) -> str:
+    if form == "svg":
+        return graph_svg.drawn(found, title)
+    return graph_mermaid.drawn(found) if form == "mermaid" else f"{graphs.drawn(found, graphs.USUAL)}\n"
+
+
+def _fields(found: Status) -> dict[str, object]:
+    return {each.name: getattr(found, each.name) for each in fields(found)}
+
+
+def _show_overview(facts: Overview, found: Status) -> None:
+    """Prints the facts about the library, a line for each."""
+    rejected = {repo: sum(each.repo == repo for each in found.rejected) for repo in REJECTING.values()}
+    lines = {
+        "pictures": f"{facts.pictures:,} in the index{_besides(rejected['images'])}",
+        "queries": counted(facts.queries, "entry", "entries") + _besides(rejected["queries"]),
+        "model": _model(facts),
+        "disk": _disk(facts.disk),
+        "GPUs": _gpus(facts),
+        "jobs": _jobs(found.pipelines),
+        "open": ", ".join(facts.addresses) or None,
+    }
+    for name, text in lines.items():
+        if text is not None:
+            say(f"{name:<9} {text}")
+
+
+def _besides(rejected: int) -> str:
+    return f", and {files(rejected)} rejected, see below" if rejected else ""
+
+
+def _model(facts: Overview) -> str:
+    model = facts.model
+    if model is None:
+        return "none: `lookalike model push efficientnet-lite0`"
+    fit = f", fit: {facts.fit}" if facts.fit else ""
+    precision = "" if model.precision == "float32" else f", {model.precision}"
+    later = "; the index still has another model's vectors" if model.replacing else ""
+    sizes = "" if facts.image_size in (None, model.image_size) else f", but pictures are made {facts.image_size} px"
+    return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{later}"
+
+
+def _disk(disk: Disk) -> str:
+    used = filesize.decimal(disk.used)
+    if disk.free is None:
+        return f"{used} in all repos"
+    return f"{used} in {near(Path(disk.directory))}, {filesize.decimal(disk.free)} free"
+
+
+def _gpus(facts: Overview) -> str:
+    if facts.gpus is None:
+        return "see `lookalike gpus`"
+    return f"{facts.gpus.in_use} of {facts.gpus.total} in use" if facts.gpus.total else "none: the CPU is used"
+
+
+def _jobs(pipelines: Iterable[PipelineStatus]) -> str:
+    counts = _work(pipelines)
+    return "none" if not any(counts.values()) else f"{counts['running']} running, {counts['waiting']} waiting"
+
+
+def _work(pipelines: Iterable[PipelineStatus]) -> dict[str, int]:
+    """The number of jobs that run, and of those that wait."""
+    jobs = [job for each in pipelines for job in (*each.ahead, each.job) if job is not None and not job.ended]
+    running = sum(job.state == "running" for job in jobs)
+    return {"running": running, "waiting": len(jobs) - running}

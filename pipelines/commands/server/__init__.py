@@ -1,0 +1,1 @@
+"""Commands for a server on this machine, and the demo."""

@@ -1,0 +1,164 @@
+"""The demo, from an empty server to result sheets: pipelines, backbone, pictures, queries, and precision."""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.client import backbones
+from pipelines.client.deploying import deployment
+from pipelines.client.jobs.jobs import Job
+from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.outages import outlasting
+from pipelines.commands.kit.progress import counting, wait
+from pipelines.commands.kit.terminal import files, near, say, say_all
+from pipelines.commands.kit.waiting import Put
+from pipelines.errors import LookalikeError
+from pipelines.explaining.measuring import deploying, evaluating
+from pipelines.library import ingest, models, pictures, quality, queries, results
+from pipelines.library.datasets import samples
+from pipelines.library.selection import NothingFoundError
+from pipelines.specifications import own, reading
+from stages.files.packs import parse_pack
+from stages.record.framing import unpadded
+from stages.record.labels import Row, written
+
+BACKBONE = "efficientnet-lite0"
+LABELS = "samples.csv"
+"""The file of the sample pictures' labels in the repo of labels."""
+
+
+ASKED = 5
+"""Pictures of the library to search for, if no others are named: as many as a sheet's grid shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The directory for the library, and the pictures to search for; None stands for some of the library's. labels: a
+    file with labels of the library, if they are known."""
+
+    images: Path
+    queries: Path | None
+    labels: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a demo: all jobs, upstream first, the true names of its query entries, the files that it has put,
+    and the number of files that could not be read."""
+
+    jobs: list[Job]
+    entries: list[str]
+    put: tuple[Put, ...]
+    unreadable: int
+
+
+def wanted(directory: Path, images: Path | None, queries: Path | None) -> Wanted:
+    """The pictures of a demo with these options. The samples are written to a directory if they are needed."""
+    if images is not None:
+        return Wanted(images, queries)
+    made = samples.write_samples(directory)
+    labels = written(Row(name, samples.label_of(name)) for name in samples.library_names())
+    return Wanted(made.library, queries or made.queries, labels)
+
+
+def run(connection: Connection, wanted: Wanted) -> Outcome:
+    """Deploys the pipelines, pushes the default backbone if there is none, adds the library, puts the queries, and
+    waits for the jobs. If everything is in place, the jobs skip every datum."""
+    found = pictures.find([wanted.images])
+    to_ask = pictures.chosen(found.sources, ASKED)
+    if wanted.queries is None and not to_ask:
+        raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
+    for each in deployment.deploy(connection, reading.load(own.current())):
+        say(f"{each.kind} {each.name}: {each.action}")
+    commits = backbone(connection)
+    with counting("putting pictures", len(found.sources)) as report:
+        added = ingest.add(connection, found.sources, report)
+    asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
+    unreadable = found.unreadable | added.unreadable | asked.unreadable
+    say_all(f"skipped {each}" for each in (*found.left_out, *asked.left_out))
+    say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())
+    say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
+    if wanted.labels:
+        evaluating.put(connection, {LABELS: wanted.labels})
+    put = Put("images", frozenset(added.names)), Put("queries", frozenset(asked.entries))
+    jobs = wait(connection, [*commits, added.commit, asked.commit])
+    return Outcome(jobs, asked.entries, put, len(unreadable))
+
+
+def remove(connection: Connection) -> dict[str, str]:
+    """Removes the sample pictures, their labels and the sample queries. Returns what was done, in words, by commit."""
+    done: dict[str, str] = {}
+    gone = ingest.forget(connection, samples.library_names())
+    if gone is not None:
+        done[gone.commit] = f"removed {files(gone.files)} from images"
+    unlabelled = evaluating.forget(connection, LABELS)
+    if unlabelled:
+        done[unlabelled] = f"removed {LABELS} from {deploying.LABELS}"
+    with contextlib.suppress(NothingFoundError):
+        done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
+    return done
+
+
+def backbone(connection: Connection) -> list[str]:
+    """Pushes the default backbone unless there is one; the commit, if one was made."""
+    there = backbones.held(Repository(connection, backbones.REPO))
+    if there is not None:
+        say(f"backbone {there.name}: unchanged")
+        return []
+    say(f"backbone {BACKBONE}: building")
+    return [models.push(connection, BACKBONE).commit]
+
+
+def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tuple[float, float]]:
+    """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
+    our answers and by a plain colour histogram of the same normalised pictures."""
+    lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
+    library = outlasting(connection, partial(_pictures, connection, "preprocess", "/library/*/*.npy"))
+    asked = outlasting(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*.npy"))
+    ours = {path for line in lines for path in json.loads(line)["sources"]}
+    verdicts = {
+        "lookalike": quality.judge(lines, samples.label_of),
+        "colour histogram": quality.judge_histogram(
+            library, {path: picture for path, picture in asked.items() if path in ours}, 3, samples.label_of
+        ),
+    }
+    return {name: (quality.precision(each, 1), quality.precision(each, 3)) for name, each in verdicts.items()}
+
+
+def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[str, npt.NDArray[np.uint8]]:
+    """The normalised pictures (H, W, 3), without padding, of a preprocess pipeline by their source paths."""
+    repo = Repository(connection, pipeline).good()
+    if repo is None:
+        raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
+    found: dict[str, npt.NDArray[np.uint8]] = {}
+    for path, content in repo.read_all(pattern):
+        for picture, framed in parse_pack(content, path).framed():
+            found.update((source.path, unpadded(framed)) for source in picture.sources)
+    return found
+
+
+def say_next_steps(program: Path, has_samples: bool) -> None:
+    """Prints the next commands, with the path of this one: its environment may not be active."""
+    command = str(near(program)) if program.parent.name == "bin" else "lookalike"
+    say("")
+    say("The server keeps running. Next:")
+    of_samples = (
+        ("evaluate", "measure the search by the labels of the sample pictures"),
+        ("demo --remove", "remove the sample pictures and queries"),
+    )
+    for arguments, meaning in (
+        ("add PICTURE…", "add pictures to the library"),
+        ("query PICTURE…", "search for look-alikes"),
+        ("serve", "search in the browser"),
+        *(of_samples if has_samples else ()),
+        ("status", "show the state of every pipeline"),
+        ("down", "stop the server; everything stays on disk"),
+    ):
+        say(f"  {command} {arguments:<16}{meaning}")

@@ -1,0 +1,179 @@
+"""The commands for a server on this machine (up, down, the demo), and for the work on any: stop."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.server import local
+from pipelines.client.server.connection import Target
+from pipelines.commands.kit import display
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.connecting import connected_to, connected_to_library, connected_to_write
+from pipelines.commands.kit.options import AddressOption, PortOption, RootOption, SheetsOption, WaitOption, path
+from pipelines.commands.kit.terminal import console, files, near, say, say_all
+from pipelines.commands.kit.waiting import conclude_all, finish
+from pipelines.commands.server import demo
+from pipelines.errors import LookalikeError
+from pipelines.library import results
+
+app = App()
+
+
+class Runner(StrEnum):
+    """How localpachd runs workers."""
+
+    PROCESS = "process"
+    DOCKER = "docker"
+
+
+@app.command(
+    examples=(
+        "lookalike up",
+        "lookalike up --port 0 --runner docker",
+        "lookalike up --retention 90 --quota 200G --metrics-port 9650",
+    ),
+)
+def up(
+    root: RootOption = None,
+    port: PortOption = 30650,
+    gpus: Annotated[
+        str, typer.Option(metavar="auto|NUMBER", help="How many GPUs the pipelines may use: auto or a number.")
+    ] = "auto",
+    strict_gpus: Annotated[
+        bool, typer.Option("--strict-gpus", help="Let GPU pipelines wait where there is no GPU, as on a cluster.")
+    ] = False,
+    runner: Annotated[
+        Runner,
+        typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
+    ] = Runner.PROCESS,
+    retention: Annotated[
+        int, typer.Option(min=0, metavar="DAYS", help="Squash commits that nothing needs after so many days; 0: never.")
+    ] = 0,
+    quota: Annotated[str, typer.Option(metavar="SIZE", help="The most bytes to store, such as 50G.")] = "",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="PORT", help="Show metrics for Prometheus on this port; 0 takes a free one."),
+    ] = None,
+    pass_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A variable of this environment that workers get; repeatable."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(parser=path, metavar="FILE", help="A file with the token that the server asks for.")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path, metavar="FILE", help="The server's certificate for 127.0.0.1, and its issuers' (PEM)."
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(parser=path, metavar="FILE", help="The key of that certificate (PEM).")
+    ] = None,
+) -> None:
+    """Start localpachd in the background and point pachctl at it.
+
+    Its library is that of this directory: lookalike uses it in this directory and below.
+    """
+    options = ["--gpus", gpus, "--runner", runner, *(["--strict-gpus"] if strict_gpus else [])]
+    options += ["--retention", str(retention)] + [word for name in pass_env or () for word in ("--pass-env", name)]
+    given = {"--quota": quota or None, "--metrics-port": metrics_port, "--token-file": token_file}
+    given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
+    options += [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    access = local.Access(token_file, tls_cert)
+    server, fresh = local.up(root or local.default_root(), port, options, access)
+    _say_server(server, fresh)
+    say_all(local.overridden(server))
+
+
+@app.command(
+    examples=("lookalike down",),
+)
+def down(root: RootOption = None) -> None:
+    """Stop the local server. Its repos and results stay on disk."""
+    where = root or local.default_root()
+    say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {near(where)}'}")
+
+
+@app.command(
+    examples=("lookalike stop",),
+)
+def stop(address: AddressOption = "") -> None:
+    """Stop all running and waiting jobs.
+
+    Pictures and queries stay. The next change of the library or of the queries computes what the jobs have left.
+    """
+    jobs = Jobs(connected_to_write(address))
+    stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
+    say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
+    say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
+
+
+@app.command(
+    "demo",
+    examples=(
+        "lookalike demo",
+        "lookalike demo --images holiday/ --queries mine.jpg",
+        "lookalike demo --remove",
+    ),
+)
+def run_demo(
+    images: Annotated[
+        Path | None,
+        typer.Option(parser=path, metavar="DIR", help="A directory of your own for the library; also to search for."),
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(parser=path, metavar="PATH", help="A picture or directory of your own to search for.")
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the sample pictures and the sample queries from the library again.")
+    ] = False,
+    output: SheetsOption = Path("results"),
+    root: RootOption = None,
+    port: PortOption = 30650,
+    wait: WaitOption = True,
+) -> None:
+    """From nothing to result sheets on this machine: server, pipelines, backbone, pictures, queries."""
+    where = root or local.default_root()
+    if remove:
+        _remove_samples(where, wait)
+        return
+    server, fresh = local.up(where, port)
+    _say_server(server, fresh)
+    connection = connected_to(Target(server.address, local=True))
+    wanted = demo.wanted(where / "samples", images, queries)
+    outcome = demo.run(connection, wanted)
+    finish(connection, outcome.jobs, *outcome.put)
+    sheets = results.export(connection, output, outcome.entries)
+    if images is None and queries is None:
+        console.print(display.quality_table(demo.sample_quality(connection, sheets[0])))
+    display.show_sheets(sheets)
+    demo.say_next_steps(Path(sys.argv[0]), images is None or queries is None)
+    say_all(local.overridden(server))
+    if outcome.unreadable:
+        raise LookalikeError(f"{files(outcome.unreadable)} could not be read; all others were put")
+
+
+def _remove_samples(root: Path, wait: bool) -> None:
+    connection = connected_to_library(root)
+    done = demo.remove(connection)
+    if done:
+        conclude_all(connection, done, wait)
+    else:
+        say("the library has no sample pictures")
+
+
+def _say_server(server: local.Server, fresh: bool) -> None:
+    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
+    say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
+    if server.metrics:
+        say(f"its metrics are at {server.metrics}")
+    root = Path(server.root)
+    if local.is_default(root):
+        say(f"lookalike uses it in {root.parent} and below")
+    else:
+        say(f"lookalike uses it with LOOKALIKE_ROOT={root} in the environment, or with --address {server.address}")

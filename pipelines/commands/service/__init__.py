@@ -1,0 +1,1 @@
+"""Commands that serve over HTTP, here or as a pipeline."""

@@ -1,0 +1,1 @@
+"""The sample pictures and STL-10."""

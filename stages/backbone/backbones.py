@@ -1,0 +1,133 @@
+"""A backbone as a Keras model and as files: describes, identifies, writes and loads it.
+
+Equal models give equal bytes, so pushing one again changes nothing. Knows no architecture and no Pachyderm.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from stages.backbone import devices
+from stages.backbone.backbonefile import check, foreign, identity, normalise
+from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
+from stages.backbone.embedders import Embedder
+from stages.backbone.passes import Forward
+from stages.datum.contract import StageError
+
+BATCH = 32
+"""Pictures of one forward pass; see stages.backbone.embedders."""
+
+
+def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
+    """The description, without an identity, of a model that maps (n, S, S, 3) pictures to (n, d) vectors.
+
+    Raises StageError for any other model, with the change that it needs.
+    """
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        raise StageError(
+            f"{name} has {len(model.inputs)} inputs and {len(model.outputs)} outputs; it needs one of each"
+        )
+    taken, given = model.inputs[0], model.outputs[0]
+    shape = tuple(taken.shape)
+    if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or shape[1] is None or shape[0] not in (None, BATCH):
+        raise StageError(
+            f"{name} takes {shape}; it must take pictures of one fixed square size, colours last: (None, 224, 224, 3)"
+        )
+    if len(given.shape) != 2 or given.shape[1] is None:
+        raise StageError(
+            f"{name} gives {tuple(given.shape)}; it must give one vector per picture, (None, dimension): "
+            "end it with GlobalAveragePooling2D, or cut off its classifier"
+        )
+    computed = sorted({layer.compute_dtype for layer in model.layers})
+    return BackboneSpec(name, shape[1], pooling, given.shape[1], BATCH, "+".join(computed), weights)
+
+
+def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> BackboneSpec:
+    """Writes backbone.keras and backbone.json into the directory; returns the spec with its identity.
+
+    Equal models give equal bytes of backbone.keras; with an equal spec, of both.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        saved = Path(scratch) / MODEL_FILE
+        model.save(saved)
+        normalise(saved, directory / MODEL_FILE)
+    spec = replace(spec, sha256=identity(directory / MODEL_FILE, spec))
+    (directory / SPEC_FILE).write_text(format_spec(spec))
+    return spec
+
+
+def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
+    """Loads the model that the spec describes from a seekable .keras file.
+
+    Raises StageError if the file is damaged or holds another model.
+    """
+    check(path, spec)
+    return load_checked(path, spec)
+
+
+def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
+    """`load_backbone` for a file that `check` has found to be the one that the spec describes."""
+    model = load_keras(path)
+    seen = describe(model, spec.name, spec.pooling, spec.weights)
+    if (seen.image_size, seen.dimension) != (spec.image_size, spec.dimension):
+        raise StageError(
+            f"{SPEC_FILE} states {spec.image_size} pixels and {spec.dimension} dimensions, but the model has "
+            f"{seen.image_size} and {seen.dimension}. Push it again: lookalike model push"
+        )
+    return model
+
+
+def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str], at_once: int = 1) -> Embedder:
+    """The embedder of a checked file, computed by Keras on the devices that there are. Prints a line about these.
+
+    at_once: the number of concurrent forward passes on processors. Raises StageError if the settings of GPU memory are
+    wrong, or as `load_backbone`.
+    """
+    print(devices.prepare(environment))
+    return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(at_once), devices.kind())
+
+
+def forward(model: keras.Model) -> Forward:
+    """The forward pass of a model."""
+    # XLA on the CPU is many times slower for these models, and its fusions would change the result.
+    model.compile(jit_compile=False)
+    return lambda pictures: np.asarray(model.predict_on_batch(pictures))
+
+
+def load_keras(path: Path) -> keras.Model:
+    """Loads any .keras file, without its training configuration and without code in it, on prepared devices.
+
+    Raises StageError if it is not a .keras file, or needs layers that are not part of Keras.
+    """
+    devices.ensure()
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # Keras's errors for damaged or foreign files have no common type
+        others = foreign(path)
+        if others:
+            raise StageError(
+                f"{path.name} has layers that are not Keras's own: {', '.join(others)}. Rebuild it from Keras's own "
+                "layers; for those of KerasHub, towers/README.md has a program that does so"
+            ) from error
+        raise StageError(
+            f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
+            "made of Keras's own layers, without Lambda layers)"
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error of Keras or h5py, without the advice to programmers after it."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def sha256_of_numbers(model: keras.Model) -> str:
+    """The hash of the weights alone, since a .keras file's bytes include the time of saving."""
+    digest = hashlib.sha256()
+    for values in model.get_weights():
+        digest.update(f"{values.dtype}{values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()

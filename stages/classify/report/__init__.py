@@ -1,0 +1,1 @@
+"""Trainings in words and pages: the census, the model card, the report."""

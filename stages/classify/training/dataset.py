@@ -1,0 +1,176 @@
+"""The labelled pictures of all segments as arrays: training and held-out ones, of labels that can be learnt.
+
+Reads what the stage labelled wrote. Knows no network.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stages.classify.training import splits
+from stages.classify.training.runs import Backbone, Counts, Failure
+from stages.datum.contract import StageError
+from stages.files.tables.labelled import Labelled, read_labelled
+from stages.files.vectors import read_vectors
+
+FEWEST = 2
+"""Training pictures of a label that can be learnt: with one, a fold has none to train on."""
+
+Vectors = npt.NDArray[np.float32]
+Codes = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Division:
+    """Training pictures without one fold: the rows of the rest and of the fold, and the fold's places in
+    Dataset.training; int64, ascending."""
+
+    fold: int
+    rest: Rows
+    left_out: Rows
+    places: Rows
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """n pictures of labels that can be learnt, sorted by id.
+
+    sources: the true path of the first source of each. codes: int32 (n,), places in `labels`, which are sorted.
+    vectors: float32 (n, d). thumbnails: JPEG files, longest side 240 at most, without padding. held_out: bool (n,), and
+    share, by which it was chosen. unlearnable: the training pictures of each label that has too few. left_out: the
+    number of pictures of those labels, held out or not.
+    """
+
+    ids: Sequence[str]
+    sources: Sequence[str]
+    labels: Sequence[str]
+    codes: Codes
+    vectors: Vectors
+    thumbnails: Sequence[bytes]
+    held_out: npt.NDArray[np.bool_]
+    share: float
+    backbone: Backbone
+    unlearnable: Mapping[str, int] = field(default_factory=dict)
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def training(self) -> Rows:
+        """The rows of the training pictures, int64, ascending."""
+        return np.flatnonzero(~self.held_out)
+
+    @property
+    def unseen(self) -> Rows:
+        """The rows of the pictures that are held out, int64, ascending."""
+        return np.flatnonzero(self.held_out)
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers of pictures."""
+        return Counts(len(self.training), len(self.unseen), self.left_out)
+
+    def folds(self, number: int) -> Codes:
+        """The fold of each training picture, int32, in the order of `training`."""
+        return np.fromiter((splits.fold(self.ids[row], number) for row in self.training.tolist()), np.int32)
+
+    def divisions(self, number: int) -> list[Division]:
+        """The training pictures without each of `number` folds, but for those that have none or all of them, as happens
+        with few pictures. Raises Failure if no fold is left."""
+        training, folds = self.training, self.folds(number)
+        found = [
+            Division(fold, training[folds != fold], training[folds == fold], np.flatnonzero(folds == fold))
+            for fold in np.unique(folds).tolist()
+        ]
+        if len(found) < 2:
+            raise Failure(
+                f"all {len(training)} training pictures are in one fold, so nothing can be validated: label more "
+                "pictures, or change folds"
+            )
+        return found
+
+    def check(self) -> None:
+        """Raises Failure if there is nothing to learn: fewer than two labels that can be."""
+        if len(self.labels) > 1:
+            return
+        few = f" ({_named(self.unlearnable)} with fewer)" if self.unlearnable else ""
+        if not self.labels:
+            raise Failure(
+                f"no label has {FEWEST} training pictures{few}: label more with `lookalike classify add`"
+                if self.unlearnable
+                else "no picture has a label: label some with `lookalike classify add`; the sources in a file of "
+                "labels must be those of the library"
+            )
+        raise Failure(
+            f"only one label, {self.labels[0]}, has {FEWEST} training pictures{few}; a classifier needs two: label "
+            "pictures of another kind"
+        )
+
+
+def read(directory: Path) -> Dataset:
+    """The labelled pictures in a directory of <segment>.npy and <segment>.parquet.
+
+    Raises StageError if there are none of these files, or if they do not belong together.
+    """
+    tables = {file: read_labelled(file) for file in sorted(directory.glob("*.parquet"))}
+    if not tables:
+        raise StageError(
+            "the repo labelled holds no pictures: put some into the library with `lookalike add`, and wait for "
+            "features and labelled"
+        )
+    first = next(iter(tables.values()))
+    if any((each.origin, each.held_out) != (first.origin, first.held_out) for each in tables.values()):
+        raise StageError(
+            "the labelled pictures come from two models, two kinds of pictures, or two values of HELD_OUT; start "
+            "labelled again with: lookalike deploy --reprocess labelled"
+        )
+    vectors = []
+    for file, table in tables.items():
+        vectors.append(read_vectors(file.with_suffix(".npy"), first.dimension))
+        if len(vectors[-1]) != len(table):
+            raise StageError(
+                f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
+                "lookalike deploy --reprocess labelled"
+            )
+    return divided(list(tables.values()), vectors)
+
+
+def divided(tables: Sequence[Labelled], vectors: Sequence[npt.NDArray[Any]]) -> Dataset:
+    """The pictures of tables, at least one, in the order of ids, with their vectors, float32 (n, d) each."""
+    first = tables[0]
+    ids, sources, labels, thumbnails = (
+        [each for table in tables for each in getattr(table, name)]
+        for name in ("ids", "sources", "labels", "thumbnails")
+    )
+    held_out = np.fromiter((splits.held_out(id, first.held_out) for id in ids), np.bool_, len(ids))
+    numbers = Counter(label for label, held in zip(labels, held_out.tolist(), strict=True) if not held)
+    names = sorted(label for label, number in numbers.items() if number >= FEWEST)
+    code_of = {name: code for code, name in enumerate(names)}
+    rows = [row for row, label in enumerate(labels) if label in code_of]
+    return Dataset(
+        ids=[ids[row] for row in rows],
+        sources=[sources[row] for row in rows],
+        labels=names,
+        codes=np.array([code_of[labels[row]] for row in rows], np.int32),
+        vectors=np.concatenate(vectors)[rows] if len(rows) < len(ids) else np.concatenate(vectors),
+        thumbnails=[thumbnails[row] for row in rows],
+        held_out=held_out[rows],
+        share=first.held_out,
+        backbone=Backbone(first.model, first.backbone, first.image_size, first.fit, first.dimension),
+        unlearnable={label: numbers[label] for label in sorted({*labels}) if numbers[label] < FEWEST},
+        left_out=len(ids) - len(rows),
+    )
+
+
+def _named(labels: Mapping[str, int], most: int = 5) -> str:
+    names = sorted(labels)
+    return ", ".join([*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])])

@@ -1,0 +1,126 @@
+"""The judgement of a training by pictures that it had not seen: temperature, probabilities, scores and calibration.
+
+NumPy alone, in double precision; knows no network and no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stages.classify.training.dataset import Codes, Dataset
+from stages.classify.training.measuring import BINS
+from stages.classify.training.runs import DIGITS, Score
+from stages.classify.training.trained import Trained
+from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions
+
+COLDEST, HOTTEST = 0.05, 20.0
+"""Ends of the range of temperatures: with chance alone, the best one is beyond all bounds."""
+
+_STEPS = 60  # of the golden section: the range shrinks to 1e-12 of itself
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """temperature: divides the logits, rounded as in the record. ece: expected calibration error of the out-of-fold
+    probabilities."""
+
+    temperature: float
+    cross_validation: Score
+    held_out: Score | None
+    ece: float
+    predictions: Predictions
+
+
+def judge(dataset: Dataset, trained: Trained) -> Judged:
+    """Judges a training on a dataset with at least one training picture."""
+    training, unseen = dataset.training, dataset.unseen
+    own = dataset.codes[training]
+    temperature = round(fitted(trained.logits, own), DIGITS)
+    logits = np.empty((len(dataset), len(dataset.labels)), np.float32)
+    logits[training], logits[unseen] = trained.logits, trained.held_out
+    probabilities = softmax(logits, temperature)
+    best = logits.argmax(axis=1)
+    right = best == dataset.codes
+    rows = np.arange(len(dataset))
+    cross_validation = Score.counted(int(right[training].sum()), len(training))
+    assert cross_validation is not None
+    return Judged(
+        temperature=temperature,
+        cross_validation=cross_validation,
+        held_out=Score.counted(int(right[unseen].sum()), len(unseen)),
+        ece=calibration_error(probabilities[training], own),
+        predictions=Predictions(
+            ids=dataset.ids,
+            sources=dataset.sources,
+            labels=[dataset.labels[code] for code in dataset.codes.tolist()],
+            splits=[HELD_OUT if held else CROSS_VALIDATION for held in dataset.held_out.tolist()],
+            predicted=[dataset.labels[code] for code in best.tolist()],
+            probabilities=probabilities[rows, best].astype(np.float32),
+            true_probabilities=probabilities[rows, dataset.codes].astype(np.float32),
+        ),
+    )
+
+
+def softmax(logits: npt.NDArray[np.float32], temperature: float) -> Floats:
+    """Probabilities, float64 (n, L), of logits (n, L) over a temperature."""
+    divided = logits.astype(np.float64) / temperature
+    powers = np.exp(divided - divided.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
+
+
+def loss(logits: npt.NDArray[np.float32], codes: Codes, temperature: float = 1.0, share: float = 0.0) -> float:
+    """The mean cross-entropy (nats) with targets that give the own label `1 - share`, and `share` to all alike."""
+    divided = logits.astype(np.float64) / temperature
+    highest = divided.max(axis=1)
+    of_all = np.log(np.exp(divided - highest[:, None]).sum(axis=1)) + highest
+    own = divided[np.arange(len(codes)), codes]
+    return float(np.mean(of_all - (1 - share) * own - share * divided.mean(axis=1)))
+
+
+def doubt(pictures: int) -> float:
+    """The share of a target that is not the own label's: no number of pictures without an error proves that there is
+    none, and without doubt the best temperature of such pictures is 0, with probabilities of 1 (Platt, 1999)."""
+    return 1 / (pictures + 2)
+
+
+def fitted(logits: npt.NDArray[np.float32], codes: Codes) -> float:
+    """The temperature, from COLDEST to HOTTEST, with the least loss at doubt(n), which has one minimum in its
+    inverse."""
+    share = doubt(len(codes))
+    return float(
+        np.exp(_least(lambda power: loss(logits, codes, float(np.exp(power)), share), np.log(COLDEST), np.log(HOTTEST)))
+    )
+
+
+def calibration_error(probabilities: Floats, codes: Codes) -> float:
+    """The expected calibration error: the mean, over pictures, of the difference between the accuracy and the mean
+    probability of the pictures whose highest probabilities lie in one bin."""
+    best = probabilities.argmax(axis=1)
+    confidence, right = probabilities[np.arange(len(codes)), best], best == codes
+    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    difference = np.bincount(bins, right, BINS) - np.bincount(bins, confidence, BINS)
+    return float(np.abs(difference).sum() / len(codes))
+
+
+def _least(of: Callable[[float], float], low: float, high: float) -> float:
+    """The place of the minimum of a function with one minimum, by golden section."""
+    ratio = (5**0.5 - 1) / 2
+    one, other = high - ratio * (high - low), low + ratio * (high - low)
+    at_one, at_other = of(one), of(other)
+    for _ in range(_STEPS):
+        if at_one < at_other:
+            high, other, at_other = other, one, at_one
+            one = high - ratio * (high - low)
+            at_one = of(one)
+        else:
+            low, one, at_one = one, other, at_other
+            other = low + ratio * (high - low)
+            at_other = of(other)
+    return (low + high) / 2

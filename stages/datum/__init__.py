@@ -1,0 +1,1 @@
+"""The contract with Pachyderm: a datum in and out, its parameters, caches, progress and errors."""

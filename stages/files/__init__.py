@@ -1,0 +1,1 @@
+"""The files that the stages write for each other: packs, vectors, thumbnails, entries. Knows no stage."""

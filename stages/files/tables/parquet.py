@@ -1,0 +1,197 @@
+"""Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stages.datum.contract import StageError
+from stages.datum.damage import is_damage
+from stages.record.sources import Source
+
+_FIELDS = {
+    "path": pa.string(),
+    "sha256": pa.string(),
+    "width": pa.int32(),
+    "height": pa.int32(),
+    "bytes": pa.int64(),
+    "taken": pa.string(),
+    "coding": pa.string(),
+    "encoder": pa.string(),
+    "pixels": pa.string(),
+}
+Given = ParamSpec("Given")
+Table = TypeVar("Table")
+File = Path | BinaryIO
+
+SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
+_ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
+
+# Arrow's strings are strict UTF-8, but file names need not be. NUL cannot occur in a name, so it begins the escape.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_STORED = re.compile("\0([0-9a-f]{4})")
+
+
+def stored_sources(sources: Iterable[Sequence[Source]]) -> list[list[dict[str, Any]]]:
+    """A column of sources for Arrow, of the type SOURCES."""
+    return [[each._asdict() | {"path": stored_text(each.path)} for each in row] for row in sources]
+
+
+def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
+    """The inverse of `stored_sources`."""
+    return [tuple(Source(**each | {"path": true_text(each["path"])}) for each in row) for row in rows]
+
+
+class SourceColumn(Sequence[tuple[Source, ...]]):
+    """A column of sources, of which Python's objects are made row by row, when they are asked for: few are.
+
+    stored: Arrow's array of the type SOURCES.
+    """
+
+    def __init__(self, stored: Any) -> None:
+        """Raises ValueError for a damaged array."""
+        stored.validate(full=True)
+        each = stored.flatten()
+        if stored.null_count or each.null_count or each.field("path").null_count:
+            raise ValueError("it lacks sources")
+        self.stored = stored.cast(SOURCES)  # Parquet names the elements of a list otherwise
+
+    @classmethod
+    def of(cls, sources: Iterable[Sequence[Source]]) -> "SourceColumn":
+        """The same sources as a column, which they may be."""
+        return sources if isinstance(sources, cls) else cls(pa.array(stored_sources(sources), SOURCES))
+
+    @classmethod
+    def taken(cls, columns: Sequence["SourceColumn"], rows: Sequence[int]) -> "SourceColumn":
+        """These rows of several columns one after the other; at least one column."""
+        return cls(pa.concat_arrays([each.stored for each in columns]).take(pa.array(rows, pa.int64())))
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return SourceColumn(self.stored[row])
+        return true_sources([self.stored[row].as_py()])[0]
+
+    def __iter__(self) -> Iterator[tuple[Source, ...]]:
+        return iter(true_sources(self.stored.to_pylist()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(map(tuple, self)) == list(map(tuple, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def stored_text(path: str) -> str:
+    """A text as tables hold it: the inverse of `true_text`."""
+    return _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path)
+
+
+def true_text(stored: str) -> str:
+    """A text of a table as it was: file names need not be what Arrow can hold."""
+    return _STORED.sub(lambda c: chr(int(c[1], 16)), stored) if "\0" in stored else stored
+
+
+def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: Path) -> None:
+    """Writes the columns, in the schema's types, and the facts as the file's metadata."""
+    with pq.ParquetWriter(
+        path,
+        schema,
+        version="2.6",
+        data_page_version="1.0",
+        compression=_compression(schema),
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(pa.table(dict(columns), schema=schema), row_group_size=_ROWS_PER_GROUP)
+        writer.add_key_value_metadata(dict(sorted(facts.items())))
+
+
+def reader(read: Callable[Concatenate[File, Given], Table]) -> Callable[Concatenate[File, Given], Table]:
+    """Makes a function that reads tables raise StageError for whatever a damaged or foreign file leads to. Arrow does
+    not check all that it reads, so that some of it is found only where values are converted."""
+
+    @wraps(read)
+    def refusing(file: File, /, *args: Given.args, **kwargs: Given.kwargs) -> Table:
+        try:
+            return read(file, *args, **kwargs)
+        except StageError:
+            raise
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            reason = " ".join(str(error).split())
+            raise StageError(f"{_name(file)} is not a table that lookalike wrote: {reason}") from error
+
+    return refusing
+
+
+@reader
+def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[pa.Table, dict[str, str]]:
+    """A table that has the schema's columns, and these facts of its metadata.
+
+    Raises StageError if the file is not such a table.
+    """
+    table = read_columns(file)
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    present = _columns(table.schema) | metadata.keys()
+    missing = [name for name in (*_columns(schema), *facts) if name not in present]
+    if missing:
+        raise StageError(
+            f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
+            "Reprocess the pipeline that wrote it: lookalike deploy --reprocess PIPELINE"
+        )
+    for column in schema:
+        if not _holds(table.schema.field(column.name).type, column.type):
+            raise ValueError(f"its column {column.name} holds {table.schema.field(column.name).type}")
+    return table, {name: metadata[name] for name in facts}
+
+
+def read_columns(file: File, names: Sequence[str] | None = None) -> pa.Table:
+    """All columns of a table, or those with these names. Raises whatever a damaged file makes Arrow raise."""
+    with pq.ParquetFile(file) as opened:
+        # Arrow takes memory for as many rows as a group states, which may be any number.
+        groups = opened.metadata.num_row_groups
+        if any(opened.metadata.row_group(group).num_rows > _ROWS_PER_GROUP for group in range(groups)):
+            raise ValueError(f"a group of it has more than {_ROWS_PER_GROUP:,} rows")
+        return opened.read(columns=names)
+
+
+def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type have all of another: of structs, the fields that are wanted."""
+    if pa.types.is_list(wanted):
+        return pa.types.is_list(found) and _holds(found.value_type, wanted.value_type)
+    if not pa.types.is_struct(wanted):
+        return bool(found == wanted)
+    return pa.types.is_struct(found) and all(
+        found.get_field_index(each.name) >= 0 and _holds(found.field(each.name).type, each.type) for each in wanted
+    )
+
+
+def _compression(schema: pa.Schema) -> dict[str, str]:
+    """The compression of each column: none for JPEGs. Ids and hashes are hex digits, and many rows have the same query:
+    compressed, search's tables are a third as large."""
+    chosen: dict[str, str] = {}
+    for column in schema:
+        inner = [".list.element"] if pa.types.is_list(column.type) else [""]
+        if column.type == SOURCES:
+            inner = [f".list.element.{field}" for field in _FIELDS]
+        chosen |= {f"{column.name}{each}": "NONE" if column.type == pa.binary() else "ZSTD" for each in inner}
+    return chosen
+
+
+def _columns(schema: pa.Schema) -> dict[str, None]:
+    """The names of the columns, and of the fields in their structs, in order."""
+    of_lists = {each.name: each.type.value_type for each in schema if pa.types.is_list(each.type)}
+    inner = {name: type.names for name, type in of_lists.items() if pa.types.is_struct(type)}
+    return dict.fromkeys(name for column in schema.names for name in (column, *inner.get(column, ())))
+
+
+def _name(file: Path | BinaryIO) -> str:
+    return file.name if isinstance(file, Path) else str(getattr(file, "name", "the stream"))

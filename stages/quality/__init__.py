@@ -1,0 +1,1 @@
+"""Measures and judgements of pictures, copies and answers. Knows no page and no stage."""

@@ -1,0 +1,198 @@
+"""The results of an evaluation as JSON values: measures, labels, confusions, what was left out, and the calibration.
+
+Knows no files and no markup. All numbers are rounded, so that the order of sums does not show in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stages.files.tables.parquet import true_text
+from stages.files.tables.rankings import Rankings
+from stages.quality import calibration, judging, measures
+from stages.quality.judging import Verdicts
+from stages.quality.measures import Estimate
+
+DIGITS = 6
+MOST_CONFUSIONS = 100
+MOST_SHOWN = 24
+"""Most labels of the matrix of confusions."""
+
+NO_LABELS = (
+    "no picture of the library has a label: give some with `lookalike evaluate --labels FILE.csv`, or take those of "
+    "their folders with `lookalike evaluate --labels-from-folders`"
+)
+_ALONE = "every label has one picture only: nothing can be right, so give at least two pictures the same label"
+_ONE = "all labelled pictures have the label {label!r}: any answer is right, so give some pictures another label"
+_UNKNOWN = (
+    "none of the labelled sources ({count:,}) is in the library: name them as result sheets do, such as {example!r}, "
+    "not {given!r}"
+)
+_NOT_KNOWN = (
+    "no labelled picture has another one among its nearest: label more pictures, or keep more neighbours with "
+    "`lookalike deploy --set K=50`"
+)
+
+
+def metrics(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
+    """The measures with all that was left out of them; `note` is the reason for which there are none, or "". left_out:
+    the values of the stage evaluate."""
+    judged, k = verdicts.judged, int(rankings.facts["k"])
+    counted = judged.part(judged.counts)
+    found: dict[str, Any] = {
+        "facts": {**rankings.facts, "image_size": int(rankings.facts["image_size"]), "k": k},
+        "pictures": left_out["pictures"],
+        "labelled": left_out["labelled"],
+        "labels": len(verdicts.names),
+        "queries": len(counted),
+        "note": note(rankings, verdicts, left_out),
+        "left_out": {**left_out, **_uncounted(verdicts)},
+        "skipped": int(rankings.skipped[judged.counts].sum()),
+        "ks": measures.ranks(k),
+    }
+    if not len(counted):
+        return found
+    ks = measures.ranks(k)
+    estimates = measures.estimate(counted, ks)
+    names = measures.measure(counted.part(np.arange(1)), ks).names
+    return found | {
+        "shallow": {str(each): int((counted.depths < each).sum()) for each in ks},
+        "micro": {name: _rounded(each) for name, each in zip(names, estimates.micro, strict=True)},
+        "macro": {name: _rounded(each) for name, each in zip(names, estimates.macro, strict=True)},
+        "resamples": estimates.resamples,
+        "per_label": _per_label(verdicts, ks, names),
+        "confusions": _confusions(rankings, verdicts),
+        "matrix": _matrix(verdicts),
+    }
+
+
+def note(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any]) -> str:
+    """The sentence that says what to do if the measures say nothing; "" if they do."""
+    unknown = left_out["unknown"]
+    if not len(verdicts.judged):
+        if unknown["count"] and left_out["example"]:
+            return _UNKNOWN.format(count=unknown["count"], example=left_out["example"], given=unknown["examples"][0])
+        return NO_LABELS
+    if len(verdicts.names) == 1 and len(verdicts.judged) > 1:
+        return _ONE.format(label=verdicts.names[0])
+    if not (verdicts.judged.relevant > 0).any():
+        return _ALONE
+    return "" if verdicts.judged.counts.any() else _NOT_KNOWN
+
+
+def calibrated(rankings: Rankings, verdicts: Verdicts) -> dict[str, Any]:
+    """The calibration of the distances: knots, blocks, bins, thresholds, at most `reach`, to
+    which half of the rankings know all pairs (None for any distance); `proposed` is the threshold for `PROPOSED`."""
+    distances, same = judging.pairs(verdicts)
+    blocks, reach = calibration.blocks(distances, same), judging.reach(verdicts)
+    thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
+    stated = [
+        {
+            "probability": each.probability,
+            "distance": each.distance,
+            "pairs": each.pairs,
+            "share": _round(each.share),
+            "recall": _round(each.recall),
+            "limited": each.limited,
+        }
+        for each in thresholds
+    ]
+    return {
+        "facts": {**rankings.facts, "image_size": int(rankings.facts["image_size"]), "k": int(rankings.facts["k"])},
+        "pairs": len(distances),
+        "same": int(same.sum()),
+        "reach": None if np.isinf(reach) else reach,
+        "knots": [[distance, _round(share)] for distance, share in calibration.knots(blocks)],
+        "blocks": [
+            {"from": each.low, "to": each.high, "probability": _round(each.probability), "pairs": each.pairs}
+            for each in blocks
+        ],
+        "bins": [
+            {"from": _round(each.low), "to": _round(each.high), "pairs": each.pairs, "same": each.same}
+            for each in calibration.bins(distances, same)
+        ],
+        "thresholds": stated,
+        "proposed": next(each for each in stated if each["probability"] == calibration.PROPOSED),
+    }
+
+
+def _uncounted(verdicts: Verdicts) -> dict[str, Any]:
+    """The labelled pictures that are not queries: the only ones of their labels, and those without a known
+    neighbour."""
+    judged = verdicts.judged
+    single = judged.relevant == 0
+    names = [verdicts.names[code] for code in sorted({*judged.labels[single].tolist()})]
+    return {
+        "single": {"count": int(single.sum()), "examples": names[:MOST_SHOWN]},
+        "alone": {"count": int(((judged.depths == 0) & ~single).sum())},
+    }
+
+
+def _per_label(verdicts: Verdicts, ks: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The labels with queries, those with the least precision first."""
+    judged = verdicts.judged
+    pictures = np.bincount(judged.labels, minlength=len(verdicts.names))
+    counted = judged.part(judged.counts)
+    values = measures.measure(counted, ks).values
+    order = np.argsort(counted.labels, kind="stable")
+    labels, starts, numbers = np.unique(counted.labels[order], return_index=True, return_counts=True)
+    means = np.add.reduceat(values[order], starts) / numbers[:, None]
+    firsts = np.add.reduceat(counted.right[order, 0].astype(np.int64), starts)
+    rows = [
+        {
+            "label": verdicts.names[label],
+            "pictures": int(pictures[label]),
+            "queries": int(number),
+            **{name: _round(value) for name, value in zip(names, mean, strict=True)},
+            "interval": _rounded(measures.wilson(int(first), int(number))),
+        }
+        for label, number, mean, first in zip(
+            labels.tolist(), numbers.tolist(), means.tolist(), firsts.tolist(), strict=True
+        )
+    ]
+    return sorted(rows, key=lambda row: (row["precision@1"], row[names[-2]], row["label"]))
+
+
+def _confusions(rankings: Rankings, verdicts: Verdicts) -> list[dict[str, Any]]:
+    return [
+        {
+            "label": verdicts.names[each.label],
+            "taken_for": verdicts.names[each.other],
+            "nearest": each.nearest,
+            "among": each.among,
+            "example": {
+                "source": true_text(rankings.sources[each.query]),
+                "neighbour": true_text(rankings.sources[each.neighbour]),
+                "distance": each.distance,
+            },
+        }
+        for each in judging.confusions(verdicts)[:MOST_CONFUSIONS]
+    ]
+
+
+def _matrix(verdicts: Verdicts) -> dict[str, Any]:
+    """The neighbours by the query's label and their own. If there are many labels, those that are confused most; the
+    last row and column are all others."""
+    counted = verdicts.judged.labels[verdicts.judged.counts]
+    there = sorted({*counted.tolist()})
+    if len(there) > MOST_SHOWN:
+        wrong = np.zeros(len(verdicts.names), np.int64)
+        for each in judging.confusions(verdicts):
+            wrong[[each.label, each.other]] += each.among
+        there = sorted(sorted(there, key=lambda label: (-wrong[label], label))[:MOST_SHOWN])
+    counts = judging.matrix(verdicts, there)
+    rest = bool(counts[-1].any() or counts[:, -1].any())
+    end = len(counts) if rest else len(there)
+    names = [verdicts.names[label] for label in there]
+    return {"labels": names, "others": rest, "rows": counts[:end, :end].tolist()}
+
+
+def _rounded(estimate: Estimate) -> dict[str, float]:
+    return {"value": _round(estimate.value), "low": _round(estimate.low), "high": _round(estimate.high)}
+
+
+def _round(value: float) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,70 @@
+"""The texts of a result sheet, shared by the grid and the page: its title, its summary, its notes and picture names.
+
+Knows the answers' values only: no drawing, no markup. Returns plain text; whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from stages.datum.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
+from stages.quality.answers import Answer, Answers, Match
+from stages.record.framing import CROP, PAD
+from stages.record.sources import paths
+
+_FRAMING = {
+    PAD: "Pictures are shown whole and scaled down; they are compared on squares of their borders' colours.",
+    CROP: "Pictures are shown as they are compared: cropped to the central square and scaled down.",
+}
+
+UNNAMED = "(name unknown)"
+"""Shown for a query whose own table is missing."""
+
+
+def title(answers: Answers) -> str:
+    """The headline of the entry's sheet."""
+    return f"Nearest pictures for “{answers.entry}”"
+
+
+def summary(answers: Answers, shown: int, limit: int) -> str:
+    """One line on the sheet's content: queries, their nearest (at most `limit`), metric, backbone."""
+    total = len(answers.answers)
+    queries = counted(total, "query picture", "query pictures")
+    if shown < total:
+        queries = f"{shown:,} of {queries}"
+    if not answers.answers or not answers.searched:
+        return queries
+    k = min(limit, answers.library_size or answers.k)
+    nearest = counted(k, "nearest picture", "nearest pictures")
+    by = f"{answers.metric} distance" if not answers.backbone else f"{answers.metric} distance with {answers.backbone}"
+    return f"{queries}, each with its {nearest} by {by}"
+
+
+def notes(answers: Answers) -> list[str]:
+    """Notes that a reader needs to understand the sheet, the most important first; empty if all is as expected."""
+    said = []
+    total = len(answers.answers)
+    if total == 0:
+        said.append(NOTHING_TO_ASK)
+    elif not answers.searched:
+        said.append(EMPTY_LIBRARY)
+    elif answers.library_size is not None:
+        said.append(small_library(answers.library_size, answers.k))
+    if answers.rejected:
+        files = counted(len(answers.rejected), "file", "files")
+        verb = "was" if len(answers.rejected) == 1 else "were"
+        said.append(f"{files} in this entry {verb} rejected.")
+    pictured = sum(answer.pictured for answer in answers.answers)
+    if pictured < total:
+        said.append(
+            f"Neighbours are shown as pictures for {pictured:,} of the {total:,} queries, by name for the others."
+        )
+    return said
+
+
+def framing(answers: Answers) -> list[str]:
+    """A sentence on the part of a picture that is shown and compared; none for an entry without pictures."""
+    return [_FRAMING[answers.fit]] if answers.fit in _FRAMING else []
+
+
+def name(pictured: Answer | Match) -> str:
+    """The first of a picture's true names."""
+    return next(iter(paths(pictured.sources)), UNNAMED)

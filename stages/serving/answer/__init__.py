@@ -1,0 +1,1 @@
+"""A question answered from one snapshot of the library and of the model. Knows no HTTP."""

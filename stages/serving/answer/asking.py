@@ -1,0 +1,154 @@
+"""The way of a search: its pictures seen, the library searched, the answer put together.
+
+Searches that come at the same time share products. One snapshot answers all of a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stages.knn.backend import Rows, Vectors
+from stages.knn.topk import TopK
+from stages.record.framing import Framing, Pixels
+from stages.serving.answer import answering
+from stages.serving.answer.answering import Picture, Search
+from stages.serving.answer.batching import Batcher
+from stages.serving.answer.decoding import File, Turns, View
+from stages.serving.answer.metrics import Metrics
+from stages.serving.answer.questions import DEFAULT_K, AskedPicture, Question
+from stages.serving.answer.seeing import WAITING, Seeing
+from stages.serving.follow.failures import Refusal
+from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.search.globs import FilterError
+from stages.serving.search.searching import Result
+
+_SEARCHES_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A search with its vectors, float32 (n, d), and the rows of those that are library pictures."""
+
+    snapshot: Snapshot
+    points: Vectors
+    rows: Sequence[int | None]
+    search: Search
+
+
+class Asking:
+    """Answers searches from the state of the moment. Belongs to one event loop."""
+
+    def __init__(self, state: Callable[[], State[Snapshot]], metrics: Metrics, seeing: Seeing) -> None:
+        self._state = state
+        self._seeing = seeing
+        self._wording = ThreadPoolExecutor(1, "answer")
+        self.searches = Batcher[_Given, Result](
+            "search", _searched, _SEARCHES_AT_ONCE, WAITING, metrics.batches.labels("search").observe
+        )
+
+    async def close(self) -> None:
+        """Ends its threads."""
+        await self.searches.close()
+        await asyncio.to_thread(self._wording.shutdown, cancel_futures=True)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot that answers now. Raises Refusal while there is none."""
+        state = self._state()
+        if state.snapshot is not None:
+            return state.snapshot
+        if state.kind == "empty":
+            raise Refusal(409, "empty", state.message)
+        raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
+
+    async def answer(self, question: Question, files: Sequence[File], turns: Turns) -> dict[str, Any]:
+        """The answer to a question. turns: those of its request. Raises Refusal."""
+        snapshot = self.snapshot()
+        asked = question.asked(len(files))
+        search = Search(
+            question.k or DEFAULT_K,
+            question.metric or snapshot.library.facts.metric,
+            question.combine,
+            question.filter,
+            question.max_distance,
+            question.exact,
+        )
+        async with self._seeing.answering(len(asked), "not-searchable"):
+            try:
+                return await self._answer(snapshot, search, asked, files, turns)
+            except FilterError as error:  # a StageError, too
+                raise Refusal(400, "bad-filter", str(error)) from error
+
+    async def _answer(
+        self,
+        snapshot: Snapshot,
+        search: Search,
+        asked: Sequence[AskedPicture],
+        files: Sequence[File],
+        turns: Turns,
+    ) -> dict[str, Any]:
+        seconds: dict[str, float] = {}
+        async with self._seeing.timed("decode", seconds):
+            seen = await self._seeing.pictures(_view(snapshot), asked, files, turns)
+        async with self._seeing.timed("features", seconds):
+            points = await self._points(snapshot, seen)
+        async with self._seeing.timed("search", seconds):
+            if search.filter:  # found once and kept, here so that searches of others go on meanwhile
+                await self._seeing.run(lambda: snapshot.library.paths.rows(search.filter))
+            rows = [picture.row for picture, _ in seen]
+            given = _Given(snapshot, points, rows, search)
+            found = await self.searches.ask(_together(given), given, len(points))
+            pictures = [picture for picture, _ in seen]
+            answer = partial(answering.answer, snapshot, search, pictures, points, found)
+            whole = await asyncio.get_running_loop().run_in_executor(self._wording, answer)
+        return {**whole, "seconds": seconds}
+
+    async def _points(self, snapshot: Snapshot, seen: Sequence[tuple[Picture, Pixels | None]]) -> Vectors:
+        """The vectors, float32 (n, d), of pictures that are new, computed, and of those of the library, as it has
+        them."""
+        new = [pixels for _, pixels in seen if pixels is not None]
+        computed = iter(await self._seeing.vectors(snapshot.embedder, new))
+        return np.stack(
+            [
+                snapshot.library.vectors(_rows(picture))[0] if pixels is None else next(computed)
+                for picture, pixels in seen
+            ]
+        )
+
+
+def _view(snapshot: Snapshot) -> View:
+    facts = snapshot.library.facts
+    return View(Framing(facts.image_size, facts.fit), snapshot.library)
+
+
+def _rows(picture: Picture) -> Rows:
+    return np.array([picture.row], np.int64)
+
+
+def _together(given: _Given) -> object:
+    """Equal for searches that one product can answer."""
+    search = given.search
+    if len(given.points) > 1:
+        return object()
+    return given.snapshot.searching, search.metric, search.filter, search.exact
+
+
+def _searched(given: Sequence[_Given]) -> list[Result | Exception]:
+    first = given[0]
+    if len(given) == 1:
+        return [answering.search(first.snapshot, first.points, first.rows, first.search)]
+    together = replace(first.search, k=max(each.search.k for each in given))
+    points = np.concatenate([each.points for each in given])
+    found = answering.single(first.snapshot, points, [row for each in given for row in each.rows], together)
+    return [replace(found, topk=_part(found.topk, at, each.search.k)) for at, each in enumerate(given)]
+
+
+def _part(found: TopK, at: int, k: int) -> TopK:
+    """The answer of one query."""
+    return TopK(found.distances[at : at + 1, :k], found.rows[at : at + 1, :k])

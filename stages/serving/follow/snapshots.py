@@ -1,0 +1,68 @@
+"""The library that answers at a moment, as one immutable value, and the state of what holds such a value.
+
+A request takes one snapshot and answers from it alone, so that no answer mixes two commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from stages.backbone.backbonespec import BackboneSpec
+from stages.quality.similarity import Similarity
+from stages.serving.follow.originals import Originals
+from stages.serving.search.library import Library
+from stages.serving.search.searching import Searching
+
+if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
+    from stages.backbone.embedders import Embedder
+
+Held = TypeVar("Held")
+
+Say = Callable[[str], None]
+"""Takes the next step in words."""
+
+
+@dataclass(frozen=True)
+class Commits:
+    """The ids of the commits that answer: of `index`, of the `images` that it was made from, and of `models`; "" where
+    the provenance of the index does not tell. project: Pachyderm's."""
+
+    project: str
+    index: str
+    library: str
+    model: str
+
+    def as_data(self) -> Mapping[str, str]:
+        """The same for an answer in JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that answers a question. spec: of the embedder's model. similarity: None where evaluate has no
+    calibration. device: the kind of device that computes the vectors of queries, "cpu" or the name of a GPU."""
+
+    commits: Commits
+    library: Library
+    searching: Searching
+    embedder: Embedder
+    spec: BackboneSpec
+    similarity: Similarity | None
+    originals: Originals
+    device: str
+
+
+@dataclass(frozen=True)
+class State(Generic[Held]):
+    """The state of what is followed, such as the index. message: for people; with a snapshot, why a newer commit is not
+    served, or "".
+
+    loading: the first snapshot is being made. empty: there is nothing to serve, such as no pictures. ready: `snapshot`
+    answers. failed: there is no snapshot, for the reason in `message`.
+    """
+
+    kind: Literal["loading", "empty", "ready", "failed"]
+    message: str = ""
+    snapshot: Held | None = None

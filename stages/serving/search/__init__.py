@@ -1,0 +1,1 @@
+"""The index in memory and its searches. Knows neither HTTP nor Pachyderm."""

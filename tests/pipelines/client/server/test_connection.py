@@ -1,0 +1,62 @@
+"""Connecting to a server, and the messages if there is none."""
+
+import re
+import socket
+import threading
+
+import pytest
+
+from pipelines.client.server.connection import Target, connect
+from pipelines.errors import LookalikeError
+from tests.pipelines.cutting import Way
+from tests.servers import Pachd
+
+
+def test_a_server_that_answers_is_connected_to(pachd: Pachd) -> None:
+    for address in (pachd.address, pachd.address.removeprefix("grpc://")):
+        found = connect(Target(address, "prints"))
+        assert (found.address, found.project) == (pachd.address, "prints")
+        assert found.client.get_remote_version().major == 2
+
+
+def test_a_server_that_does_not_listen_is_reported() -> None:
+    with socket.socket() as taken:  # bound but not listening: nobody else can take the port meanwhile
+        taken.bind(("127.0.0.1", 0))
+        address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
+        for target, advice in (
+            (Target(address), "see with `kubectl get pods` whether pachd is running and ready, restart"),
+            (Target(address, namespace="pach"), "see with `kubectl get pods --namespace pach` whether pachd"),
+            (Target(address, local=True), "start it again with `lookalike up` in the directory of its library"),
+        ):
+            with pytest.raises(LookalikeError, match=re.escape(f"no Pachyderm answers at {address}: {advice}")):
+                connect(target)
+
+
+@pytest.mark.parametrize("address", ["ftp://here:1", "grpc://user@here:1", "grpc://here:1/path", "grpc://here:port"])
+def test_invalid_addresses_are_reported(address: str) -> None:
+    with pytest.raises(LookalikeError, match=re.escape(f"{address} is not a valid address of a Pachyderm server")):
+        connect(Target(address))
+
+
+def test_an_older_connection_that_has_failed_does_not_stop_a_new_one(pachd: Pachd) -> None:
+    way = Way(pachd.address, limit=0)
+    with pytest.raises(LookalikeError, match="no Pachyderm answers"):
+        threading.Thread(target=way.serve, daemon=True).start()
+        connect(Target(way.address))  # cut off; gRPC now waits before it tries this address again
+    assert way.was_cut
+    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    way.close()
+
+
+def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
+    way = Way(pachd.address)
+
+    def lose_the_first() -> None:
+        first, _ = way.accept()
+        with first:
+            first.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # an empty frame of settings: HTTP/2 is agreed upon
+        way.serve()
+
+    threading.Thread(target=lose_the_first, daemon=True).start()
+    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    way.close()

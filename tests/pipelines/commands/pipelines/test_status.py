@@ -1,0 +1,134 @@
+"""The head of the status: the facts about a library, for people and as JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.deploying.deployment import deploy
+from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.specifications import reading
+from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec
+from stages.knn import notices
+from tests.command import Command
+from tests.pipelines.conftest import WaitForJobs
+from tests.servers import OwnPort
+
+pytestmark = pytest.mark.late_alone
+
+NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", Weights("here", "0" * 64), "a" * 64)
+
+INDEX = rf"""
+for segment in 0 1; do
+  mkdir -p "${{LOCALPACHD_PFS:-/pfs}}/out/$segment"
+  echo '{{"count": 1200, "model": "{NET.sha256}"}}' > "${{LOCALPACHD_PFS:-/pfs}}/out/$segment/index.json"
+done
+"""
+
+
+def pipeline(connection: Connection, directory: Path, name: str, **members: Any) -> None:
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "images", "branch": "master", "glob": "/"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": INDEX.splitlines(), "env": {"K": "4"}},
+        **members,
+    }
+    path = directory / f"{name}.json"
+    path.write_text(json.dumps(document))
+    deploy(connection, [reading.read(path)])
+
+
+@pytest.fixture
+def library(as_user: Connection, preprocessing: Connection, tmp_path: Path, wait_for_jobs: WaitForJobs) -> Connection:
+    """A library with an index, a model, a query that was rejected, and a `render` of four neighbours."""
+    for name in ("index", "render"):
+        pipeline(as_user, tmp_path, name)
+    as_user.client.create_repo("models", project_name=as_user.project)
+    Repository(as_user, "models").write([Put("/backbone.json", format_spec(NET).encode())])
+    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
+    wait_for_jobs(Repository(as_user, "queries").write([Put("/one", b""), Put("/two/b", b"")]))
+    return as_user
+
+
+def test_the_status_begins_with_the_facts(library: Connection, command: Command) -> None:
+    said = command.says("status")
+    head, _, _ = said.partition("\n\n")
+    facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in head.splitlines()}
+    assert facts["server"] == f"{library.address}, project {library.project}"
+    assert facts["pictures"] == "2,400 in the index, and 1 file rejected, see below"
+    assert facts["queries"] == "2 entries, and 2 files rejected, see below"
+    assert facts["model"].startswith("net-9, 160 px, but pictures are made ")
+    assert facts["model"].endswith(", K=4")
+    assert facts["disk"].endswith(" in all repos")
+    assert facts["jobs"] == "none"
+    done = command.run("status", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["server"] == {"address": library.address, "project": library.project}
+    assert (told["library"]["pictures"], told["library"]["queries"]) == (2400, 2)
+    assert told["library"]["model"] == {
+        "name": "net-9", "image_size": 160, "dimension": 1280, "precision": "float32", "replacing": False
+    }  # fmt: skip
+    assert told["library"]["neighbours"] == 4
+    assert told["jobs"] == {"running": 0, "waiting": 0}
+    assert [each["repo"] for each in told["rejected"]] == ["images", "queries", "queries"]
+    assert [each["name"] for each in told["pipelines"]] == ["preprocess-queries", "preprocess", "index", "render"]
+
+
+def test_a_model_that_replaces_that_of_the_index_is_told(library: Connection, command: Command) -> None:
+    other = format_spec(NET).replace(NET.sha256, "b" * 64).replace("net-9", "net-10")
+    Repository(library, "models").write([Put("/backbone.json", other.encode())])
+    assert "; the index still has another model's vectors\n" in command.says("status")
+    Repository(library, "models").write([Put("/backbone.json", b"damaged")])
+    assert "model     none: `lookalike model push" in command.says("status")
+
+
+def test_the_addresses_of_services_are_told(
+    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
+) -> None:
+    as_user.client.create_repo("images", project_name=as_user.project)
+    port = own_port()
+    service = {"internal_port": port, "external_port": port}
+    transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
+    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    assert f"open      http://127.0.0.1:{port}\n" in command.says("status")
+
+
+def test_a_service_waits_behind_none_of_its_jobs(
+    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
+) -> None:
+    """The older job ends for the newer one, and its datum is never done."""
+    images = Repository(as_user, "images")
+    as_user.client.create_repo("images", project_name=as_user.project)
+    written = images.write([Put("/a", b"a")])
+    list(as_user.client.wait_commit(written))
+    port = own_port()
+    service = {"internal_port": port, "external_port": port}
+    transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
+    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    with as_user.client.commit("images", "master", project_name=as_user.project):
+        states = [job.state for job in Jobs(as_user).last("serve", 2)]
+        said = command.says("status")
+    assert len(states) == 2
+    assert "waits behind" not in said
+    assert "serve is at work" not in said
+
+
+def test_a_gpu_that_a_stage_does_not_use_is_told(
+    as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs: WaitForJobs
+) -> None:
+    """With the newest job of a pipeline that requests GPUs, once for each reason; the lines of others are not read."""
+    why = notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
+    as_user.client.create_repo("images", project_name=as_user.project)
+    gpus = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
+    for name, wants in (("search", gpus), ("render", {})):
+        transform = {"image": "shell:1", "cmd": ["sh"], "stdin": ["echo 3 of 4 queries", *[f"echo '{why}'"] * 2]}
+        pipeline(as_user, tmp_path, name, transform=transform, **wants)
+    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
+    said = [line for line in command.says("status").splitlines() if "not used" in line]
+    assert said == [f"search, the {why}"]
+    told = {each["name"]: each["on_gpus"] for each in json.loads(command.says("status", "--json"))["pipelines"]}
+    assert told == {"search": [why.removeprefix("GPU: ")], "render": []}

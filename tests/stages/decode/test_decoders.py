@@ -1,0 +1,226 @@
+"""HEIC, AVIF, JPEG 2000 and first frames: the right picture of a file, upright, with its colours, and no bombs."""
+
+import base64
+import io
+import struct
+from typing import Any
+
+import numpy as np
+import pillow_heif
+import pytest
+from PIL import Image, ImageSequence
+
+from stages.decode.decoders import BadPicture
+from stages.decode.pictures import Normalised, normalise
+from stages.record.framing import CROP, Framing, Pixels
+from stages.record.kinds import HEAD, kind_of
+from stages.record.limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
+from tests.stages.orientations import dated, exif, stored
+
+pillow_heif.register_heif_opener()
+
+SIDE = 96
+LOSSLESS: dict[str, dict[str, Any]] = {
+    "HEIF": {"quality": -1, "chroma": 444},
+    "AVIF": {"quality": 100, "subsampling": "4:4:4"},
+    "JPEG2000": {"irreversible": False},
+}
+
+
+def scene(width: int = SIDE, height: int = SIDE, bands: int = 3) -> Pixels:
+    rows, columns = np.mgrid[0:height, 0:width] / max(width, height)
+    layers = [rows * 200, columns * 250, (rows + columns) * 120, 255 - 250 * columns][:bands]
+    rounded: Pixels = np.stack(layers, axis=-1).round().astype(np.uint8)
+    return rounded
+
+
+def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind, **(LOSSLESS.get(kind, {}) | options))
+    return file.getvalue()
+
+
+def read(data: bytes, side: int = SIDE) -> Pixels:
+    return described(data, side).framed.pixels
+
+
+def described(data: bytes, side: int = SIDE) -> Normalised:
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP))
+
+
+def difference(one: Pixels, other: Pixels) -> int:
+    return int(np.abs(one.astype(int) - other).max())
+
+
+PICTURE = Image.fromarray(scene())
+
+
+@pytest.mark.parametrize("kind", LOSSLESS)
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
+def test_modes_are_converted_as_the_eye_sees_them(kind: str, mode: str) -> None:
+    picture = Image.fromarray(scene(bands=4)).convert(mode)
+    seen = Image.new("RGBA", picture.size, "white")
+    seen.alpha_composite(picture.convert("RGBA"))
+    assert difference(read(encode(picture, kind)), np.asarray(seen.convert("RGB"))) <= 3
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
+def test_the_turn_of_a_box_is_applied_once_beside_the_same_exif(kind: str, orientation: int) -> None:
+    upright = scene(120, 80)
+    data = encode(stored(upright, orientation), kind, exif=exif(orientation).tobytes())
+    assert (b"irot" in data or b"imir" in data) is (orientation != 1)
+    assert difference(read(data), read(encode(Image.fromarray(upright), "PNG"))) <= 3
+
+
+@pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
+def test_metadata_alone_turn_nothing(kind: str) -> None:
+    """As HEIF demands: a program that turns the pixels may leave them as they were."""
+    plain = encode(Image.fromarray(scene(120, 80)), kind, exif=exif(1).tobytes() + b"filler")
+    xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="1"/></x:xmpmeta>'
+    described = encode(Image.fromarray(scene(120, 80)), kind, xmp=xmp)
+    turned = [described.replace(b'Orientation="1"', b'Orientation="6"')]
+    if kind == "HEIF":  # Pillow removes EXIF's from what it writes as AVIF
+        entry = struct.pack(">HHIH", 0x0112, 3, 1, 1)
+        assert entry in plain
+        turned.append(plain.replace(entry, entry[:-1] + b"\6"))
+    for each in turned:
+        assert difference(read(each), read(plain)) == 0
+
+
+def test_ten_bits_are_eight() -> None:
+    wide = scene().astype(np.uint16) * 257
+    for mode, samples in (("RGB;16", wide), ("RGBA;16", np.dstack([wide, np.full((SIDE, SIDE), 65535, np.uint16)]))):
+        file = io.BytesIO()
+        made = pillow_heif.from_bytes(mode=mode, size=(SIDE, SIDE), data=samples.tobytes())
+        made.save(file, quality=-1, chroma=444)
+        assert difference(read(file.getvalue()), scene()) <= 3
+
+
+def test_sixteen_bits_of_jpeg_2000_keep_their_whites() -> None:
+    levels = scene()[..., 1]
+    data = encode(Image.fromarray(levels.astype(np.uint16) * 257), "JPEG2000")
+    assert difference(read(data), np.repeat(levels[..., None], 3, axis=2)) <= 1
+
+
+COARSE = base64.b64decode(
+    "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAAAtanAyaAAAABZpaGRyAAAAIAAAACAAAwsHAAAAAAAPY29scgEAAAAAABIAAAJp"
+    "anAyY/9P/1EALwAAAAAAIAAAACAAAAAAAAAAAAAAACAAAAAgAAAAAAAAAAAAAwsBAQsCAgsCAv9SAAwAAAABAAUEBAAB/1wAE0BgaGhwaGhw"
+    "aGhwaGhwaGhw/2QAJQABQ3JlYXRlZCBieSBPcGVuSlBFRyB2ZXJzaW9uIDIuNS40/5AACgAAAAAB4gAB/5PB+AEACE/B+AEACCPH7AQEP8P2"
+    "AoPzAoP2AwRlBHgIgX+AgMP2B4PzBoD8AUAHodmeSdV/CfRMUUEECWiCiQ3D9gKAPnBQB9QEAwUHLwA/x/IHH8gc/2AAYAnefwiBPwLnP8P2"
+    "DoPzDYH5hAAV/2H3gsJ570vMPSggvwxkDC0C5Mj31RD5F3sWA90sx3bbn8H5g0AfOFgB84QI8Mm9OzgEwhWHfwQwNj/P8BE/wEQ/kHAE8VYp"
+    "3tF73wTFCcrUo9G/BC7kGdylx8P2FoPzFIH5hQAk2dvQT03VarVQrolX/diWXD6KzG0/AMgdBzw4DLOKMdalztwLcoDA878k3VBZcm3gsfl/"
+    "wfmFQB84eAHzhRcryD1QzPNwLzIPFBHZtbuTFrBskAnP8CE/wIQ/kKAWq6o6fKqmn89U0t1YaRjzFqguQPt7qk/L49UZG8gpThauUCbT5H1f"
+    "l3/D9g+D8xGB+YKAgv4OwmKOkCDFm/0d4uHHZ2p/S5TTkP8HO4gPCr6XJoeC/zwRv8H5hkAfOHgB84MhbgoEMaZzEZtD/38DeCUHYoi/JCxO"
+    "z/AlH8hkP5BQJCHSAFJTPRMZ9917LXiWzp1/A3wHoWLn3VRP34OSJCwzpD//2Q=="
+)
+"""A JPEG 2000 that Pillow cannot write: 12 bits, YCbCr, with colours at half the width and height."""
+
+
+def test_a_jpeg_2000_with_coarser_colours_and_more_bits_is_read() -> None:
+    expected = np.empty((32, 32, 3), np.uint8)
+    expected[:16], expected[16:] = (250, 30, 60), (20, 200, 90)
+    expected[:, 16:] = 255 - expected[:, 16:]
+    assert difference(read(COARSE, 32), expected) <= 3
+
+
+def test_a_bare_code_stream_is_read() -> None:
+    assert difference(read(encode(PICTURE, "JPEG2000", no_jp2=True)), scene()) <= 1
+
+
+def test_the_primary_picture_of_several_is_taken() -> None:
+    red = Image.new("RGB", (64, 64), "red")
+    data = encode(red, "HEIF", save_all=True, append_images=[PICTURE, red], primary_index=1)
+    assert difference(read(data), scene()) <= 3
+
+
+def test_a_sequence_is_its_first_frame() -> None:
+    moving = encode(PICTURE, "AVIF", save_all=True, append_images=[Image.new("RGB", (SIDE, SIDE), "red")] * 3)
+    assert moving[8:12] == b"avis"
+    assert difference(read(moving), scene()) <= 3
+
+
+def partial_gif(transparent: bool) -> bytes:
+    """A GIF of 8 × 8 whose first frame is the 4 × 4 in its middle, blue, on a palette that begins with red."""
+    frame = Image.new("P", (8, 8), 2)
+    frame.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255, 1, 2, 3])
+    data = encode(frame.crop((0, 0, 4, 4)), "GIF", optimize=False, **({"transparency": 3} if transparent else {}))
+    start = data.index(b"\x2c\0\0\0\0\4\0\4\0")
+    return data[:6] + struct.pack("<HH", 8, 8) + data[10:start] + b"\x2c\2\0\2\0" + data[start + 5 :]
+
+
+@pytest.mark.parametrize("transparent", [True, False])
+def test_the_canvas_beside_a_first_frame_is_white(transparent: bool) -> None:
+    expected = np.full((8, 8, 3), 255)
+    expected[2:6, 2:6] = (0, 0, 255)
+    assert np.array_equal(read(partial_gif(transparent), 8), expected)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_an_animation_is_its_first_frame_over_white(kind: str) -> None:
+    first = Image.new("RGBA", (SIDE, SIDE), (0, 0, 255, 0))
+    first.paste((10, 20, 250, 255), (20, 30, 60, 70))
+    options: dict[str, Any] = {"lossless": True, "background": (255, 0, 0, 255)} if kind == "WEBP" else {}
+    second = Image.new("RGBA", (SIDE, SIDE), "red")
+    data = encode(first, kind, save_all=True, append_images=[second], disposal=2, **options)
+    assert len(list(ImageSequence.Iterator(Image.open(io.BytesIO(data))))) == 2
+    expected = np.full((SIDE, SIDE, 3), 255)
+    expected[30:70, 20:60] = (10, 20, 250)
+    assert difference(read(data), expected) <= 1
+
+
+def stated(data: bytes, box: bytes, at: int, size: int) -> bytes:
+    """The file with another size in a box."""
+    place = data.index(box) + at
+    return data[:place] + struct.pack(">II", size, size) + data[place + 8 :]
+
+
+def test_bombs_are_refused_by_their_stated_size() -> None:
+    bombs = {
+        "HEIC": (stated(encode(PICTURE, "HEIF"), b"ispe", 8, 9000), MAX_HEIC_PIXELS),
+        "AVIF": (stated(encode(PICTURE, "AVIF"), b"ispe", 8, 9000), MAX_AVIF_PIXELS),
+        "JPEG 2000": (stated(encode(PICTURE, "JPEG2000"), b"ihdr", 4, 9000), MAX_JPEG_2000_PIXELS),
+    }
+    for kind, (data, most) in bombs.items():
+        with pytest.raises(BadPicture, match=rf"^9,000 × 9,000 pixels: a\w? {kind} picture may have at most {most:,}$"):
+            read(data)
+
+
+@pytest.mark.parametrize(("kind", "box", "at"), [("HEIF", b"ispe", 8), ("JPEG2000", b"ihdr", 4)])
+def test_a_file_that_states_another_size_than_its_picture_has_is_refused(kind: str, box: bytes, at: int) -> None:
+    with pytest.raises(BadPicture, match="^damaged or truncated"):
+        read(stated(encode(PICTURE, kind), box, at, 48))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_size_is_that_of_the_upright_picture_and_the_date_the_cameras(kind: str, orientation: int) -> None:
+    data = encode(stored(scene(1600, 800), orientation), kind, exif=dated("2019:08:04 16:30:12", orientation))
+    assert described(data)[1:3] == ((1600, 800), "2019-08-04T16:30:12")
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "JPEG2000", "JPEG"])
+def test_a_picture_without_a_date_has_none(kind: str) -> None:
+    assert described(encode(Image.fromarray(scene(160, 80)), kind))[1:3] == ((160, 80), "")
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        ("2019-08-04T16:30:12", "2019-08-04T16:30:12"),
+        ("2019:08:04 16:30:12.25+02:00", "2019-08-04T16:30:12"),
+        ("0000:00:00 00:00:00", ""),
+        ("2019:02:30 16:30:12", ""),
+        ("    :  :     :  :  ", ""),
+        ("yesterday", ""),
+        ("", ""),
+    ],
+)
+def test_a_date_that_is_not_valid_is_none(date: str, expected: str) -> None:
+    assert described(encode(PICTURE, "JPEG", exif=dated(date))).taken == expected
+
+
+def test_damaged_metadata_are_no_date() -> None:
+    data = encode(PICTURE, "JPEG", exif=dated("2019:08:04 16:30:12"))
+    place = data.index(struct.pack("<H", 0x8769) if b"II*" in data else struct.pack(">H", 0x8769))
+    assert described(data[: place + 8] + b"\xff\xff\xff\xff" + data[place + 12 :]).taken == ""

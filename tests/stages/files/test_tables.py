@@ -1,0 +1,449 @@
+"""Tables of pictures and results: reading inverts writing, and equal values give equal bytes."""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stages.datum.contract import StageError
+from stages.files.tables.embedded import read_embedded, write_embedded
+from stages.files.tables.images import Images, merge_images, read_images, write_images
+from stages.files.tables.indexed import Indexed, read_indexed, write_indexed
+from stages.files.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
+from stages.files.tables.pairs import Pairs, read_pairs, write_pairs
+from stages.files.tables.thumbnails import read_thumbnails
+from stages.files.thumbnailfiles import Place
+from stages.record.framing import FITS
+from stages.record.sources import Source, unite
+from tests.amounts import examples
+
+hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
+# any str, including lone surrogates and NUL: the user's file system determines the paths
+edges = st.integers(0, 2**31 - 1)
+source = st.builds(
+    Source, st.text(st.characters(codec=None)), hexes, edges, edges, st.integers(0, 2**63 - 1), st.text()
+)
+sources = st.lists(source, min_size=1, max_size=4)
+
+
+@st.composite
+def images(draw: st.DrawFn) -> Images:
+    ids = sorted(draw(st.sets(hexes, max_size=6)))
+    return Images(
+        ids=ids,
+        sources=[unite(draw(sources)) for _ in ids],
+        thumbnail_sizes=[draw(st.integers(0, 2**32 - 1)) for _ in ids],
+        hashes=[draw(st.integers(0, 2**64 - 1)) for _ in ids],
+        model=draw(hexes),
+        image_size=draw(st.integers(1, 4096)),
+        fit=draw(st.sampled_from(FITS)),
+        dimension=draw(st.integers(1, 4096)),
+        backbone=draw(st.text(max_size=20)),
+    )
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> Neighbours:
+    k = draw(st.integers(1, 4))
+    order = [(query, rank) for query in sorted(draw(st.sets(hexes, max_size=4))) for rank in range(k)]
+    n = len(order)
+    distances = draw(st.lists(st.floats(0, 1e6, width=32), min_size=n, max_size=n))
+    return Neighbours(
+        queries=[query for query, _ in order],
+        ranks=np.array([rank for _, rank in order], np.int32),
+        ids=[draw(hexes) for _ in order],
+        distances=np.array(distances, np.float32),
+        sources=[unite(draw(sources)) for _ in order],
+        thumbnails=[draw(st.none() | st.binary(max_size=50)) for _ in order],
+        model=draw(hexes),
+        fit=draw(st.sampled_from(FITS)),
+        metric=draw(st.sampled_from(["euclidean", "cosine"])),
+        k=k,
+        backbone=draw(st.text(max_size=20)),
+    )
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(images())
+def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -> None:
+    write_images(table, tmp_path / "a")
+    read = read_images(tmp_path / "a")
+    assert read == table
+    write_images(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(neighbours())
+def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neighbours) -> None:
+    write_neighbours(table, tmp_path / "a")
+    read = read_neighbours(tmp_path / "a")
+    assert list(read) == list(table)
+    assert (read.model, read.metric, read.k) == (table.model, table.metric, table.k)
+    assert (read.ranks.dtype, read.distances.dtype) == (np.dtype(np.int32), np.dtype(np.float32))
+    write_neighbours(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pairs:
+    ids = sorted(draw(st.sets(hexes, max_size=4)))
+    possible = [(one, other) for one in range(len(ids)) for other in range(one, len(ids))]
+    order = sorted(
+        {(row, row) for row in range(len(ids))} | (draw(st.sets(st.sampled_from(possible))) if ids else set())
+    )
+    return Pairs(
+        ids=ids,
+        sources=[unite(draw(sources)) for _ in ids],
+        thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
+        first=np.array([one for one, _ in order], np.int32),
+        second=np.array([other for _, other in order], np.int32),
+        distances=np.array([draw(st.floats(0, 1e6, width=32)) for _ in order], np.float32),
+        bits=np.array([draw(st.integers(0, 64)) for _ in order], np.uint8),
+        turns=np.array([draw(st.integers(0, 7)) for _ in order], np.uint8),
+        near=np.array([draw(st.booleans()) for _ in order], np.bool_),
+        model=draw(hexes),
+        fit=draw(st.sampled_from(FITS)),
+        metric=draw(st.sampled_from(["euclidean", "cosine"])),
+        threshold=draw(st.floats(0, 1e6)),
+        hash_bits=draw(st.integers(0, 64)),
+        backbone=draw(st.text(max_size=20)),
+    )
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(pairs())
+def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: Pairs) -> None:
+    write_pairs(table, tmp_path / "a")
+    read = read_pairs(tmp_path / "a")
+    for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "hash_bits", "backbone"):
+        assert getattr(read, name) == getattr(table, name), name
+    for name in ("first", "second", "distances", "bits", "turns", "near"):
+        assert np.array_equal(getattr(read, name), getattr(table, name)), name
+    write_pairs(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_picture_in_many_pairs_is_stored_once(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(40)]
+    order = [(one, other) for one in range(40) for other in range(one + 1, 40)]
+    first, second = np.array(order, np.int32).T
+    thumbnails = [np.random.default_rng(row).bytes(10_000) for row in range(40)]
+    table = Pairs(
+        ids,
+        [(Source("a", id),) for id in ids],
+        thumbnails,
+        first,
+        second,
+        np.zeros(780, np.float32),
+        np.zeros(780, np.uint8),
+        np.zeros(780, np.uint8),
+        np.ones(780, np.bool_),
+        "m",
+        "pad",
+        "e",
+        1,
+        12,
+    )
+    write_pairs(table, tmp_path / "pairs")
+    assert 400_000 < (tmp_path / "pairs").stat().st_size < 500_000
+
+
+def test_pairs_in_wrong_order_are_refused() -> None:
+    two, one = (np.array(rows, np.int32) for rows in ([0, 0], [1, 1]))
+    pictures = (["a", "b"], [(), ()], [b"", b""])
+    for first, second in ((one, two), (two, one)):
+        with pytest.raises(ValueError, match="distinct and sorted"):
+            floats, bytes_, flags = np.zeros(2, np.float32), np.zeros(2, np.uint8), np.zeros(2, np.bool_)
+            Pairs(*pictures, first, second, floats, bytes_, bytes_, flags, "m", "pad", "e", 1, 12)
+
+
+def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:
+    return Images([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
+
+
+def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
+    path = tmp_path / "id=x"
+    path.mkdir()
+    write_images(an_image(), path / "t.parquet")
+    assert read_images(path / "t.parquet").ids == ["0" * 64]
+    assert read_images(io.BytesIO((path / "t.parquet").read_bytes())).ids == ["0" * 64]
+
+
+def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
+    write_images(an_image(), tmp_path / "t")
+    schema = pq.read_schema(tmp_path / "t")
+    assert schema.names == ["id", "sources", "thumbnail_size", "perceptual_hash"]
+    assert schema.field("thumbnail_size").type == pa.uint32()
+    assert schema.metadata == {
+        b"model": b"m" * 64,
+        b"image_size": b"96",
+        b"fit": b"pad",
+        b"dimension": b"1280",
+        b"backbone": b"",
+        b"devices": b"[]",
+    }
+
+
+def test_rows_are_neighbours() -> None:
+    source = (Source("a.jpg", "f" * 64),)
+    table = Neighbours(
+        ["q"], np.zeros(1, np.int32), ["i"], np.full(1, 0.5, np.float32), [source], [None], "m", "pad", "cosine", 3
+    )
+    assert list(table) == [Neighbour("q", 0, "i", 0.5, source, None)]
+
+
+def test_wrong_order_and_lengths_are_refused() -> None:
+    image = an_image()
+    with pytest.raises(ValueError, match="sorted"):
+        Images(["b", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
+    with pytest.raises(ValueError, match="sorted"):
+        Images(["a", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
+    with pytest.raises(ValueError, match="length"):
+        Images(image.ids, [], image.thumbnail_sizes, image.hashes, "m", 96, "pad", 4)
+
+
+def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
+    again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)], thumbnail_sizes=[7])
+    for three in permutations([an_image("b"), an_image("a"), again]):
+        merged, origins = merge_images(three)
+        assert list(merged.ids) == ["a", "b"]
+        assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
+        assert origins == [(three.index(again), 0), (three.index(an_image("b")), 0)]  # of the smallest hash
+        assert merged.thumbnail_sizes == [7, 4]
+    assert merge_images([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == (merged, [(1, 0), (0, 0)])
+    assert merge_images([an_image("b"), merged])[1] == [(1, 0), (0, 0)]
+    assert merge_images([again, again])[1] == [(0, 0)]  # of the same file twice
+    with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
+        merge_images([an_image("a"), an_image("b", model="n" * 64)])
+    with pytest.raises(StageError, match=r"IMAGE_SIZE=96.*IMAGE_SIZE=64"):
+        merge_images([an_image("a"), an_image("b", image_size=64)])
+    with pytest.raises(StageError, match=r"FIT=pad.*FIT=crop"):
+        merge_images([an_image("a"), an_image("b", fit="crop")])
+    with pytest.raises(ValueError, match="nothing"):
+        merge_images([])
+
+
+def test_unite_sorts_by_path_and_drops_repeats() -> None:
+    a, b = Source("a", "1"), Source("b", "0")
+    assert unite([b, a], [a], []) == (a, b)
+
+
+def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no table")
+    with pytest.raises(StageError, match="text is not a table"):
+        read_images(tmp_path / "text")
+    write_images(an_image(), tmp_path / "images")
+    with pytest.raises(StageError, match="lacks query, rank, distance"):
+        read_neighbours(tmp_path / "images")
+
+
+def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(200)]
+    table = Images(ids, [[Source("a.png", id)] for id in ids], [40] * 200, [0] * 200, "m", 96, "pad", 4)
+    found = Neighbours(
+        ids[:1] * 200,
+        np.arange(200, dtype=np.int32),
+        ids,
+        np.zeros(200, np.float32),
+        table.sources,
+        [b"j"] * 200,
+        "m",
+        "pad",
+        "e",
+        200,
+    )
+    write_images(table, tmp_path / "images")
+    write_neighbours(found, tmp_path / "neighbours")
+    for name in ("images", "neighbours"):
+        group = pq.ParquetFile(tmp_path / name).metadata.row_group(0)
+        columns = [group.column(index) for index in range(group.num_columns)]
+        used = {column.path_in_schema: column.compression for column in columns}
+        assert used.pop("thumbnail", "UNCOMPRESSED") == "UNCOMPRESSED"
+        assert set(used.values()) == {"ZSTD"}, used
+
+
+def test_damage_that_arrow_finds_late_or_not_at_all_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_images(an_image(), path)
+    whole = path.read_bytes()
+    assert read_images(io.BytesIO(whole)).ids == an_image().ids
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    broken = [
+        whole[:footer] + b"\x0f" * 8 + whole[footer + 8 :],
+        whole[:4] + bytes(20) + whole[24:],
+        whole.replace(b"a.jpg", b"\xff.jpg"),
+        whole.replace(b"\x0296", b"\x029x"),
+        whole.replace(b"[]", b"[}"),
+    ]
+    for each in broken:
+        assert each != whole
+        with pytest.raises(StageError, match="is not a table that lookalike wrote"):
+            read_images(io.BytesIO(each))
+
+
+def test_columns_of_other_types_are_refused(tmp_path: Path) -> None:
+    write_images(an_image(), tmp_path / "t")
+    table = pq.read_table(tmp_path / "t")
+    for name, column in (("id", pa.array([7])), ("thumbnail_size", pa.array(["text"]))):
+        pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), tmp_path / "other")
+        with pytest.raises(StageError, match=f"other is not a table that lookalike wrote: its column {name} holds"):
+            read_images(tmp_path / "other")
+
+
+def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) -> None:
+    """A small file that states billions would take all memory."""
+    pq.write_table(pa.table({"id": ["0"] * ((1 << 16) + 1), "thumbnail": [b""] * ((1 << 16) + 1)}), tmp_path / "t")
+    with pytest.raises(StageError, match="more than 65,536 rows"):
+        read_images(tmp_path / "t")
+    with pytest.raises(StageError, match="more than 65,536 rows"):
+        read_thumbnails((tmp_path / "t").read_bytes(), "t")
+
+
+def test_the_table_of_a_segment_has_the_places_of_its_vectors_and_thumbnails(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(3)]
+    sources, model = [(Source("a.png", id),) for id in ids], "m" * 64
+    images = Images(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
+    shown = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
+    write_indexed(images, shown, [7, 0, 9], tmp_path / "t")
+    found = read_indexed(tmp_path / "t")
+    assert (found.ids, list(found.sources), found.described) == (ids, sources, images.described)
+    assert (found.sources[1], found.sources[1:]) == (sources[1], sources[1:])
+    assert (found.vectors.files, found.vectors.numbers.tolist()) == (["0a", "b-0"], [1, 0, 1])
+    assert found.vectors.rows.tolist() == [7, 0, 9]
+    assert isinstance(found, Indexed)
+    assert list(found.thumbnails) == found.thumbnails[:] == shown
+    assert (found.thumbnails[2], found.thumbnails.parts) == (shown[2], ["0a", "b-0"])
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(images(), st.data())
+def test_pictures_with_places_come_back_and_are_deterministic(
+    tmp_path: Path, table: Images, draw: st.DataObject
+) -> None:
+    names, begins = st.from_regex(r"[0-9a-f]{16}", fullmatch=True), st.integers(0, 2**63 - 1)
+    shown = [Place(draw.draw(names), draw.draw(begins), size) for size in table.thumbnail_sizes]
+    write_embedded(table, shown, tmp_path / "a")
+    read, found = read_embedded(tmp_path / "a")
+    assert read == table
+    assert list(found) == found[:] == shown
+    assert found.parts == sorted({place.part for place in shown})
+    write_embedded(read, found, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_the_table_of_a_part_is_one_of_pictures_with_places(tmp_path: Path) -> None:
+    write_embedded(an_image(), [Place("0123456789abcdef", 7, 4)], tmp_path / "t")
+    schema = pq.read_schema(tmp_path / "t")
+    assert schema.names == [
+        *("id", "sources", "thumbnail_size", "perceptual_hash"),
+        *("thumbnail_part", "thumbnail_begin"),
+    ]
+    assert schema.metadata[b"parts"] == b'["0123456789abcdef"]'
+    assert read_embedded(tmp_path / "t")[0] == read_images(tmp_path / "t")
+    write_images(an_image(), tmp_path / "other")
+    with pytest.raises(StageError, match="it lacks thumbnail_part, thumbnail_begin, parts"):
+        read_embedded(tmp_path / "other")
+
+
+def test_a_damaged_table_of_a_part_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    broken = [
+        whole[:footer],
+        whole[:-9],
+        whole[:footer] + b"\x0f" * 8 + whole[footer + 8 :],
+        whole[:4] + bytes(20) + whole[24:],
+        whole.replace(b"a.jpg", b"\xff.jpg"),
+        whole.replace(b"1280", b"12x0"),
+        whole.replace(b'["part"]', b'["part"}'),
+        b"",
+    ]
+    for each in broken:
+        assert each != whole
+        path.write_bytes(each)
+        with pytest.raises(StageError, match="^t is not a table that lookalike wrote"):
+            read_embedded(path)
+
+
+def written(kind: str, path: Path) -> Callable[[Path], object]:
+    """Writes a table with the place of a thumbnail, of a segment or of a part; returns its reader."""
+    if kind == "indexed":
+        write_indexed(an_image(), [Place("part", 0, 4)], [0], path)
+        return read_indexed
+    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    return read_embedded
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("vector_row", None, "it lacks rows of vectors"),
+        ("sources", None, "it lacks sources"),
+        ("sources", [None], "it lacks sources"),
+        ("sources", [{"path": None}], "it lacks sources"),
+    ],
+)
+def test_a_table_of_a_segment_without_all_values_is_refused(
+    tmp_path: Path, column: str, value: object, reason: str
+) -> None:
+    """When it is read, not when the row is needed."""
+    read = written("indexed", tmp_path / "t")
+    replace_column(tmp_path / "t", column, value)
+    with pytest.raises(StageError, match=f"t is not a table that lookalike wrote: {reason}"):
+        read(tmp_path / "t")
+
+
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("thumbnail_part", 1),
+        ("thumbnail_part", -1),
+        ("thumbnail_part", None),
+        ("thumbnail_begin", -1),
+        ("thumbnail_begin", None),
+    ],
+)
+def test_places_of_thumbnails_that_lead_nowhere_are_refused(
+    tmp_path: Path, kind: str, column: str, value: int | None
+) -> None:
+    read = written(kind, tmp_path / "t")
+    replace_column(tmp_path / "t", column, value)
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote: .*places of thumbnails"):
+        read(tmp_path / "t")
+
+
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
+def test_thumbnails_without_sizes_are_refused(tmp_path: Path, kind: str) -> None:
+    read = written(kind, tmp_path / "t")
+    replace_column(tmp_path / "t", "thumbnail_size", None)
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote: it lacks .* of thumbnails"):
+        read(tmp_path / "t")
+
+
+def replace_column(path: Path, column: str, value: object) -> None:
+    """Puts one value into a table of one picture."""
+    table = pq.read_table(path)
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array([value], table.schema.field(at).type)), path)
+
+
+@pytest.mark.parametrize("kind", ["indexed", "embedded"])
+@pytest.mark.parametrize("parts", ["{}", "[7]", '["../part"]', '["/part"]', '[".."]', '[""]', "no JSON", "[" * 5000])
+def test_parts_whose_names_lead_elsewhere_are_refused(tmp_path: Path, kind: str, parts: str) -> None:
+    read = written(kind, tmp_path / "t")
+    table = pq.read_table(tmp_path / "t")
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parts": parts.encode()}), tmp_path / "t")
+    with pytest.raises(StageError, match="t is not a table that lookalike wrote"):
+        read(tmp_path / "t")
