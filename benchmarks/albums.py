@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from benchmarks.pooled import POOLINGS, unit
 from benchmarks.ways import DEFAULT, Vectors
-from stages.datum.contract import Input, StageError
-from stages.decode.decoderprocesses import DecoderProcesses
-from stages.decode.distinct import DistinctPictures
-from stages.decode.reading import Decoded, read
-from stages.knn.factory import open_searcher
-from stages.knn.radius import Hashed, Limits, Within, within
-from stages.knn.settings import settings
-from stages.knn.vectorset import VectorSet
+from stages.datum.contract import DatumInput, StageError
+from stages.decode.decoder_processes import DecoderProcesses
+from stages.decode.distinct_pictures import DistinctPictures
+from stages.decode.picture_reader import DecodedPicture, read
+from stages.knn.radius_search import HashedVectors, RadiusLimits, RadiusPairs, pairs_within
+from stages.knn.search_settings import read_settings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.vector_set import VectorSet
 from stages.neighbours import MOST_PAIRS
-from stages.quality.copies import Candidates
-from stages.quality.copypairs import Side, confirmed
+from stages.quality.copy_groups import CopyCandidates
+from stages.quality.copy_pairs import SegmentPictures, confirm_pairs
 from stages.record.framing import PAD, Framing, Pixels
 
 _SPEC = Path(__file__).parents[1] / "specs" / "duplicates" / "neighbours.json"
@@ -34,7 +34,7 @@ _BATCH = 256  # pictures embedded at once
 
 Embed = Callable[[Pixels], NDArray[np.float32]]
 
-NOTHING = Within(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.uint8))
+NOTHING = RadiusPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.uint8))
 """No pairs."""
 
 
@@ -43,7 +43,7 @@ class Album(NamedTuple):
     backbone."""
 
     ids: tuple[str, ...]
-    side: Side
+    side: SegmentPictures
     vectors: NDArray[np.float32]
 
 
@@ -56,8 +56,8 @@ def default_backbone(scratch: Path) -> Embed:
 def opened(directory: Path, embed: Embed | None = None) -> Album:
     """The pictures in the files of a directory. Raises StageError for a file that is refused."""
     with DistinctPictures(DEFAULT.size) as distinct, DecoderProcesses() as decoders:
-        for each in read(Input("images", directory, "", ""), Framing(DEFAULT.size, PAD), decoders):
-            if not isinstance(each, Decoded):
+        for each in read(DatumInput("images", directory, "", ""), Framing(DEFAULT.size, PAD), decoders):
+            if not isinstance(each, DecodedPicture):
                 raise StageError(f"{each.path}: {each.reason}")
             distinct.add(each.source, each.framed, each.thumbnail, each.identity)
         pictures = distinct.pictures()
@@ -65,43 +65,47 @@ def opened(directory: Path, embed: Embed | None = None) -> Album:
         if embed:
             vectors = np.concatenate([embed(each) for each in _batches(distinct.rows(pictures))])
         hashes = np.array([each.perceptual_hash for each in pictures], np.uint64)
-        side = Side(directory.name, [each.sources for each in pictures], hashes, list(distinct.thumbnails(pictures)))
+        side = SegmentPictures(
+            directory.name, [each.sources for each in pictures], hashes, list(distinct.thumbnails(pictures))
+        )
     return Album(tuple(each.id for each in pictures), side, vectors)
 
 
-def candidates(album: Album) -> Within:
+def candidates(album: Album) -> RadiusPairs:
     """The pairs of different pictures within THRESHOLD and HASH_BITS, each once."""
     points, every = VectorSet(album.vectors), np.arange(len(album.ids))
-    hashed = Hashed(points, album.side.hashes)
-    chosen = settings(_PARAMETERS)
+    hashed = HashedVectors(points, album.side.hashes)
+    chosen = read_settings(_PARAMETERS)
     nearest = open_searcher(points, chosen, _PARAMETERS, report=_quiet).search(points, chosen.k, every)
-    found = within(hashed, hashed, Limits(float(_PARAMETERS["THRESHOLD"]), _BITS, 2 * MOST_PAIRS), nearest, every)
+    found = pairs_within(
+        hashed, hashed, RadiusLimits(float(_PARAMETERS["THRESHOLD"]), _BITS, 2 * MOST_PAIRS), nearest, every
+    )
     return only(found, found.queries < found.rows)
 
 
-def only(pairs: Within, kept: NDArray[np.bool_]) -> Within:
+def only(pairs: RadiusPairs, kept: NDArray[np.bool_]) -> RadiusPairs:
     """Some of the pairs."""
-    return Within(pairs.queries[kept], pairs.rows[kept], pairs.distances[kept], pairs.bits[kept])
+    return RadiusPairs(pairs.queries[kept], pairs.rows[kept], pairs.distances[kept], pairs.bits[kept])
 
 
-def copies(album: Album, proposed: Within = NOTHING) -> Candidates:
+def copies(album: Album, proposed: RadiusPairs = NOTHING) -> CopyCandidates:
     """The near pairs among the proposed ones, and every picture of several files with itself, as `duplicates` gets
     them."""
     several = np.flatnonzero([len(sources) > 1 for sources in album.side.sources])
-    both = Within(
+    both = RadiusPairs(
         np.concatenate([proposed.queries, several]),
         np.concatenate([proposed.rows, several]),
         np.concatenate([proposed.distances, np.zeros(len(several), np.float32)]),
         np.concatenate([proposed.bits, np.zeros(len(several), np.uint8)]),
     )
     with redirect_stdout(sys.stderr):  # the progress
-        found = confirmed(both, album.side, album.side, _BITS)
+        found = confirm_pairs(both, album.side, album.side, _BITS)
     queries, rows, distances, bits = found.pairs
     first, second = queries.astype(np.int32), rows.astype(np.int32)
-    return Candidates(album.ids, album.side.sources, first, second, distances, bits, found.turns, found.near)
+    return CopyCandidates(album.ids, album.side.sources, first, second, distances, bits, found.turns, found.near)
 
 
-def near_paths(found: Candidates) -> Iterator[tuple[str, str]]:
+def near_paths(found: CopyCandidates) -> Iterator[tuple[str, str]]:
     """The files of each near pair, each pair once; files of one picture that are not exact copies are near ones."""
     for first, second in zip(found.first[found.near].tolist(), found.second[found.near].tolist(), strict=True):
         for at, one in enumerate(found.sources[first]):

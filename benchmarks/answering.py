@@ -13,13 +13,13 @@ from benchmarks import features, pictures, searching, segments
 from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
-from pipelines.library.datasets.stl10 import ENTRY, Split
+from pipelines.library.datasets.stl10 import ENTRY, Stl10Split
 from stages import index, partition, render, search
-from stages.datum.contract import Input
-from stages.files import thumbnailfiles, vectors
-from stages.files.tables.indexed import TABLE, read_indexed
-from stages.quality.answers import Answers
-from stages.record import entrypaths
+from stages.datum.contract import DatumInput
+from stages.files import thumbnail_files, vector_files
+from stages.files.tables.index_table import TABLE, read_indexed
+from stages.quality.entry_answers import EntryAnswers
+from stages.record import entry_paths
 
 OWN = Backbone("efficientnet-lite0")
 """The default backbone of the pipelines, which needs no download."""
@@ -77,7 +77,7 @@ def write_vectors(directory: Path, count: int, backbone: Backbone = OWN, data_di
 class _Stages:
     """The stages of one split of pictures, on plain directories."""
 
-    def __init__(self, place: Path, split: Split) -> None:
+    def __init__(self, place: Path, split: Stl10Split) -> None:
         self._place = place
         self._split = split
         self.sheet = place / "render" / ENTRY / "grid.png"
@@ -105,13 +105,13 @@ class _Stages:
         np.save(directory / "queries.npy", np.load(self._queries / "vectors.npy", mmap_mode="r"))
         return directory
 
-    def answers(self) -> Answers:
+    def answers(self) -> EntryAnswers:
         """The answers on the sheet, in the order of the queries' vectors."""
         return render.read(ENTRY, _K, self._queries, self._place / "search" / ENTRY)
 
     @property
     def _queries(self) -> Path:
-        return self._place / "features" / entrypaths.directory(ENTRY)
+        return self._place / "features" / entry_paths.directory(ENTRY)
 
     def _segments(self) -> list[Path]:
         return sorted((self._place / "index").iterdir())
@@ -127,13 +127,13 @@ class _Stages:
 
     def _partition(self) -> None:
         stage, packs = partition.start({}), self._place / "packs"
-        given = {"features": self._place / "features" / "library", "thumbnails": packs / thumbnailfiles.DIRECTORY}
+        given = {"features": self._place / "features" / "library", "thumbnails": packs / thumbnail_files.DIRECTORY}
         for inputs in _joined(given):
             pictures.process(stage, self._place / "partition", *inputs)
 
     def _index(self) -> None:
         stage, dealt = index.start({}), self._place / "partition"
-        kinds = {"features": "library", "vectors": vectors.DIRECTORY, "thumbnails": thumbnailfiles.DIRECTORY}
+        kinds = {"features": "library", "vectors": vector_files.DIRECTORY, "thumbnails": thumbnail_files.DIRECTORY}
         for inputs in _joined({name: dealt / kind for name, kind in kinds.items()}):
             pictures.process(stage, self._place / "index", *inputs)
 
@@ -141,22 +141,22 @@ class _Stages:
         """Searches, and draws the sheet."""
         stage, out = search.start({}), self._place / "search"
         bucket = self._queries.parent
-        queries = Input("queries", bucket, f"queries/{bucket.name}", "")
+        queries = DatumInput("queries", bucket, f"queries/{bucket.name}", "")
         for segment in self._segments():
-            pictures.process(stage, out, Input("index", segment, segment.name, ""), queries)
-        entry = Input("queries", self._queries, f"queries/{bucket.name}/{ENTRY}", "")
-        found = Input("search", out / ENTRY, ENTRY, "")
+            pictures.process(stage, out, DatumInput("index", segment, segment.name, ""), queries)
+        entry = DatumInput("queries", self._queries, f"queries/{bucket.name}/{ENTRY}", "")
+        found = DatumInput("search", out / ENTRY, ENTRY, "")
         pictures.process(render.start({}), self._place / "render", entry, found)
 
 
-def _joined(parents: Mapping[str, Path]) -> Iterator[list[Input]]:
+def _joined(parents: Mapping[str, Path]) -> Iterator[list[DatumInput]]:
     """The inputs of each datum of partition or index: those directories that have one name in the parents, which are
     given by input."""
     for name in sorted(each.name for each in parents["features"].iterdir()):
-        yield [Input(given, parent / name, f"{parent.name}/{name}", "") for given, parent in parents.items()]
+        yield [DatumInput(given, parent / name, f"{parent.name}/{name}", "") for given, parent in parents.items()]
 
 
-def _keep(answers: Answers, ids: list[str], path: Path) -> None:
+def _keep(answers: EntryAnswers, ids: list[str], path: Path) -> None:
     """Writes answers in the format of benchmarks.searchers."""
     rows = {id: row for row, id in enumerate(ids)}
     matches = [answer.matches for answer in answers.answers]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import original
-from pipelines.library import models
-from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from pipelines.library import backbone_push
+from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
 
 RESNET50 = "resnet50"
 
@@ -33,7 +33,7 @@ class Backbone:
         directory.mkdir()
         options = [f"--image-size={side or original.image_size()}"]
         options += [] if self.weights is None else [f"--weights={self.weights}"]
-        return models.make(self.source, options, directory)[0]
+        return backbone_push.make(self.source, options, directory)[0]
 
 
 def random_resnet50(directory: Path) -> Backbone:

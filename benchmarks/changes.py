@@ -9,11 +9,11 @@ from PIL import Image
 
 from benchmarks.library import Library, Puts, Step
 from benchmarks.sheets import Answers
-from pipelines.library import blocks, ingest, pictures, queries, snapshots
-from pipelines.library.datasets.stl10samples import Pieces
-from pipelines.library.pictures import Source
+from pipelines.library import blocks, ingest, picture_sources, queries, snapshots
+from pipelines.library.datasets.stl10_samples import PhotographPieces
+from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD
-from stages.decode.stl10records import pictures as records
+from stages.decode.stl10_records import pictures as records
 
 MOST_ADDED = 1_000
 
@@ -73,7 +73,7 @@ def more(library: Library, place: Path) -> Iterator[Step]:
     number = min(MOST_ADDED, library.pictures // 10)
     if not directory.is_dir():
         _write_more(place, directory, number)
-    found = pictures.find([directory]).sources
+    found = picture_sources.find([directory]).sources
     size = sum(each.size for each in found)
     puts = {snapshots.REPO: lambda: ingest.add(library.connection, found).commit}
     yield library.change(more_name(library.pictures), puts, lambda _: None, number, size)
@@ -94,7 +94,7 @@ CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {
 
 
 def _adding(library: Library, name: str, file: Path) -> Puts:
-    source = Source(name, file, file.stat().st_size)
+    source = PictureSource(name, file, file.stat().st_size)
     return {snapshots.REPO: lambda: ingest.add(library.connection, [source]).commit}
 
 
@@ -102,7 +102,7 @@ def _removing(library: Library, name: str) -> Puts:
     return {snapshots.REPO: lambda: ingest.remove(library.connection, [name]).commit}
 
 
-def _finds(query: Source, name: str) -> Callable[[Answers], None]:
+def _finds(query: PictureSource, name: str) -> Callable[[Answers], None]:
     return lambda answers: answers.check_nearest(query.name, name, True)
 
 
@@ -110,16 +110,16 @@ def _lacks(name: str) -> Callable[[Answers], None]:
     return lambda answers: answers.check_gone(name)
 
 
-def _distinct(sources: Iterable[Source], number: int = 3) -> list[Source]:
+def _distinct(sources: Iterable[PictureSource], number: int = 3) -> list[PictureSource]:
     """The first `number` sources whose bytes differ."""
-    found: dict[bytes, Source] = {}
+    found: dict[bytes, PictureSource] = {}
     for source in sources:
         if len(found) < number:
             found.setdefault(_bytes(source), source)
     return list(found.values())
 
 
-def _bytes(source: Source) -> bytes:
+def _bytes(source: PictureSource) -> bytes:
     return b"".join(blocks.content(source.span))
 
 
@@ -128,7 +128,7 @@ def _write_more(place: Path, directory: Path, number: int) -> None:
     new, records_file = place / "more.new", place / "more.bin"
     new.mkdir(exist_ok=True)
     with records_file.open("wb") as file:
-        Pieces(seed=1).write(file, number)
+        PhotographPieces(seed=1).write(file, number)
     with records_file.open("rb") as file:
         for index, (_, picture) in enumerate(records(b"", file)):
             Image.fromarray(picture).save(new / f"{index:04}.png")

@@ -35,14 +35,14 @@ from benchmarks.ways import DEFAULT, Vectors
 from stages.backbone import devices
 from stages.classify.training import heads
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.parameters import Parameters
-from stages.classify.training.runs import Score
+from stages.classify.training.run_records import AccuracyScore
+from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
 
 PACKAGES = ("numpy", "tensorflow", "keras", "scikit-learn", "scikit-image")
 
-LINEAR = Parameters("linear")
-MLP = Parameters("mlp", head="mlp", dropout=0.3)
+LINEAR = TrainingParameters("linear")
+MLP = TrainingParameters("mlp", head="mlp", dropout=0.3)
 """Those of features; pixels have fewer numbers, so that each must count for more: QUICKER."""
 QUICKER = 0.01
 
@@ -79,9 +79,11 @@ def table(sets: Mapping[str, tuple[Dataset, float]], rounds: int, epochs: int = 
     yield "| set | classifier | cross-validated accuracy | held-out accuracy | seconds |"
     yield "|---|---|---|---|---|"
     for name, (dataset, rate) in sets.items():
-        results: dict[str, tuple[Score | None, Score | None]] = {}
+        results: dict[str, tuple[AccuracyScore | None, AccuracyScore | None]] = {}
 
-        def measure(contender: str, train: Callable[[Dataset], tuple[Score | None, Score | None]]) -> float:
+        def measure(
+            contender: str, train: Callable[[Dataset], tuple[AccuracyScore | None, AccuracyScore | None]]
+        ) -> float:
             return timed(lambda: results.update({contender: train(dataset)}))  # noqa: B023  called in this turn
 
         measures = [partial(measure, each, train) for each, train in contenders(rate, epochs).items()]
@@ -91,7 +93,9 @@ def table(sets: Mapping[str, tuple[Dataset, float]], rounds: int, epochs: int = 
             yield f"| {name}: {counts} | {contender} | {' | '.join(map(_said, scores))} | {seconds:.1f} |"
 
 
-def contenders(rate: float, epochs: int) -> dict[str, Callable[[Dataset], tuple[Score | None, Score | None]]]:
+def contenders(
+    rate: float, epochs: int
+) -> dict[str, Callable[[Dataset], tuple[AccuracyScore | None, AccuracyScore | None]]]:
     """What trains and is scored, by cross-validation and on the held-out pictures."""
     return {
         "lookalike, linear": partial(ours, replace(LINEAR, learning_rate=rate, epochs=epochs)),
@@ -101,7 +105,7 @@ def contenders(rate: float, epochs: int) -> dict[str, Callable[[Dataset], tuple[
     }
 
 
-def ours(parameters: Parameters, dataset: Dataset) -> tuple[Score | None, Score | None]:
+def ours(parameters: TrainingParameters, dataset: Dataset) -> tuple[AccuracyScore | None, AccuracyScore | None]:
     """The scores of lookalike's training."""
     with redirect_stdout(sys.stderr):  # lines of progress
         trained = heads.train(dataset, parameters)
@@ -111,7 +115,7 @@ def ours(parameters: Parameters, dataset: Dataset) -> tuple[Score | None, Score 
     )
 
 
-def by_folds(fit: Fit, dataset: Dataset) -> tuple[Score | None, Score | None]:
+def by_folds(fit: Fit, dataset: Dataset) -> tuple[AccuracyScore | None, AccuracyScore | None]:
     """The scores of another training with the same folds."""
     vectors, codes, training = dataset.vectors, dataset.codes, dataset.training
     folds = dataset.folds(LINEAR.folds)
@@ -141,11 +145,11 @@ def _keras(rate: float, epochs: int, vectors: Vectors32, codes: Codes) -> Callab
     return lambda others: np.asarray(model.predict(others, verbose=0).argmax(axis=1), np.int64)
 
 
-def _score(predicted: Rows, codes: Codes) -> Score | None:
-    return Score.counted(int((predicted == codes).sum()), len(codes))
+def _score(predicted: Rows, codes: Codes) -> AccuracyScore | None:
+    return AccuracyScore.counted(int((predicted == codes).sum()), len(codes))
 
 
-def _said(score: Score | None) -> str:
+def _said(score: AccuracyScore | None) -> str:
     return "" if score is None else f"{score.accuracy:.2%} ({score.low:.1%} to {score.high:.1%})"
 
 

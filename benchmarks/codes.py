@@ -19,13 +19,13 @@ from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line, timed
 from benchmarks.trees import status_mib
-from stages.knn import codes
-from stages.knn.factory import open_searcher
-from stages.knn.settings import ALGORITHMS, Settings
-from stages.knn.vectorset import VectorSet
-from stages.serving.search.library import Library
-from stages.serving.search.searching import SLOW, Searching
-from stages.serving.search.searching import Result as Found
+from stages.knn import code_index
+from stages.knn.search_settings import ALGORITHMS, SearchSettings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.vector_set import VectorSet
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SLOW, SearchEngine
+from stages.serving.search.search_engine import SearchResult as Found
 
 PACKAGES = ("numpy", "faiss", "onnxruntime")
 
@@ -60,8 +60,8 @@ def measure(name: str, pictures: int, algorithm: str) -> Result:
     """Writes an index with codes, and asks it for the neighbours of some of its pictures in both ways."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         written = [_segment(MadeIndex(pictures), Path(scratch), each, algorithm) for each in SEGMENTS]
-        library = Library.open([Path(scratch, each) for each in SEGMENTS])
-        searching = Searching(library, Settings(), {})
+        library = MappedLibrary.open([Path(scratch, each) for each in SEGMENTS])
+        searching = SearchEngine(library, SearchSettings(), {})
         searching.prepared()
         rows = np.random.default_rng(0).integers(len(library), size=_QUESTIONS).tolist()
         exact, exact_times = _asked(searching, library, rows, exact=True)
@@ -102,17 +102,19 @@ def _segment(index: MadeIndex, root: Path, segment: str, algorithm: str) -> _Wri
     print(f"  segment {segment} ...", file=sys.stderr, flush=True)
     place = index.write(root, segment)
     library = VectorSet(segments.vectors(place))
-    exact = open_searcher(library, Settings(), {}, lambda _: None)
-    found: list[codes.Coded | None] = []
-    seconds = timed(lambda: found.append(codes.write(library, algorithm, exact, place / codes.FILE)))
+    exact = open_searcher(library, SearchSettings(), {}, lambda _: None)
+    found: list[code_index.CodeFacts | None] = []
+    seconds = timed(lambda: found.append(code_index.write(library, algorithm, exact, place / code_index.FILE)))
     facts = json.loads((place / "index.json").read_text())
     if found[0] is not None:
         facts["codes"] = found[0].as_data()
     (place / "index.json").write_text(json.dumps(facts))
-    return _Written(seconds, (place / codes.FILE).stat().st_size if found[0] is not None else 0)
+    return _Written(seconds, (place / code_index.FILE).stat().st_size if found[0] is not None else 0)
 
 
-def _asked(searching: Searching, library: Library, rows: Sequence[int], exact: bool) -> tuple[list[Found], list[float]]:
+def _asked(
+    searching: SearchEngine, library: MappedLibrary, rows: Sequence[int], exact: bool
+) -> tuple[list[Found], list[float]]:
     found: list[Found] = []
     times = []
     for row in rows:

@@ -20,7 +20,7 @@ from benchmarks.lookalikes import LookalikeSet
 from benchmarks.rewritings import EQUAL, UNEQUAL, Rewriting
 from benchmarks.verdicts import Judged, judge
 from stages.datum.contract import StageError
-from stages.quality.copies import exact_groups, removable
+from stages.quality.copy_groups import exact_groups, removable
 
 PACKAGES = ("numpy", "pillow", "tensorflow", "keras", "scikit-image")
 PHOTOGRAPHS, DRAWINGS = "photographs", "drawings"

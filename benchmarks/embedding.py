@@ -51,10 +51,10 @@ def _ways(model: Any, size: int) -> Iterator[tuple[str, Callable[[NDArray[np.uin
     if not _STAGES:
         yield f"batches of {BATCH}", lambda noise: _in_batches(model, noise, BATCH)
         return
-    spec = importlib.import_module("stages.backbone.backbonespec")
-    described = spec.BackboneSpec("resnet50", size, "max", 2048, BATCH, "float32", spec.Weights("random", ""))
+    spec = importlib.import_module("stages.backbone.backbone_spec")
+    described = spec.BackboneSpec("resnet50", size, "max", 2048, BATCH, "float32", spec.WeightsOrigin("random", ""))
     forward = importlib.import_module("stages.backbone.backbones").forward(model)
-    yield "as lookalike runs it", importlib.import_module("stages.backbone.embedders").Embedder(forward, described)
+    yield "as lookalike runs it", importlib.import_module("stages.backbone.embedder").Embedder(forward, described)
 
 
 def _in_batches(model: Any, noise: NDArray[np.uint8], batch: int) -> list[Any]:

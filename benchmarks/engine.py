@@ -9,7 +9,7 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 
 _REPORT_EVERY = 30.0
@@ -58,7 +58,7 @@ def settle(
 ) -> Settled:
     """Waits until every job of some commits has ended, with progress on stderr, and reads their cost. `between`: the
     seconds between two times that count. Raises RuntimeError unless all jobs succeeded."""
-    jobs = Jobs(connection)
+    jobs = ProjectJobs(connection)
     ended = jobs.watch(commits, _Progress())
     bad = [each for each in ended if each.state != "success"]
     if bad:

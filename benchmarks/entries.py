@@ -23,15 +23,15 @@ from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row
 from benchmarks.servers import Server
 from benchmarks.trees import Tree, processor_seconds, processor_seconds_of_all
-from pipelines.client.deploying import deployment
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.specifications import reading
-from stages.datum.wording import counted
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, write_images
-from stages.files.thumbnailfiles import SUFFIX
-from stages.record import entrypaths, parts
+from pipelines.client.deployment import deployment
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.specifications import pipeline_specs
+from stages.datum.text_format import counted
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.thumbnail_files import SUFFIX
+from stages.record import entry_paths, part_names
 from stages.record.sources import Source
 
 PACKAGES = ("numpy", "pyarrow", "grpcio")
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--buckets",
         type=int,
         nargs="+",
-        default=[entrypaths.BUCKETS],
+        default=[entry_paths.BUCKETS],
         metavar="N",
         help="buckets that the entries share; 0: each entry has one of its own, and is a datum in each segment",
     )
@@ -92,7 +92,7 @@ class Measuring:
         self._index = index
         self._place = place
         self._buckets = buckets
-        self.connection: Connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
+        self.connection: Connection = connect(ServerTarget(f"grpc://127.0.0.1:{server.port}"))
         for repo in ("index", "features-queries"):
             self.connection.client.create_repo(repo)
 
@@ -102,7 +102,7 @@ class Measuring:
             "index": self._index.segments,
             "features-queries": [self._directory(self._name(each)) for each in range(entries)],
         }.items():
-            Repository(self.connection, repo).write([Put(f"/{each}/file", each.encode()) for each in directories])
+            Repository(self.connection, repo).write([PutFile(f"/{each}/file", each.encode()) for each in directories])
 
     def put_index(self, *segments: str, more: int = 0) -> str:
         """Puts segments, `more` pictures larger, and returns the commit."""
@@ -130,7 +130,7 @@ class Measuring:
     def _put(self, repo: str, directories: Iterator[Path]) -> str:
         root = self._place / repo
         files = [path for each in directories for path in sorted(each.rglob("*")) if path.is_file()]
-        return Repository(self.connection, repo).write([Put(f"/{path.relative_to(root)}", path) for path in files])
+        return Repository(self.connection, repo).write([PutFile(f"/{path.relative_to(root)}", path) for path in files])
 
     def _entry(self, number: int) -> Path:
         name = self._name(number)
@@ -140,7 +140,7 @@ class Measuring:
         vectors = np.abs(noise.standard_normal((1, DIMENSION), np.float32))
         np.save(place / "vectors.npy", vectors / np.linalg.norm(vectors))
         id_ = hashlib.sha256(name.encode()).hexdigest()
-        images = Images(
+        images = ImageTable(
             ids=[id_],
             sources=[(Source(name, id_, 640, 480, 90_000),)],
             thumbnail_sizes=[_THUMBNAIL],
@@ -153,14 +153,14 @@ class Measuring:
             devices=("cpu",),
         )
         write_images(images, place / "images.parquet")
-        thumbnailfiles.write(place / f"images{SUFFIX}", [noise.bytes(_THUMBNAIL)])
+        thumbnail_files.write(place / f"images{SUFFIX}", [noise.bytes(_THUMBNAIL)])
         return place
 
     def _name(self, number: int) -> str:
         return f"entry-{number:05d}.jpg"
 
     def _directory(self, entry: str) -> str:
-        bucket = parts.bucket(parts.source_name(entry), self._buckets) if self._buckets else entry
+        bucket = part_names.bucket(part_names.source_name(entry), self._buckets) if self._buckets else entry
         return f"queries/{bucket}/{entry}"
 
 
@@ -217,8 +217,8 @@ def _lines(what: str, found: Searched) -> Iterator[Line]:
     yield Line(f"{what}, a datum; server; workers", "; ".join(f"{part:,.2f} ms" for part in each))
 
 
-def _specifications() -> list[reading.Spec]:
-    return [spec for spec in reading.load() if spec.name == "search"]
+def _specifications() -> list[pipeline_specs.PipelineSpec]:
+    return [spec for spec in pipeline_specs.load() if spec.name == "search"]
 
 
 SECTIONS: Mapping[str, Callable[[str, MadeIndex, int, int], Result]] = {

@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--sheet-pictures", type=_size, default=2_000, metavar="N", help=small)
     add("--sheet", type=Path, metavar="FILE", help="keep the sheet of five queries and their nearest (PNG)")
     add("--data-dir", type=_data_dir, metavar="DIR", help="STL-10's files, for pictures in place of generated ones")
-    named = "as for `lookalike model push`, or a directory made by stages.backbone.zoo"
+    named = "as for `lookalike model push`, or a directory made by stages.zoo"
     otherwise = f"by default ResNet50 with random weights, and for sheet and --vectors {answering.OWN.source}"
     add("--backbone", metavar="NAME|FILE|DIR", help=f"{named}; {otherwise}")
     add("--weights", type=Path, metavar="FILE", help="weights of that backbone, or of ResNet50")

@@ -13,7 +13,7 @@ from benchmarks.backbones import Backbone, random_resnet50
 from benchmarks.contenders import Taken, race
 from benchmarks.passes import WAYS
 from benchmarks.report import Line, Result, Row, line
-from stages.datum.wording import counted
+from stages.datum.text_format import counted
 
 MODULE = "benchmarks.forwards"
 LARGER = (64, 128, 256)

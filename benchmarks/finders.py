@@ -13,9 +13,9 @@ from benchmarks import albums
 from benchmarks.albums import Album
 from benchmarks.environment import SETUPS, cached, ensure, run
 from benchmarks.families import ORIGINAL, Member
-from stages.knn.radius import Within
-from stages.quality.copies import exact_groups
-from stages.quality.copypairs import MOST_EACH
+from stages.knn.radius_search import RadiusPairs
+from stages.quality.copy_groups import exact_groups
+from stages.quality.copy_pairs import MOST_EACH
 
 LOCK = SETUPS / "copies.lock"
 VARIABLE = "LOOKALIKE_IMAGEDEDUP"
@@ -48,7 +48,7 @@ def ours(members: Sequence[Member], embed: albums.Embed) -> Finder:
     return Finder("lookalike", _numbered(pairs, [each.path for each in members]))
 
 
-def _across(proposed: Within, album: Album, members: Sequence[Member]) -> Within:
+def _across(proposed: RadiusPairs, album: Album, members: Sequence[Member]) -> RadiusPairs:
     """The pairs that are not of two copies of one original."""
     of = {each.path.name: each for each in members}
     shown = [[of[source.path] for source in sources] for sources in album.side.sources]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contenders import serve
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.backbone.embedders import cores
-from stages.datum.contract import Datum, Input
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.embedder import cores
+from stages.datum.contract import Datum, DatumInput
 
 Work = Callable[[], object]
 
@@ -30,8 +30,10 @@ def _ours(directory: Path) -> Work:
     stage = importlib.import_module("stages.features").start({})
     packs = directory / "packs"
     found = (path for kind in ("library", "queries") for path in sorted(packs.glob(f"{kind}/*")))
-    parts = [Input("pictures", path, str(path.relative_to(packs)), "") for path in found]
-    models = Input("models", directory / "models", "", "kept")  # one commit for all parts, so that it is loaded once
+    parts = [DatumInput("pictures", path, str(path.relative_to(packs)), "") for path in found]
+    models = DatumInput(
+        "models", directory / "models", "", "kept"
+    )  # one commit for all parts, so that it is loaded once
 
     def compute() -> None:
         for number, part in enumerate(parts, 1):
@@ -57,7 +59,7 @@ def _bare(name: str, directory: Path) -> Work:
 
 def _embedder(model: Any, spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
     forward = importlib.import_module("stages.backbone.backbones").forward(model)
-    embedder = importlib.import_module("stages.backbone.embedders").Embedder(forward, spec)
+    embedder = importlib.import_module("stages.backbone.embedder").Embedder(forward, spec)
     return lambda: embedder(pictures)
 
 

@@ -52,7 +52,7 @@ def _serve(search: Search) -> None:
 def _flat(index: Path) -> Search:
     faiss = importlib.import_module("faiss")
     tables, read = (
-        importlib.import_module("stages.files.tables.indexed"),
+        importlib.import_module("stages.files.tables.index_table"),
         importlib.import_module("benchmarks.segments"),
     )
     segments = sorted(path for path in index.iterdir() if path.is_dir())
@@ -81,7 +81,7 @@ def _passes(models: Path) -> None:
         importlib.import_module("stages.backbone.devices"),
         importlib.import_module("stages.backbone.backbones"),
     )
-    described = importlib.import_module("stages.backbone.backbonespec")
+    described = importlib.import_module("stages.backbone.backbone_spec")
     devices.prepare({})
     spec = described.parse_spec((models / described.SPEC_FILE).read_bytes())
     model = backbones.load_backbone(models / described.MODEL_FILE, spec)
@@ -100,7 +100,7 @@ def _passes(models: Path) -> None:
 
 def _decoding(side: int) -> float:
     """Seconds of one core to decode and normalise an uploaded picture."""
-    seen = importlib.import_module("stages.serving.answer.uploads").seen
+    seen = importlib.import_module("stages.serving.answer.upload_decoder").seen
     framing = importlib.import_module("stages.record.framing").Framing(side, "pad")
     pictures = [*importlib.import_module("benchmarks.serving").pictures()]
     return min(timed(lambda: [seen("", each, framing) for each in pictures]) for _ in range(3)) / len(pictures)

@@ -35,9 +35,9 @@ class _Backend:
 
 
 _BACKENDS = (
-    _Backend("cuML", "cuml", "Cuml", "cuml"),
-    _Backend("NumPy", "product", "Product", "numpy"),
-    _Backend("FAISS", "faiss", "Faiss", "faiss"),
+    _Backend("cuML", "cuml_backend", "CumlBackend", "cuml"),
+    _Backend("NumPy", "numpy_backend", "NumpyBackend", "numpy"),
+    _Backend("FAISS", "faiss_backend", "FaissBackend", "faiss"),
 )
 
 _CHECKED = 100  # queries whose neighbours are compared with those in float64
@@ -159,8 +159,8 @@ def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str,
 
 
 def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vectors, k: int) -> Search:
-    exact = importlib.import_module("stages.knn.exact").Exact
-    points = importlib.import_module("stages.knn.vectorset").VectorSet
+    exact = importlib.import_module("stages.knn.exact_searcher").ExactSearcher
+    points = importlib.import_module("stages.knn.vector_set").VectorSet
     asked, held = points(queries), points(library)
     return lambda: exact(held, backend(held.prepared)).search(asked, k).rows
 
@@ -171,7 +171,7 @@ def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
         print("python-pachyderm is not installed: lookalike's own search is not measured", file=sys.stderr)
         return []
     usable = [each for each in _BACKENDS if _there(each.needs)]
-    if not importlib.import_module("stages.knn.factory").gpu_visible(os.environ):
+    if not importlib.import_module("stages.knn.searcher_factory").gpu_visible(os.environ):
         usable = [each for each in usable if each.needs != "cuml"]
     return [(each.name, getattr(importlib.import_module(f"stages.knn.{each.module}"), each.kind)) for each in usable]
 

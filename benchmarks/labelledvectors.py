@@ -9,7 +9,7 @@ import numpy.typing as npt
 from stages.classify.training import dataset
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.splits import DEFAULT_SHARE
-from stages.files.tables.labelled import Labelled
+from stages.files.tables.label_table import LabelTable
 
 Rows = npt.NDArray[np.int64]
 
@@ -19,7 +19,7 @@ def as_dataset(vectors: npt.NDArray[np.float32], labels: Sequence[str]) -> Datas
     the folds and the pictures that are held out."""
     ids = [hashlib.sha256(each.tobytes() + str(place).encode()).hexdigest() for place, each in enumerate(vectors)]
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    table = Labelled(
+    table = LabelTable(
         ids=[ids[row] for row in order],
         sources=[str(row) for row in order],
         labels=[labels[row] for row in order],

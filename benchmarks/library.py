@@ -17,15 +17,15 @@ from benchmarks.sheets import Answers
 from benchmarks.supply import Supply
 from benchmarks.trees import Tree, Usage
 from pipelines.client import backbones
-from pipelines.client.commits import Commits
-from pipelines.client.deploying import deployment
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.deployment import deployment
 from pipelines.client.repository import Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.library import ingest, models, queries, snapshots
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.library import backbone_push, ingest, queries, snapshots
 from pipelines.library.datasets import stl10
-from pipelines.specifications import reading
-from pipelines.specifications.reading import Spec
-from stages.backbone.backbonespec import SPEC_FILE, parse_spec
+from pipelines.specifications import pipeline_specs
+from pipelines.specifications.pipeline_specs import PipelineSpec
+from stages.backbone.backbone_spec import SPEC_FILE, parse_spec
 from stages.decode.stl10 import RECORD
 
 _USED = "used for "
@@ -57,7 +57,7 @@ class Step:
         """The least seconds in which user code ran: those of the longest chain of pipelines. The rest may have run at
         the same time."""
         return longest(
-            {each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in reading.load()}
+            {each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in pipeline_specs.load()}
         )
 
     @property
@@ -84,7 +84,7 @@ class Library:
     connection: Connection
     _tree: Tree
 
-    def __init__(self, root: Path, supply: Supply, specifications: Sequence[Spec], kept: Journal) -> None:
+    def __init__(self, root: Path, supply: Supply, specifications: Sequence[PipelineSpec], kept: Journal) -> None:
         self.supply = supply
         self.split = supply.split
         self.journal = kept
@@ -102,7 +102,7 @@ class Library:
             self.journal.lengthen()
         with servers.localpachd(root=self._root) as self.server:
             self.journal.keep("server", self.server.process.pid)
-            self.connection = connect(Target(f"grpc://127.0.0.1:{self.server.port}"))
+            self.connection = connect(ServerTarget(f"grpc://127.0.0.1:{self.server.port}"))
             with Tree(os.getpid(), self.server.process.pid) as self._tree, self.journal.living(lambda: self._used()):
                 yield self
 
@@ -192,7 +192,7 @@ class Library:
 
     def _put(self, name: str, repo: str, put: Callable[[], str]) -> str:
         """The commit of a put, which is made unless a run that was killed has made it, noted or not."""
-        key, commits = f"{name}, {repo}", Commits(self.connection, repo)
+        key, commits = f"{name}, {repo}", CommitWriter(self.connection, repo)
         before = self.journal.once(f"head before: {key}", lambda: commits.newest() or "none")
         newest = commits.newest() or "none"
         return self.journal.once(f"{_PUT}{key}", put if newest == before else lambda: newest)
@@ -224,4 +224,4 @@ class Library:
     def _put_backbone(self, directory: Path) -> str:
         spec = parse_spec((directory / SPEC_FILE).read_bytes())
         self.journal.keep("backbone", sum(path.stat().st_size for path in directory.iterdir()))
-        return models.put(Repository(self.connection, backbones.REPO), spec, directory).commit
+        return backbone_push.put(Repository(self.connection, backbones.REPO), spec, directory).commit

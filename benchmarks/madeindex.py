@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from stages.decode.thumbnails import thumbnail
-from stages.files import thumbnailfiles, vectors
-from stages.files.tables.images import Images
-from stages.files.tables.indexed import TABLE, write_indexed
-from stages.files.thumbnailfiles import Place
+from stages.files import thumbnail_files, vector_files
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import TABLE, write_indexed
+from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record.sources import Source
 
 SEGMENTS = "0123456789abcdef"
@@ -77,7 +77,7 @@ class MadeIndex:
         points = self.vectors(segment, more)
         ids = sorted(self._ids(segment, len(points)))
         hashes = self._hashes(points)
-        images = Images(
+        images = ImageTable(
             ids=ids,
             # One program has written all of them, as most pictures of a library: the thumbnails of few are compared.
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
@@ -100,18 +100,18 @@ class MadeIndex:
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
 
-    def _write_buckets(self, segment: Path, points: Vectors) -> list[Place]:
+    def _write_buckets(self, segment: Path, points: Vectors) -> list[ThumbnailPlace]:
         """Writes vectors and thumbnails in the files of the buckets, each with some of every range of ids; returns the
         places of the thumbnails by row."""
         shown = self._thumbnail()
-        found: dict[int, Place] = {}
-        (segment / vectors.DIRECTORY).mkdir(exist_ok=True)
+        found: dict[int, ThumbnailPlace] = {}
+        (segment / vector_files.DIRECTORY).mkdir(exist_ok=True)
         for number in range(min(_BUCKETS, len(points))):
             rows, name = range(number, len(points), _BUCKETS), f"{number:02x}"
-            np.save(segment / vectors.DIRECTORY / f"{name}{vectors.SUFFIX}", points[number::_BUCKETS])
-            thumbnails = segment / thumbnailfiles.DIRECTORY / f"{name}{thumbnailfiles.SUFFIX}"
-            thumbnailfiles.write(thumbnails, [shown] * len(rows))
-            found |= zip(rows, thumbnailfiles.places(name, [_THUMBNAIL] * len(rows)), strict=True)
+            np.save(segment / vector_files.DIRECTORY / f"{name}{vector_files.SUFFIX}", points[number::_BUCKETS])
+            thumbnails = segment / thumbnail_files.DIRECTORY / f"{name}{thumbnail_files.SUFFIX}"
+            thumbnail_files.write(thumbnails, [shown] * len(rows))
+            found |= zip(rows, thumbnail_files.places(name, [_THUMBNAIL] * len(rows)), strict=True)
         return [found[row] for row in range(len(points))]
 
     def _thumbnail(self) -> bytes:

@@ -21,14 +21,14 @@ from benchmarks.madeindex import SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line, timed
 from benchmarks.trees import Tree
-from pipelines.client.deploying import deployment
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.specifications import optional, reading
-from pipelines.specifications.reading import Spec
-from stages.datum.wording import counted
-from stages.files import thumbnailfiles, vectors
-from stages.files.tables.indexed import TABLE
+from pipelines.client.deployment import deployment
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.specifications import optional_specs, pipeline_specs
+from pipelines.specifications.pipeline_specs import PipelineSpec
+from stages.datum.text_format import counted
+from stages.files import thumbnail_files, vector_files
+from stages.files.tables.index_table import TABLE
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
 GROUP = "duplicates"
@@ -76,7 +76,7 @@ def measure(name: str, index: MadeIndex, left: int) -> Result:
         sizes = {path.name: _size(path) for path in (place / "0").iterdir()}
         product = _product(place, left)
         with servers.localpachd() as server, Tree(server.process.pid) as tree:
-            connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
+            connection = connect(ServerTarget(f"grpc://127.0.0.1:{server.port}"))
             connection.client.create_repo("index")
             deployment.deploy(connection, _specifications(left))
             built = _put(connection, place)
@@ -87,9 +87,9 @@ def measure(name: str, index: MadeIndex, left: int) -> Result:
     return _result(name, index, left, Measured(built, added, product, sizes, repos["neighbours"], peak))
 
 
-def _specifications(left: int) -> list[Spec]:
+def _specifications(left: int) -> list[PipelineSpec]:
     """The specifications, with so many segments on the left."""
-    found = {spec.name: spec for spec in optional.needed(reading.HERE, GROUP)}
+    found = {spec.name: spec for spec in optional_specs.required_specs(pipeline_specs.SHIPPED_SPECS, GROUP)}
     document = json.loads(json.dumps(found["neighbours"].document))
     document["input"]["cross"][0]["pfs"]["glob"] = f"/[{SEGMENTS[:left]}]"
     found["neighbours"] = replace(found["neighbours"], document=document)
@@ -99,7 +99,7 @@ def _specifications(left: int) -> list[Spec]:
 def _put(connection: Connection, place: Path) -> dict[str, Work]:
     root = place if place.name == "index" else place.parent
     files = sorted(path for path in place.rglob("*") if path.is_file())
-    commit = Repository(connection, "index").write([Put(f"/{path.relative_to(root)}", path) for path in files])
+    commit = Repository(connection, "index").write([PutFile(f"/{path.relative_to(root)}", path) for path in files])
     return {work.pipeline: work for work in settle(connection, [commit]).works}
 
 
@@ -120,8 +120,8 @@ def _read(sizes: Mapping[str, int]) -> int:
     right of the left one."""
     count = len(SEGMENTS)
     pairs = count * (count - 1)
-    always = sizes[TABLE] + sizes[vectors.DIRECTORY]
-    near = sizes["hashes.npy"] + sizes[thumbnailfiles.DIRECTORY]
+    always = sizes[TABLE] + sizes[vector_files.DIRECTORY]
+    near = sizes["hashes.npy"] + sizes[thumbnail_files.DIRECTORY]
     return count * (always + near) + pairs * always + pairs // 2 * near
 
 

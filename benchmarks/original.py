@@ -3,21 +3,21 @@ nothing."""
 
 from collections.abc import Sequence
 
-from pipelines.client.deploying.imagesizes import IMAGE_SIZE
-from pipelines.library.datasets.dataset import OVERLAY
-from pipelines.specifications import drafts, overlays, reading, variables
-from pipelines.specifications.reading import Spec
+from pipelines.client.deployment.image_sizes import IMAGE_SIZE
+from pipelines.library.datasets.stl10_upload import OVERLAY
+from pipelines.specifications import drafts, overlays, pipeline_specs, variables
+from pipelines.specifications.pipeline_specs import PipelineSpec
 
 
-def specifications(side: int | None = None) -> list[Spec]:
+def specifications(side: int | None = None) -> list[PipelineSpec]:
     """Those that every library has, upstream first. side: that of the pictures in pixels; by default, and for its own,
     the original experiment's, and for any other the specifications without its overlay."""
-    found = drafts.find(spec.path for spec in reading.load())
+    found = drafts.find(spec.path for spec in pipeline_specs.load())
     changed = overlays.apply([overlays.load(OVERLAY)], found)
-    specs = reading.ordered(draft.spec() for draft in changed)
+    specs = pipeline_specs.ordered(draft.spec() for draft in changed)
     if side is None or side == _side(specs):
         return specs
-    return reading.ordered(draft.spec() for draft in variables.apply([f"{IMAGE_SIZE}={side}"], found))
+    return pipeline_specs.ordered(draft.spec() for draft in variables.apply([f"{IMAGE_SIZE}={side}"], found))
 
 
 def parameters(pipeline: str) -> dict[str, str]:
@@ -31,6 +31,6 @@ def image_size() -> int:
     return _side(specifications())
 
 
-def _side(specs: Sequence[Spec]) -> int:
+def _side(specs: Sequence[PipelineSpec]) -> int:
     (spec,) = (each for each in specs if each.name == "preprocess")
     return int(spec.document["transform"]["env"][IMAGE_SIZE])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.contenders import Contender
-from stages.backbone.backbonespec import SPEC_FILE, parse_spec
+from stages.backbone.backbone_spec import SPEC_FILE, parse_spec
 
 PICTURES = 2_048
 """The most pictures of a sample."""

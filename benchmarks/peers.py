@@ -18,7 +18,7 @@ from benchmarks.racing import ACTS, OURS, Found, Make
 from benchmarks.report import Line, Result, Row
 from benchmarks.workflows import Dvc, DvcInBatches, Lookalike, Snakemake
 from pipelines.errors import LookalikeError
-from pipelines.library import models
+from pipelines.library import backbone_push
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio")
 BACKBONE = "efficientnet-lite0"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             inputs = Path(scratch) / "inputs"
             racing.write_inputs(inputs, given.pictures, given.rounds)
             (inputs / "models").mkdir()
-            models.make(BACKBONE, [], inputs / "models")
+            backbone_push.make(BACKBONE, [], inputs / "models")
             acts = [act for act in ACTS if act in given.sections]
             found = cache(lambda: racing.race(makers(inputs, tools), inputs, given.rounds, acts))
             last = given.sections[-1]

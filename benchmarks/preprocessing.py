@@ -17,16 +17,16 @@ from benchmarks import original
 from benchmarks.pictures import process, write_block
 from benchmarks.report import Line, Result, Row
 from pipelines.library import blocks
-from pipelines.library.blocks import Span
+from pipelines.library.blocks import ByteRange
 from pipelines.library.datasets.samples import PHOTOGRAPHS, crop_box, open_photograph
 from pipelines.library.datasets.stl10 import UNLABELLED
-from pipelines.library.datasets.stl10samples import write_stl10
-from stages.datum.contract import Input
+from pipelines.library.datasets.stl10_samples import write_stl10
+from stages.datum.contract import DatumInput
 from stages.decode.stl10 import RECORD, record_name
 from stages.preprocess import start
-from stages.record import blocknames
+from stages.record import block_names
 
-_BLOCK = blocknames.file_name("")
+_BLOCK = block_names.file_name("")
 
 
 def measure(rounds: int) -> Result:
@@ -63,7 +63,7 @@ def _seconds(path: Path, out: Path, environment: Mapping[str, str]) -> tuple[flo
     for _ in range(2):
         out.mkdir()
         before, begun = _processor(), time.perf_counter()
-        process(stage, out, Input("images", path, path.name, ""))
+        process(stage, out, DatumInput("images", path, path.name, ""))
         wall, after = time.perf_counter() - begun, _processor()
         shutil.rmtree(out)
     return sum(seconds - before.get(each, 0.0) for each, seconds in after.items()), wall
@@ -93,7 +93,7 @@ def _jpegs(directory: Path, size: tuple[int, int] = (96, 96)) -> Path:
         path = directory / f"{number:03}.jpg"
         crop = photograph.crop(crop_box(photograph.size, 0, photograph.width, lot))
         crop.resize(size, Image.Resampling.LANCZOS).save(path, quality=92)
-        spans[path.name] = Span(path)
+        spans[path.name] = ByteRange(path)
     return write_block(directory / _BLOCK, spans)
 
 
@@ -104,7 +104,9 @@ def _stl10(directory: Path) -> Path:
 
 def _stl10_block(directory: Path) -> Path:
     records = range(blocks.LIMIT)
-    spans = {record_name(UNLABELLED, each): Span(directory / UNLABELLED, each * RECORD, RECORD) for each in records}
+    spans = {
+        record_name(UNLABELLED, each): ByteRange(directory / UNLABELLED, each * RECORD, RECORD) for each in records
+    }
     return write_block(directory / _BLOCK, spans)
 
 

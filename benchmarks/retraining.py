@@ -16,18 +16,18 @@ from pathlib import Path
 from benchmarks import program, servers
 from benchmarks.engine import Settled, Work, longest, settle
 from benchmarks.report import Result, Row, line
-from pipelines.client.deploying import deployment
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
+from pipelines.analysis.classifiers import experiments, parameter_files
+from pipelines.analysis.measurement import optional_deployment
+from pipelines.client.deployment import deployment
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.errors import LookalikeError
-from pipelines.explaining.classifying import experiments, parameterfiles
-from pipelines.explaining.measuring import deploying
-from pipelines.library import ingest, models, pictures
+from pipelines.library import backbone_push, ingest, picture_sources
 from pipelines.library.datasets import samples
-from pipelines.library.pictures import Source
-from pipelines.specifications import optional, own, reading
-from stages.record.labels import Row as Label
-from stages.record.labels import written
+from pipelines.library.picture_sources import PictureSource
+from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
+from stages.record.label_files import LabelRow as Label
+from stages.record.label_files import format_csv
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
 
@@ -54,7 +54,10 @@ class Added:
     @property
     def user(self) -> float:
         """The least seconds in which user code ran: those of the longest chain of pipelines."""
-        specs = [*reading.load(own.current()), *optional.needed(own.current(), experiments.GROUP)]
+        specs = [
+            *pipeline_specs.load(specs_directory.current()),
+            *optional_specs.required_specs(specs_directory.current(), experiments.GROUP),
+        ]
         return longest({each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in specs})
 
     @property
@@ -83,26 +86,30 @@ def measure(rounds: int) -> Added:
     fails, or if anything else is computed than what depends on the picture."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, servers.localpachd() as server:
         place = Path(scratch)
-        connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
-        sources = pictures.find([samples.write_samples(place / "samples").library]).sources
+        connection = connect(ServerTarget(f"grpc://127.0.0.1:{server.port}"))
+        sources = picture_sources.find([samples.write_samples(place / "samples").library]).sources
         later, first = sources[:rounds], sources[rounds:]
         _begin(connection, first, [*first, *later])
         return min((_add(connection, source) for source in later), key=lambda each: each.seconds)
 
 
-def _begin(connection: Connection, first: Sequence[Source], known: Sequence[Source]) -> None:
+def _begin(connection: Connection, first: Sequence[PictureSource], known: Sequence[PictureSource]) -> None:
     """Deploys everything, labels the `known` pictures, adds the `first`, and waits for the trainings."""
-    deployment.deploy(connection, reading.load(own.current()))
-    commits = [models.push(connection, BACKBONE).commit]
-    deployment.make_repo(connection, deploying.LABELS)
+    deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))
+    commits = [backbone_push.push(connection, BACKBONE).commit]
+    deployment.make_repo(connection, optional_deployment.LABELS)
     rows = [Label(each.name, samples.label_of(each.name)) for each in known]
-    commits.append(Repository(connection, deploying.LABELS).write([Put(deploying.LABELS_FILE, written(rows))]))
-    commits.append(parameterfiles.change(connection, RUNS))
+    commits.append(
+        Repository(connection, optional_deployment.LABELS).write(
+            [PutFile(optional_deployment.LABELS_FILE, format_csv(rows))]
+        )
+    )
+    commits.append(parameter_files.change(connection, RUNS))
     settle(connection, [*commits, ingest.add(connection, first).commit])
-    settle(connection, deploying.deploy(connection, experiments.GROUP))
+    settle(connection, optional_deployment.deploy(connection, experiments.GROUP))
 
 
-def _add(connection: Connection, source: Source) -> Added:
+def _add(connection: Connection, source: PictureSource) -> Added:
     begun = time.time()
     settled: Settled = settle(connection, [ingest.add(connection, [source]).commit])
     computed = {each.pipeline: each.processed for each in settled.works if each.processed}

@@ -76,11 +76,14 @@ def _tensorflow(library: Vectors, queries: Vectors) -> Work:
 def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
     """With its default number of threads."""
     onnxruntime = importlib.import_module("onnxruntime")
-    file = importlib.import_module("stages.knn.onnxfile")
-    inputs = [file.Variable("queries", "float32", (None, None)), file.Variable("library", "float32", (None, None))]
-    output = file.Variable("product", "float32", (None, None))
+    file = importlib.import_module("stages.knn.onnx_file")
+    inputs = [
+        file.OnnxVariable("queries", "float32", (None, None)),
+        file.OnnxVariable("library", "float32", (None, None)),
+    ]
+    output = file.OnnxVariable("product", "float32", (None, None))
     session = onnxruntime.InferenceSession(
-        file.model([file.Node("MatMul", ("queries", "library"), "product")], inputs, output, {})
+        file.model([file.OnnxNode("MatMul", ("queries", "library"), "product")], inputs, output, {})
     )
     held = [np.ascontiguousarray(segment.T) for segment in _segments(library)]
 
@@ -94,10 +97,10 @@ def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
 
 def _ours(library: Vectors, queries: Vectors) -> Work:
     """As in the stage search, segment by segment on the CPU, with the answers merged as in render."""
-    open_searcher = importlib.import_module("stages.knn.factory").open_searcher
-    found_in = importlib.import_module("stages.knn.topk")
-    points = importlib.import_module("stages.knn.vectorset").VectorSet
-    chosen = importlib.import_module("stages.knn.settings").Settings(k=K)
+    open_searcher = importlib.import_module("stages.knn.searcher_factory").open_searcher
+    found_in = importlib.import_module("stages.knn.top_k")
+    points = importlib.import_module("stages.knn.vector_set").VectorSet
+    chosen = importlib.import_module("stages.knn.search_settings").SearchSettings(k=K)
 
     def search() -> Found:
         asked, best, begin = points(queries), found_in.empty(len(queries), K), 0

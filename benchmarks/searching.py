@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.agreement import agreement
 from benchmarks.contenders import Taken, race
 from benchmarks.report import Line, Result, Row, line
-from stages.datum.visiblegpus import gpu_visible
+from stages.datum.visible_gpus import gpu_visible
 
 DIMENSION = 2048
 FILES = ("library.npy", "queries.npy")

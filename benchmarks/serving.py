@@ -27,11 +27,11 @@ from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
 from benchmarks.program import positive
 from benchmarks.report import Line, Result, Row, line
 from benchmarks.served import Served, serving
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.library import models
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.library import backbone_push
 from pipelines.library.datasets import samples
-from stages.files.tables.indexed import TABLE, read_indexed
+from stages.files.tables.index_table import TABLE, read_indexed
 
 PACKAGES = ("numpy", "onnxruntime", "faiss", "tensorflow", "fastapi", "uvicorn", "grpcio")
 
@@ -85,14 +85,14 @@ def run(name: str, size: int, seconds: float) -> Result:
     """Measures everything once, one server at a time."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         place = Path(scratch)
-        spec, _ = models.make(_BACKBONE, [f"--image-size={_SIDE}"], place / "models")
+        spec, _ = backbone_push.make(_BACKBONE, [f"--image-size={_SIDE}"], place / "models")
         index = MadeIndex(size, model=spec.sha256)
         for segment in SEGMENTS:
             index.write(place / "index", segment)
         by_id = _questions(place / "index")
         uploads = list(pictures())
         with servers.localpachd() as server:
-            connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
+            connection = connect(ServerTarget(f"grpc://127.0.0.1:{server.port}"))
             _put(connection, place)
             _say("passes of the model alone")
             passes = _passes(place / "models")
@@ -144,8 +144,8 @@ def _put(connection: Connection, place: Path) -> None:
     settle(connection, [commit])
 
 
-def _files(root: Path) -> list[Put]:
-    return [Put(f"/{path.relative_to(root)}", path) for path in sorted(root.rglob("*")) if path.is_file()]
+def _files(root: Path) -> list[PutFile]:
+    return [PutFile(f"/{path.relative_to(root)}", path) for path in sorted(root.rglob("*")) if path.is_file()]
 
 
 def _passes(backbone: Path) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library.results import ANSWERS, REPO
+from pipelines.library.result_sheets import ANSWERS, REPO
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from benchmarks import disk
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from stages.files.tables.images import read_images
-from stages.files.tables.indexed import TABLE, read_indexed
+from stages.files.tables.image_table import read_images
+from stages.files.tables.index_table import TABLE, read_indexed
 
 TRASH = "trash"
 """The purpose of chunks that are garbage: a server deletes them a day later."""

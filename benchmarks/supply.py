@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.library.datasets import stl10
-from pipelines.library.datasets.stl10 import Split
-from pipelines.library.datasets.stl10samples import Pieces
-from pipelines.library.pictures import Source
+from pipelines.library.datasets.stl10 import Stl10Split
+from pipelines.library.datasets.stl10_samples import PhotographPieces
+from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD, record_name
-from stages.decode.stl10records import pictures as records
+from stages.decode.stl10_records import pictures as records
 
 MOST_QUERIES = 1_000
 """The most queries of a library, of which they are a tenth."""
@@ -33,14 +33,14 @@ class Supply:
     sizes: tuple[int, int]
 
     @property
-    def split(self) -> Split:
+    def split(self) -> Stl10Split:
         """The pictures by name, whether or not their files are still there."""
         first, rest = self.sizes
-        return Split(_sources(self.library, range(first)), _sources(self.queries, range(first, first + rest)))
+        return Stl10Split(_sources(self.library, range(first)), _sources(self.queries, range(first, first + rest)))
 
     def write(self) -> None:
         """Writes both files: equal sizes give equal files."""
-        pieces = Pieces(_SEED)
+        pieces = PhotographPieces(_SEED)
         for path, count in zip((self.library, self.queries), self.sizes, strict=True):
             new = path.with_suffix(".new")
             with new.open("wb") as file:
@@ -62,7 +62,8 @@ def supply(place: Path, pictures: int) -> Supply:
     return Supply(place / "library.bin", place / "queries.bin", (pictures - queries, queries))
 
 
-def _sources(path: Path, numbers: range) -> list[Source]:
+def _sources(path: Path, numbers: range) -> list[PictureSource]:
     return [
-        Source(record_name(stl10.UNLABELLED, number), path, RECORD, at * RECORD) for at, number in enumerate(numbers)
+        PictureSource(record_name(stl10.UNLABELLED, number), path, RECORD, at * RECORD)
+        for at, number in enumerate(numbers)
     ]

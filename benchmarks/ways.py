@@ -13,11 +13,11 @@ from PIL import Image
 from benchmarks.framing import FRAMINGS
 from benchmarks.labelled import Labelled
 from benchmarks.pooled import POOLINGS, Pooled, unit
+from stages.backbone.backbone_spec import MODEL_FILE
 from stages.backbone.backbones import load_backbone
-from stages.backbone.backbonespec import MODEL_FILE
 from stages.backbone.efficientnet import POOLED
-from stages.backbone.zoo import make_backbone
 from stages.record.framing import Pixels
+from stages.zoo import make_backbone
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from benchmarks.library import Library, Step
 from benchmarks.passes import Pass
 from benchmarks.storage import Needed
 from benchmarks.supply import Supply, supply
-from pipelines.cluster import overview
+from pipelines.cluster import library_overview
 
 SWAP = "swap"
 HISTORY = "with all history"
@@ -78,7 +78,7 @@ class Whole:
 
 def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Collection[str]) -> Whole:
     """Fills a server with pictures, of which at most a tenth are queries, and makes changes: those named in `CHANGES`,
-    and `SWAP`, which puts the other backbone. Backbones are directories, as stages.backbone.zoo writes them. What the
+    and `SWAP`, which puts the other backbone. Backbones are directories, as stages.zoo writes them. What the
     directory
     `place` holds of an interrupted run is not repeated. Raises RuntimeError if any result is wrong."""
     settings = {
@@ -102,7 +102,7 @@ def measure(size: Size, place: Path, backbone: Path, other: Path, changes: Colle
     whole = Whole(size, fill, [Pass(**first), Pass(**second)], server_peak=peak)
     with library.running():
         whole.repos = journal.once("repos", lambda: storage.by_repo(library.connection))
-        whole.distinct = journal.once("distinct", lambda: overview.pictures(library.connection))
+        whole.distinct = journal.once("distinct", lambda: library_overview.pictures(library.connection))
         whole.kept.append(_kept("full", library))
         for name, make in CHANGES.items():
             whole.changes += make(library, place) if name in changes else ()

@@ -13,12 +13,12 @@ from pathlib import Path
 from benchmarks import disk, servers
 from benchmarks.environment import SETUPS, Tool
 from pipelines.client import backbones
-from pipelines.client.deploying import deployment
+from pipelines.client.deployment import deployment
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library import models
-from pipelines.specifications import reading
-from stages.backbone.backbonespec import SPEC_FILE, parse_spec
+from pipelines.library import backbone_push
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import SPEC_FILE, parse_spec
 
 ENTRY = "holiday"
 """The only query entry; the files in benchmarks/setups name it, too."""
@@ -79,9 +79,9 @@ class Lookalike(Workflow):
         self._server = self.running.enter_context(servers.localpachd())
         self._address = f"grpc://127.0.0.1:{self._server.port}"
         connection = Connection(self._server.client(), self._address, "default")
-        deployment.deploy(connection, reading.load())
+        deployment.deploy(connection, pipeline_specs.load())
         spec = parse_spec((self.inputs / "models" / SPEC_FILE).read_bytes())
-        models.put(Repository(connection, backbones.REPO), spec, self.inputs / "models")
+        backbone_push.put(Repository(connection, backbones.REPO), spec, self.inputs / "models")
         self._type("add", "--no-wait", self.directory / "images")
         self._type("query", self.inputs / "queries" / ENTRY, "--output", "results")
 
@@ -101,7 +101,7 @@ class Lookalike(Workflow):
         client = self._server.client()
         found = {
             (spec.name, info.job.id): int(info.data_processed)
-            for spec in reading.load()
+            for spec in pipeline_specs.load()
             for info in client.list_job(spec.name, details=False)
         }
         new = sum(processed for job, processed in found.items() if job not in self._seen)
@@ -236,4 +236,4 @@ def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
 
 def _parameters() -> dict[str, str]:
     """The stages' parameters, from the specifications."""
-    return {name: value for spec in reading.load() for name, value in spec.document["transform"]["env"].items()}
+    return {name: value for spec in pipeline_specs.load() for name, value in spec.document["transform"]["env"].items()}

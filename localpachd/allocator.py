@@ -18,7 +18,7 @@ _FREE_AT_END = 8 << 20
 """Bytes that may stay free at the end of a heap."""
 
 
-def settle() -> None:
+def return_freed_memory() -> None:
     """Makes freed memory go back to the system, for the whole process; does nothing without glibc."""
     if platform.libc_ver()[0] != "glibc":
         return

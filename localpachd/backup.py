@@ -19,12 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from localpachd import durable, rootformat
-from localpachd.db import FORMAT, Database
+from localpachd import durable_files, root_format
+from localpachd.database import FORMAT, Database
 from localpachd.errors import DataLoss, FailedPrecondition
 from localpachd.ids import chunk_hash
-from localpachd.rootformat import CHUNKS, DATABASE, SMALL
-from localpachd.storage import big_chunks, gc
+from localpachd.root_format import CHUNKS, DATABASE, SMALL
+from localpachd.storage import big_chunks, garbage_collector
 from localpachd.storage.small_chunks import SmallChunks
 
 _CONTENTS = "backup.json"
@@ -36,14 +36,14 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class ChunkTotals:
     """The number of chunks, and their bytes."""
 
     chunks: int
     size: int
 
 
-def backup(root: Path, target: Path) -> Copied:
+def backup(root: Path, target: Path) -> ChunkTotals:
     """Writes a backup into a new directory or, if its name ends in `.tar`, a new file. On the disk of the root big
     chunks are hard links. Raises FailedPrecondition, DataLoss if a chunk is damaged, OSError."""
     if not (root / DATABASE).exists():
@@ -62,20 +62,20 @@ def backup(root: Path, target: Path) -> Copied:
         if target.suffix == ".tar":
             _pack(whole, Path(draft, "tar"))
             whole = Path(draft, "tar")
-            durable.sync(whole)
+            durable_files.sync(whole)
         elif target.exists():
             target.rmdir()
         whole.replace(target)
-        durable.sync(target.parent)
+        durable_files.sync(target.parent)
     return copied
 
 
-def restore(source: Path, root: Path) -> Copied:
+def restore(source: Path, root: Path) -> ChunkTotals:
     """Makes a root from a backup; it must not exist, or be empty. Raises FailedPrecondition for what is not a whole
     backup, DataLoss if it is damaged, OSError."""
     if root.exists() and any(root.iterdir()):
         raise FailedPrecondition(f"{root} is not empty: restore into a new directory")
-    durable.make_directory(root, 0o700)
+    durable_files.make_directory(root, 0o700)
     # The marker comes last: without it no server starts on a part.
     if source.is_dir():
         for path in sorted(source.rglob("*")):
@@ -88,8 +88,8 @@ def restore(source: Path, root: Path) -> Copied:
     (root / _CONTENTS).unlink()
     os.sync()
     with closing(Database(root / DATABASE)) as db:
-        rootformat.prove(root, db)
-        rootformat.mark(root, db)
+        root_format.check_database(root, db)
+        root_format.mark_database(root, db)
     return copied
 
 
@@ -131,11 +131,13 @@ def _live(database: Path) -> Iterator[bytes]:
     with reading(database) as conn, closing(sqlite3.connect("", isolation_level=None)) as known:
         known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
         known.execute("BEGIN")
-        known.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in gc.live(conn)))
+        known.executemany(
+            "INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in garbage_collector.live_chunks(conn))
+        )
         yield from (row[0] for row in known.execute("SELECT hash FROM live ORDER BY hash"))
 
 
-def _copy_chunks(root: Path, whole: Path) -> Copied:
+def _copy_chunks(root: Path, whole: Path) -> ChunkTotals:
     (whole / CHUNKS).mkdir(mode=0o700)
     count = size = 0
     lost: list[str] = []
@@ -157,7 +159,7 @@ def _copy_chunks(root: Path, whole: Path) -> Copied:
     _refuse(
         lost, f"python -m localpachd fsck --verify {root} names the files; put the same bytes again, or remove them"
     )
-    return Copied(count, size)
+    return ChunkTotals(count, size)
 
 
 def _link(path: Path, target: Path, other: Path) -> None:
@@ -198,7 +200,7 @@ def _check_contents(source: Path, root: Path) -> None:
         raise DataLoss(f"{source} is damaged: {', '.join(sorted(files))} is missing")
 
 
-def _check_chunks(root: Path) -> Copied:
+def _check_chunks(root: Path) -> ChunkTotals:
     count = size = 0
     lost: list[str] = []
     with reading(root / SMALL) as small:
@@ -209,7 +211,7 @@ def _check_chunks(root: Path) -> Copied:
             except DataLoss as error:
                 lost.append(str(error))
     _refuse(lost, "use another backup")
-    return Copied(count, size)
+    return ChunkTotals(count, size)
 
 
 def _refuse(lost: list[str], fix: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 _log = logging.getLogger(__name__)
 
 
-class Chores:
+class ChoreThread:
     """A thread that repeats every chore. One that fails is retried in the next round."""
 
     def __init__(self, chores: Mapping[str, Callable[[], object]], seconds: float) -> None:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from localpachd.disk_reserve import DiskReserve
 from localpachd.errors import NoSpace
-from localpachd.reserve import Reserve
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _PRIMARY = 0xFF
 class Disk:
     """The disk that holds a directory, where steps that free room may use a `reserve`. Thread-safe."""
 
-    def __init__(self, root: Path, reserve: Reserve | None = None) -> None:
+    def __init__(self, root: Path, reserve: DiskReserve | None = None) -> None:
         self._root = root
         self._reserve = reserve
         self._failed = -_REMEMBERED

@@ -65,5 +65,5 @@ class Unimplemented(PachError):
     """A call that localpachd does not serve."""
 
 
-class Crashed(PachError):
+class PachdCrash(PachError):
     """A request on which a real pachd crashes."""

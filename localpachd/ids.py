@@ -12,7 +12,7 @@ from hashlib import blake2b
 CHUNK_SIZE = 8 << 20
 """Bytes of every chunk of a file except its last. Fixed, so that a file's hash depends only on its content."""
 
-Bytes = bytes | bytearray | memoryview
+BytesLike = bytes | bytearray | memoryview
 
 _UUID = re.compile(r"[0-9a-f]{12}4[0-9a-f]{19}")
 
@@ -27,7 +27,7 @@ def is_id(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def chunk_hash(*parts: Bytes) -> bytes:
+def chunk_hash(*parts: BytesLike) -> bytes:
     """blake2b-256 of a chunk's bytes (32 bytes), which may come in parts."""
     digest = blake2b(digest_size=32)
     for each in parts:

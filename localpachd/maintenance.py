@@ -8,11 +8,11 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localpachd import backup, rootformat
-from localpachd.db import Database
+from localpachd import backup, root_format
+from localpachd.database import Database
 from localpachd.errors import DataLoss, FailedPrecondition, PachError
 from localpachd.pfs.upkeep import fsck, retention
-from localpachd.rootformat import DATABASE, SMALL
+from localpachd.root_format import DATABASE, SMALL
 
 COMMANDS = ("backup", "restore", "fsck", "retention")
 _DESPITE = "if these files are lost and the others are wanted, add --despite-damage"
@@ -85,14 +85,14 @@ def _retention(root: Path, days: int) -> None:
         for each in old:
             began = datetime.fromtimestamp(each.started / 1e9, UTC)
             print(f"{each.id} {began:%Y-%m-%d %H:%M} {each.commits} commit{'s'[: each.commits > 1]}")
-        size = retention.freed(conn, [each.id for each in old])
+        size = retention.freed_bytes(conn, [each.id for each in old])
         seen = conn.execute("SELECT COALESCE(MAX(day), 0) FROM days").fetchone()[0]
     print(f"{root}: --retention {days} would squash {len(old)} commit sets and free {size} bytes")
     if seen <= days:
         print(f"the ages of commits have been counted for {seen} days: nothing can be older yet")
 
 
-def _say(copied: backup.Copied, place: Path) -> None:
+def _say(copied: backup.ChunkTotals, place: Path) -> None:
     print(f"{place}: {copied.chunks} chunks with {copied.size} bytes, all verified")
 
 
@@ -124,7 +124,7 @@ def _fsck(root: Path, verify: bool, adopt: bool, despite_damage: bool) -> int:
 
 
 def _adopt(root: Path) -> None:
-    (root / rootformat.MARKER).unlink(missing_ok=True)
+    (root / root_format.MARKER).unlink(missing_ok=True)
     with closing(Database(root / DATABASE)) as db:
-        rootformat.prove(root, db)
-        rootformat.mark(root, db)
+        root_format.check_database(root, db)
+        root_format.mark_database(root, db)

@@ -12,7 +12,7 @@ _SEED = 0
 """Delays are random but the same in each run: a failure comes back."""
 
 
-class Delays:
+class RandomDelays:
     """A random delay of at most `longest` seconds for each subject, from the moment it is first seen. For one
     thread. `clock` is in seconds."""
 
@@ -47,9 +47,9 @@ class Pace:
         """Whether steps take time."""
         return self.longest > 0
 
-    def delays(self) -> Delays:
+    def delays(self) -> RandomDelays:
         """The delays of one kind of step."""
-        return Delays(self.longest)
+        return RandomDelays(self.longest)
 
 
 AT_ONCE = Pace()

@@ -13,7 +13,7 @@ _DIRECTORY = 0o700
 _OTHERS_READ = 0o066
 
 
-def close_off(root: Path, passable: str = "") -> None:
+def restrict_to_owner(root: Path, passable: str = "") -> None:
     """Gives the root directory to its owner alone and, where others could read it until now, all files in it: earlier
     versions left that to the umask. `passable` is the directory in it that the processes of others have to enter, ""
     for none; it protects its own content."""

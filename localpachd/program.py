@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from localpachd import allocator, maintenance, unit
-from localpachd.api.listening import Protection
+from localpachd import allocator, maintenance, systemd_unit
+from localpachd.api.server_addresses import AccessProtection
 from localpachd.errors import PachError
-from localpachd.notify import Notifier
-from localpachd.server import Options, Server
-from localpachd.storage.reach import Network, network
+from localpachd.server import Server, ServerOptions
+from localpachd.storage.url_reach import IpNetwork, network
+from localpachd.systemd_notifier import SystemdNotifier
 from speclang import quantities
 
 _LAST_PORT = 65535
@@ -31,12 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in maintenance.COMMANDS:
         return maintenance.main(arguments)
     if arguments and arguments[0] == _UNIT:
-        print(unit.text(_options(arguments[1:]).root, arguments[1:]), end="")
+        print(systemd_unit.text(_options(arguments[1:]).root, arguments[1:]), end="")
         return 0
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = _Stop()
-    allocator.settle()
+    allocator.return_freed_memory()
     try:
         server = Server(options)
         server.start()
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In one piece: `lookalike up` reads the lines that it needs, and leaves.
     metrics = f"\nlocalpachd: metrics at {server.metrics_address}" if server.metrics_address else ""
     print(f"localpachd: listening on {server.address}{metrics}", flush=True)
-    manager = Notifier()
+    manager = SystemdNotifier()
     manager.ready(f"listening on {server.address}", server.check)
     stop.wait()
     manager.stopping()
@@ -85,7 +85,7 @@ class _Stop:
         os._exit(0)
 
 
-def _options(arguments: Sequence[str] | None) -> Options:
+def _options(arguments: Sequence[str] | None) -> ServerOptions:
     parser = argparse.ArgumentParser(
         prog="localpachd",
         description="An embedded server for Pachyderm's API on one machine. With backup, restore, fsck or retention as "
@@ -209,7 +209,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "and fail where pachd crashes",
     )
     given = parser.parse_args(arguments)
-    return Options(
+    return ServerOptions(
         root=given.root,
         host=given.host,
         port=given.port,
@@ -224,7 +224,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         worker_sees=tuple(given.worker_sees),
         pass_env=tuple(given.pass_env),
         run_as=given.run_as,
-        protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
+        protection=AccessProtection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
         retention=given.retention,
         quota=given.quota,
@@ -250,7 +250,7 @@ def _directory(text: str) -> Path:
     return directory
 
 
-def _network(text: str) -> Network:
+def _network(text: str) -> IpNetwork:
     try:
         return network(text)
     except PachError as error:

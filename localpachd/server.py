@@ -13,56 +13,56 @@ from typing import Literal
 
 import grpc
 
-from localpachd import rootformat
-from localpachd.api import listening
-from localpachd.api.calls.limits import OPTIONS
-from localpachd.api.doors.admission import StreamLimit
+from localpachd import root_format
+from localpachd.api import server_addresses
+from localpachd.api.api_services import register
+from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.doors.call_metrics import CallMetrics
 from localpachd.api.doors.crashes import CrashInterceptor
-from localpachd.api.doors.parking import Parking
+from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
+from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
-from localpachd.api.listening import Protection
-from localpachd.api.pps.sidecar import GrpcSidecars
-from localpachd.api.pps.worker import GrpcBatchServer
+from localpachd.api.pps.grpc_sidecars import GrpcSidecars
+from localpachd.api.pps.worker_servicer import GrpcBatchServer
 from localpachd.api.server.log_levels import CallLog, LogLevels
-from localpachd.api.services import register
-from localpachd.chores import Chores
-from localpachd.db import Database
-from localpachd.diagnosis.facts import Facts
+from localpachd.api.server_addresses import AccessProtection
+from localpachd.chores import ChoreThread
+from localpachd.database import Database
+from localpachd.diagnosis.server_facts import ServerFacts
 from localpachd.disk import Disk
+from localpachd.disk_reserve import DiskReserve
 from localpachd.errors import FailedPrecondition, Unavailable
-from localpachd.metrics.service import Metrics
-from localpachd.metrics.state import Sources
+from localpachd.metrics.server_metrics import ServerMetrics
+from localpachd.metrics.state_collector import StateSources
 from localpachd.pace import Pace
-from localpachd.permissions import close_off
-from localpachd.pfs.files import filesets
-from localpachd.pfs.service import Pfs
+from localpachd.permissions import restrict_to_owner
+from localpachd.pfs.files import temporary_filesets
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep import retention
-from localpachd.pfs.upkeep.ages import Ages
-from localpachd.pfs.upkeep.finisher import Finisher
-from localpachd.pfs.upkeep.merging import merge_hidden
+from localpachd.pfs.upkeep.commit_ages import CommitAges
+from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
+from localpachd.pfs.upkeep.layer_merge import merge_hidden
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
-from localpachd.pps.service import Pps
-from localpachd.reserve import Reserve
-from localpachd.rootlock import RootLock
-from localpachd.starting import explained
-from localpachd.storage import gc
-from localpachd.storage.chunks import Chunks
-from localpachd.storage.reach import Network, Reach
+from localpachd.pps.pps_service import PpsService
+from localpachd.root_lock import RootLock
+from localpachd.startup_errors import explain_failures
+from localpachd.storage import garbage_collector
+from localpachd.storage.chunk_store import ChunkStore
+from localpachd.storage.url_reach import IpNetwork, UrlReach
 from localpachd.worker import gpu_pool
-from localpachd.worker.docker import engine
-from localpachd.worker.docker.engine import EngineError
-from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.docker import container_engine
+from localpachd.worker.docker.container_engine import EngineError
+from localpachd.worker.docker.container_workplaces import DockerBackend
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.local_runner import LocalRunner
 from localpachd.worker.machine import invocation
-from localpachd.worker.machine.views import programs_in, view
-from localpachd.worker.machine.workplaces import Machine, Surroundings
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.workplace import Backend, Stores
+from localpachd.worker.machine.machine_view import programs_in, view
+from localpachd.worker.machine.machine_workplaces import MachineBackend, ProcessSurroundings
+from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.workplace import WorkerStores, WorkplaceBackend
 
 _CALLS_AT_ONCE = 512
 _STREAMS_AT_ONCE = 384
@@ -80,7 +80,7 @@ _GRACE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServerOptions:
     """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
     unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
     each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
@@ -101,9 +101,9 @@ class Options:
     runner: Literal["process", "docker"] = "process"
     log_days: int = 30
     log_lines: int = 2_000_000
-    protection: Protection = field(default_factory=Protection)
+    protection: AccessProtection = field(default_factory=AccessProtection)
     file_urls: tuple[Path, ...] = ()
-    url_networks: tuple[Network, ...] = ()
+    url_networks: tuple[IpNetwork, ...] = ()
     worker_sees: tuple[Path, ...] = ()
     pass_env: tuple[str, ...] = ()
     run_as: str = ""
@@ -111,7 +111,7 @@ class Options:
     retention: int = 0
     quota: int = 0
     metrics_port: int | None = None
-    metrics_host: str = listening.LOOPBACK
+    metrics_host: str = server_addresses.LOOPBACK
     metrics_token_file: Path | None = None
 
 
@@ -124,32 +124,32 @@ class Server:
     be used.
     """
 
-    def __init__(self, options: Options) -> None:
-        listening.check(options.host, options.protection)
-        self._token = listening.token(options.protection.token_file)
+    def __init__(self, options: ServerOptions) -> None:
+        server_addresses.check(options.host, options.protection)
+        self._token = server_addresses.token(options.protection.token_file)
         self._metrics = _metrics(options)
         self._root = options.root
         self._counted = options.metrics_port is not None
         self._measured = self._counted or bool(options.quota)
-        with explained(options.root):
+        with explain_failures(options.root):
             self._lock = RootLock(options.root)
         try:
-            with explained(options.root):
+            with explain_failures(options.root):
                 self._build(options)
         except BaseException:
             self._metrics.stop()
             self._lock.release()
             raise
 
-    def _build(self, options: Options) -> None:
-        close_off(options.root)
+    def _build(self, options: ServerOptions) -> None:
+        restrict_to_owner(options.root)
         pool = GpuPool(gpu_pool.detect(options.gpus), options.strict_gpus)
         # Workers' processes have a token of their own, so that the clients' one is in no environment.
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         counting = [CallMetrics(self._metrics.calls)] if self._counted else []
         faithful = [CrashInterceptor()] if options.faithful else []
-        self._parking = Parking(_IDLE, _IDLE_WHEN_CROWDED)
+        self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
@@ -159,33 +159,33 @@ class Server:
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
         )
-        at = listening.listen(self._grpc, options.host, options.port, options.protection)
+        at = server_addresses.listen(self._grpc, options.host, options.port, options.protection)
         self.port, self.address = at.port, at.address
-        self._reserve = Reserve(options.root / rootformat.RESERVE)
+        self._reserve = DiskReserve(options.root / root_format.RESERVE)
         disk = Disk(options.root, self._reserve)
-        rootformat.prepare(options.root)
-        self._db = Database(options.root / rootformat.DATABASE, disk)
-        rootformat.prove(options.root, self._db)
-        self._chunks = Chunks(options.root / rootformat.CHUNKS, disk, options.quota, lambda: self._db.usage().use)
+        root_format.prepare(options.root)
+        self._db = Database(options.root / root_format.DATABASE, disk)
+        root_format.check_database(options.root, self._db)
+        self._chunks = ChunkStore(options.root / root_format.CHUNKS, disk, options.quota, lambda: self._db.usage().use)
         own = (options.root, options.protection.token_file, options.protection.key, options.metrics_token_file)
-        reach = Reach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
-        self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
-        self._finisher = Finisher(self._pfs)
-        secrets = Secrets(options.root / "secrets")
-        facts = Facts(options.root, asdict(options))
+        reach = UrlReach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
+        self._pfs = PfsService.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
+        self._finisher = CommitFinisher(self._pfs)
+        secrets = SecretStore(options.root / "secrets")
+        facts = ServerFacts(options.root, asdict(options))
         self._levels = LogLevels()
         backend = _backend(
-            options, Stores(self._db, self._chunks, secrets, token=workers_token), self._pfs.changes.notify
+            options, WorkerStores(self._db, self._chunks, secrets, token=workers_token), self._pfs.changes.notify
         )
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend, disk)
         secrets.observe(self._runner.look)
 
-        def serve(server: grpc.Server, pfs: Pfs) -> None:
+        def serve(server: grpc.Server, pfs: PfsService) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
             register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, options.lenient_specs)
 
         sidecars = GrpcSidecars(self._pfs, serve, guards)
-        self._sources = Sources(
+        self._sources = StateSources(
             options.root,
             self._db,
             self._chunks,
@@ -196,37 +196,37 @@ class Server:
             options.retention,
             options.quota,
         )
-        self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
-        sweeper = gc.Sweeper(self._db, self._chunks)
-        self._ages = Ages(self._db)
+        self._pps = PpsService(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
+        sweeper = garbage_collector.GarbageCollector(self._db, self._chunks)
+        self._ages = CommitAges(self._db)
         self._squash_old = partial(retention.squash_old, self._pfs, options.retention)
-        self._chores = Chores(
+        self._chores = ChoreThread(
             {
                 "forget old lines of logs": lambda: disk.freeing(
                     lambda: forget(self._db, options.log_days, options.log_lines)
                 ),
-                "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired, frees=True),
+                "forget expired file sets": lambda: self._pfs.transact(temporary_filesets.forget_expired, frees=True),
                 "count the days": self._ages.look,
                 "squash old commits": self._squash_old,
                 "sweep": sweeper.sweep,
-                "mark the database": lambda: rootformat.mark(options.root, self._db),
+                "mark the database": lambda: root_format.mark_database(options.root, self._db),
             },
             _BETWEEN_CHORES,
         )
-        self._looks = Chores(
+        self._looks = ChoreThread(
             {
                 "end streams that nobody reads": streams.end_idle,
                 "end waiting calls that nobody reads": self._parking.end_idle,
             },
             _BETWEEN_LOOKS,
         )
-        self._relief = Chores(
+        self._relief = ChoreThread(
             {"make room": sweeper.relieve, "keep room for deletions": self._reserve.restore}, _BETWEEN_RELIEFS
         )
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
-        close_off(options.root, "scratch" if passable else "")
+        restrict_to_owner(options.root, "scratch" if passable else "")
 
     @property
     def metrics_address(self) -> str:
@@ -236,15 +236,15 @@ class Server:
     def start(self) -> None:
         """Cleans up after the last run, continues its unfinished jobs, and starts to answer. Raises NoSpace or
         FailedPrecondition if the root cannot be used."""
-        with explained(self._root):
-            self._pfs.transact(filesets.forget_expired)
+        with explain_failures(self._root):
+            self._pfs.transact(temporary_filesets.forget_expired)
             self._ages.look()
             self._squash_old(most=_SQUASHED_AT_START)
             merge_hidden(self._db)
-            gc.sweep(self._db, self._chunks)
+            garbage_collector.sweep(self._db, self._chunks)
             if self._measured:
                 self._chunks.measure()
-            rootformat.mark(self._root, self._db)
+            root_format.mark_database(self._root, self._db)
             self._reserve.restore()
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
@@ -275,7 +275,7 @@ class Server:
         self._parking.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()
-        rootformat.mark(self._root, self._db)
+        root_format.mark_database(self._root, self._db)
         self._db.close()
         self._lock.release()
 
@@ -289,19 +289,19 @@ class Server:
         self.stop()
 
 
-def _metrics(options: Options) -> Metrics:
+def _metrics(options: ServerOptions) -> ServerMetrics:
     """The metrics, which listen if they are wanted. Raises FailedPrecondition and Unavailable, as `Server` does."""
-    metrics = Metrics()
+    metrics = ServerMetrics()
     if options.metrics_port is not None:
         given = options.protection
         own = replace(given, token_file=options.metrics_token_file or given.token_file)
-        listening.check(options.metrics_host, own)
-        token = listening.token(own.token_file)
-        metrics.open(options.metrics_host, options.metrics_port, token, listening.tls_context(own))
+        server_addresses.check(options.metrics_host, own)
+        token = server_addresses.token(own.token_file)
+        metrics.open(options.metrics_host, options.metrics_port, token, server_addresses.tls_context(own))
     return metrics
 
 
-def _surroundings(options: Options) -> Surroundings:
+def _surroundings(options: ServerOptions) -> ProcessSurroundings:
     """What processes of this machine get of it. Raises FailedPrecondition for a user that it does not have."""
     root = options.root.resolve()
     # Someone may have made the root of a directory with programs.
@@ -313,14 +313,14 @@ def _surroundings(options: Options) -> Surroundings:
         invocation.user(options.run_as)
     except EnvironmentProblem as problem:
         raise FailedPrecondition(f"--run-as {options.run_as}: {problem}") from problem
-    return Surroundings(view(own, options.worker_sees), frozenset(options.pass_env), options.run_as)
+    return ProcessSurroundings(view(own, options.worker_sees), frozenset(options.pass_env), options.run_as)
 
 
-def _backend(options: Options, stores: Stores, changed: Callable[[], None]) -> Backend:
+def _backend(options: ServerOptions, stores: WorkerStores, changed: Callable[[], None]) -> WorkplaceBackend:
     """The backend that runs workers. Raises Unavailable if it needs a container engine and none answers."""
     if options.runner == "process":
-        return Machine(stores, options.root / "scratch", surroundings=_surroundings(options))
+        return MachineBackend(stores, options.root / "scratch", surroundings=_surroundings(options))
     try:
-        return Docker(stores, engine.find(), options.root, changed)
+        return DockerBackend(stores, container_engine.find(), options.root, changed)
     except EngineError as error:
         raise Unavailable(f"--runner docker: {error}") from error

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localpachd import durable
+from localpachd import durable_files
 from localpachd.errors import FailedPrecondition
 
 _IDLE = 8
@@ -43,7 +43,7 @@ def file_usage(conn: sqlite3.Connection, path: Path) -> FileUsage:
     return FileUsage(path.stat().st_size, page * (pages - free), log.stat().st_size if log.exists() else 0)
 
 
-class Readers:
+class ReaderPool:
     """Connections for readers, each used by one thread at a time. Thread-safe."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -106,7 +106,7 @@ class SharedSync:
             self.check()
             up_to = self._committed
             try:
-                durable.sync_data(self._log)
+                durable_files.sync_data(self._log)
             except OSError as error:
                 self._failed = error.strerror or str(error)
                 self.check()

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 
 from lookalike.rows import Rows, table
-from pipelines.explaining.changes.history import Change
-from stages.datum import wording
+from pipelines.analysis.changes.library_history import LibraryChange
+from stages.datum import text_format
 
 _SHORT = 12
 """Digits of an id: enough for `Library.at`."""
 
 
-class Changes(Rows[Change]):
+class Changes(Rows[LibraryChange]):
     """Changes of the library, the newest first; see `lookalike history`."""
 
     schema = pa.schema(
@@ -30,10 +30,10 @@ class Changes(Rows[Change]):
         ]
     )
 
-    def __init__(self, changes: Sequence[Change]) -> None:
+    def __init__(self, changes: Sequence[LibraryChange]) -> None:
         super().__init__(changes)
 
-    def record(self, row: Change) -> dict[str, Any]:
+    def record(self, row: LibraryChange) -> dict[str, Any]:
         """See Rows."""
         pictures = row.pictures
         return {
@@ -65,7 +65,7 @@ class Changes(Rows[Change]):
                     each.id[:_SHORT],
                     f"{each.started:%Y-%m-%d %H:%M} UTC",
                     each.repo,
-                    wording.visible(": ".join(filter(None, (each.author, each.description)))),
+                    text_format.visible(": ".join(filter(None, (each.author, each.description)))),
                     ", ".join(numbers),
                     "" if answers is None else f"{answers:,} changed",
                 ]

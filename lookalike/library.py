@@ -19,25 +19,25 @@ import grpc
 from lookalike.changes import Changes
 from lookalike.labels import Labels
 from lookalike.neighbours import Neighbour, Neighbours
-from lookalike.ownservice import OwnService
-from lookalike.pictures import Box, Given, asked
-from pipelines.client import choosing
-from pipelines.client.commits import Commits
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.moments import commit_at
+from lookalike.own_service import OwnService
+from lookalike.pictures import Box, PictureInput, asked
+from pipelines.analysis.changes.library_history import LibraryHistory as History
+from pipelines.analysis.time_travel import past_library
+from pipelines.client import server_choice
+from pipelines.client.commit_sets import commit_at
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection, connect
-from pipelines.client.server.failures import cause, explain
-from pipelines.client.server.outages import outlasting
-from pipelines.client.services import services
-from pipelines.client.services.roles import CLASSIFY
-from pipelines.client.services.searches import SearchError, Searches
-from pipelines.client.services.services import Service
-from pipelines.cluster import status
+from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.retries import with_retries
+from pipelines.client.services import service_discovery
+from pipelines.client.services.search_client import SearchClient, SearchError
+from pipelines.client.services.service_discovery import ServiceEndpoint
+from pipelines.client.services.service_roles import CLASSIFY
+from pipelines.cluster import pipeline_status
 from pipelines.errors import LookalikeError
-from pipelines.explaining.changes.history import Changes as History
-from pipelines.explaining.timetravel import past
-from pipelines.library import ingest, pictures
-from pipelines.library.kept import Kept, default_place
+from pipelines.library import ingest, picture_sources
+from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.snapshots import REPO
 
 _K = 5
@@ -55,7 +55,7 @@ class Library:
     def __init__(
         self,
         connection: Connection | None,
-        service: Service | None,
+        service: ServiceEndpoint | None,
         report: Callable[[str], None],
         found: tuple[str, Path] = ("", Path()),
         commit: str = "",
@@ -69,7 +69,7 @@ class Library:
         self._report = report
         self._lock = threading.Lock()
         self._own: OwnService | None = None
-        self._searches = None if service is None else Searches(service)
+        self._searches = None if service is None else SearchClient(service)
         self._name = connection.address if connection is not None else service.url if service is not None else ""
 
     @classmethod
@@ -93,10 +93,10 @@ class Library:
         if address.startswith(("http://", "https://")):
             kept = None if token_file is None else Path(token_file)
             trusted = None if certificate is None else Path(certificate)
-            return cls(None, _reached(Service(_plain(address), "", kept, trusted, token=token)), report)
+            return cls(None, _reached(ServiceEndpoint(_plain(address), "", kept, trusted, token=token)), report)
         with _explained():
-            connection = connect(choosing.target(address), lambda reason: report(reason) if reason else None)
-            return cls(connection, services.running(connection), report, (address, Path.cwd()))
+            connection = connect(server_choice.target(address), lambda reason: report(reason) if reason else None)
+            return cls(connection, service_discovery.running(connection), report, (address, Path.cwd()))
 
     def __enter__(self) -> "Library":
         return self
@@ -114,7 +114,7 @@ class Library:
 
     def search(
         self,
-        picture: Given | Sequence[Given],
+        picture: PictureInput | Sequence[PictureInput],
         k: int = _K,
         *,
         metric: Literal["euclidean", "cosine"] | None = None,
@@ -126,14 +126,14 @@ class Library:
     ) -> Neighbours:
         """The k nearest pictures of the library, by distance.
 
-        picture: see lookalike.pictures.Given, or several, to any of which the pictures are near (or to all, with
+        picture: see lookalike.pictures.PictureInput, or several, to any of which the pictures are near (or to all, with
         combine="all"). metric: by default that of the index. filter: a folder of the library, or a glob, that paths
         must match. box: the region of the picture to search for. exact: False for approximate answers where the index
         has codes, None for what is fast enough. Raises LookalikeError, with the reason.
         """
         question = asked(picture, box)
 
-        def found(searches: Searches) -> Neighbours:
+        def found(searches: SearchClient) -> Neighbours:
             answer = searches.search(
                 question,
                 k=k,
@@ -147,7 +147,7 @@ class Library:
 
         return self._by_a_service(found)
 
-    def classify(self, picture: Given, top: int = _TOP, *, box: Box | None = None) -> Labels:
+    def classify(self, picture: PictureInput, top: int = _TOP, *, box: Box | None = None) -> Labels:
         """The likeliest labels of a picture, by the promoted model.
 
         picture, box: as for a search. Answered by a service that runs for the library, of searches or of the classifier
@@ -157,13 +157,13 @@ class Library:
         if self._connection is None:
             return self._by_a_service(lambda searches: Labels(searches.classify(question, top=top)))
         with _explained():
-            running = services.running(self._connection, CLASSIFY)
+            running = service_discovery.running(self._connection, CLASSIFY)
         if running is None:
             raise LookalikeError(
                 "no service that classifies runs: start `lookalike classify serve`; it needs a model, which "
                 "`lookalike classify promote` promotes"
             )
-        with Searches(running) as searches:
+        with SearchClient(running) as searches:
             return Labels(searches.classify(question, top=top))
 
     def original(self, picture: "Neighbour | str", to: "str | PathLike[str] | None" = None, source: int = 0) -> bytes:
@@ -171,7 +171,7 @@ class Library:
         path to write the file to. Raises LookalikeError if it is gone."""
         id_ = picture.id if isinstance(picture, Neighbour) else picture
 
-        def read(searches: Searches) -> bytes:
+        def read(searches: SearchClient) -> bytes:
             file = io.BytesIO()
             searches.original(id_, file, source)
             return file.getvalue()
@@ -187,11 +187,11 @@ class Library:
         were put, for files that cannot be read or that turn out not to be pictures, and for jobs that did not
         succeed."""
         connection = replace(self._pachyderm("add pictures"), doing="lookalike.Library.add")
-        found = pictures.find([Path(each) for each in paths])
+        found = picture_sources.find([Path(each) for each in paths])
         with _explained():
             written = ingest.add(connection, found.sources)
-            jobs = Jobs(connection).watch([written.commit], lambda *_: None) if wait and written.commit else []
-            rejected = status.rejections(connection) if jobs else []
+            jobs = ProjectJobs(connection).watch([written.commit], lambda *_: None) if wait and written.commit else []
+            rejected = pipeline_status.rejections(connection) if jobs else []
         for job in jobs:
             if job.state != "success":
                 raise LookalikeError(f"{job.pipeline} did not succeed: {job.reason or 'see `lookalike status`'}")
@@ -213,25 +213,27 @@ class Library:
         connection = self._pachyderm("read the history")
 
         def read() -> Changes:
-            history = History(connection, Kept(default_place()))
+            history = History(connection, ContentCache(default_path()))
             newest = islice(history.newest_first(), limit)
             return Changes([history.with_answers(each) if answers else each for each in newest])
 
         with _explained():
-            return outlasting(connection, read)
+            return with_retries(connection, read)
 
     def at(self, moment: str) -> "Library":
         """The library at a commit, by its id or as an ancestor such as "master^", or at a date. Its searches are
         answered by a service of its own, which ends with it. Raises LookalikeError if there were no answers then."""
         connection = self._pachyderm("go back in time")
         with _explained():
-            commit = past.answering(connection, outlasting(connection, partial(commit_at, connection, moment)))
+            commit = past_library.answering_commit(
+                connection, with_retries(connection, partial(commit_at, connection, moment))
+            )
         return Library(connection, None, self._report, self._found, commit)
 
     def __repr__(self) -> str:
         return f"<lookalike.Library {self._name}{f' at {self._commit[:12]}' if self._commit else ''}>"
 
-    def _by_a_service(self, ask: Callable[[Searches], _Answer]) -> _Answer:
+    def _by_a_service(self, ask: Callable[[SearchClient], _Answer]) -> _Answer:
         """What a service answers. One that has ended is replaced by another, once."""
         searches = self._searching()
         try:
@@ -241,33 +243,33 @@ class Library:
                 raise
             return ask(self._searching(ended=searches))
 
-    def _searching(self, ended: Searches | None = None) -> Searches:
+    def _searching(self, ended: SearchClient | None = None) -> SearchClient:
         """Asks the service that this library knows, unless it has ended, or another."""
         with self._lock:
             if self._searches is None or self._searches is ended:
                 self._leave()
-                self._searches = Searches(self._service())
+                self._searches = SearchClient(self._service())
             return self._searches
 
     def _catch_up(self, connection: Connection, commit: str) -> None:
         """Waits until the service that this library asks, if there is one, answers from a commit or a later one."""
         until = time.monotonic() + _CATCHES_UP_WITHIN
-        index = Commits(connection, "index")
+        index = CommitWriter(connection, "index")
         while self._searches is not None and time.monotonic() < until:
-            said = services.status(self._searches.service)
+            said = service_discovery.status(self._searches.service)
             if said is None:
                 return  # it has ended: another begins with the newest
             with _explained():
-                newest = outlasting(connection, index.newest)
+                newest = with_retries(connection, index.newest)
             if (said["commits"] or {}).get("index") in (commit, newest):
                 return
             time.sleep(_LOOK_EVERY)
 
-    def _service(self) -> Service:
+    def _service(self) -> ServiceEndpoint:
         """A service that runs for this library, or a new one."""
         connection = self._pachyderm("search")
         with _explained():
-            running = None if self._commit else services.running(connection)
+            running = None if self._commit else service_discovery.running(connection)
         if running is not None:
             return running
         self._report("starting a service for this library; `lookalike serve` in a terminal keeps one running")
@@ -306,8 +308,8 @@ def _plain(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _reached(service: Service) -> Service:
+def _reached(service: ServiceEndpoint) -> ServiceEndpoint:
     """The service with its status. Raises LookalikeError if it does not answer."""
     named = replace(service, words=f"the service at {service.url}")
-    with Searches(named) as searches:
+    with SearchClient(named) as searches:
         return replace(named, status=searches.status())

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lookalike.rows import Rows
 from pipelines.errors import LookalikeError
-from stages.datum import wording
+from stages.datum import text_format
 
 _SHORT = 12
 """Digits of a commit's id that are shown."""
@@ -98,7 +98,7 @@ class Neighbours(Rows[Neighbour]):
         return values | {"path": paths[0], "paths": paths}
 
     def __repr__(self) -> str:
-        lines = [f"{each.rank:>4}  {wording.distance(each.distance):>9}  {each.path}" for each in self]
+        lines = [f"{each.rank:>4}  {text_format.distance(each.distance):>9}  {each.path}" for each in self]
         return "\n".join([self._summary(), *lines])
 
     def _repr_html_(self) -> str:
@@ -107,7 +107,7 @@ class Neighbours(Rows[Neighbour]):
 
     def _summary(self) -> str:
         how = "" if self.exact else ", approximate"
-        found = wording.counted(len(self), "picture", "pictures")
+        found = text_format.counted(len(self), "picture", "pictures")
         return f"{found}, {self.metric} distance{how}, {self.model}, commit {self.commits['index'][:_SHORT]}"
 
 
@@ -133,10 +133,11 @@ def _tile(neighbour: Neighbour) -> str:
     badge = "same picture" if neighbour.same else "near-duplicate" if neighbour.near else ""
     similar = "" if neighbour.similarity is None else f" · {neighbour.similarity:.1f} %"
     more = f" +{len(neighbour.paths) - 1}" if len(neighbour.paths) > 1 else ""
-    name = wording.visible(neighbour.path.rpartition("/")[2] or neighbour.path)
+    name = text_format.visible(neighbour.path.rpartition("/")[2] or neighbour.path)
     return (
-        f'<li title="{html.escape(wording.visible(neighbour.path))}"><div>{shown}{badge and f"<em>{badge}</em>"}</div>'
-        f"<b>{html.escape(wording.distance(neighbour.distance))}</b>{similar}<br>"
+        f'<li title="{html.escape(text_format.visible(neighbour.path))}">'
+        f"<div>{shown}{badge and f'<em>{badge}</em>'}</div>"
+        f"<b>{html.escape(text_format.distance(neighbour.distance))}</b>{similar}<br>"
         f"<bdi>{html.escape(name)}</bdi>{more}</li>"
     )
 

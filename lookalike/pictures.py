@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lookalike.neighbours import Neighbour
-from pipelines.client.services.searches import Picture
+from pipelines.client.services.search_client import QueryPicture
 from pipelines.errors import LookalikeError
 
 Box: TypeAlias = tuple[float, float, float, float]
 """A region as shares of the picture: left, top, right, bottom."""
 
-Given: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | NDArray[np.uint8] | Neighbour
+PictureInput: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | NDArray[np.uint8] | Neighbour
 """A path, a URL, the id of a library picture, the bytes of a file, an open file, a picture of Pillow's, pixels as
 uint8 (height, width, 3) or (height, width), or a neighbour of another answer."""
 
 _ID = re.compile("[0-9a-f]{64}")
 
 
-def asked(given: Given | Sequence[Given], box: Box | None) -> list[Picture]:
+def asked(given: PictureInput | Sequence[PictureInput], box: Box | None) -> list[QueryPicture]:
     """The pictures of a question. box: of the only one. Raises LookalikeError for what is not a picture."""
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     found = [_one(each, None if several else box) for each in (given if several else [given])]  # type: ignore[union-attr]
@@ -38,34 +38,34 @@ def asked(given: Given | Sequence[Given], box: Box | None) -> list[Picture]:
     return found
 
 
-def _one(given: Any, box: Box | None) -> Picture:
+def _one(given: Any, box: Box | None) -> QueryPicture:
     if isinstance(given, Neighbour):
-        return Picture(id=given.id, box=box)
+        return QueryPicture(id=given.id, box=box)
     if isinstance(given, str) and _ID.fullmatch(given):
-        return Picture(id=given, box=box)
+        return QueryPicture(id=given, box=box)
     if isinstance(given, str) and given.startswith(("http://", "https://")):
-        return Picture(url=given, box=box)
+        return QueryPicture(url=given, box=box)
     if isinstance(given, str | os.PathLike):
         return _file(Path(given).expanduser(), box)
     if isinstance(given, bytes | bytearray | memoryview):
-        return Picture(bytes(given), box=box)
+        return QueryPicture(bytes(given), box=box)
     if isinstance(given, Image.Image):
-        return Picture(_png(given), box=box)
+        return QueryPicture(_png(given), box=box)
     if isinstance(given, np.ndarray):
-        return Picture(_png(_from_pixels(given)), box=box)
+        return QueryPicture(_png(_from_pixels(given)), box=box)
     if callable(getattr(given, "read", None)):
         content = given.read()
         if isinstance(content, bytes):
-            return Picture(content, Path(str(getattr(given, "name", "picture"))).name, box=box)
+            return QueryPicture(content, Path(str(getattr(given, "name", "picture"))).name, box=box)
     raise LookalikeError(
         f"a {type(given).__name__} is not a picture: give a path, bytes, an open binary file, a picture of Pillow's, "
         "an array of uint8, a URL, an id or a neighbour"
     )
 
 
-def _file(path: Path, box: Box | None) -> Picture:
+def _file(path: Path, box: Box | None) -> QueryPicture:
     try:
-        return Picture(path.read_bytes(), path.name, box=box)
+        return QueryPicture(path.read_bytes(), path.name, box=box)
     except OSError as error:
         raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
 

@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 
-class EnumValue(Protocol):
+class EnumValueShape(Protocol):
     """A value of an enum."""
 
     @property
     def name(self) -> str: ...
 
 
-class Enum(Protocol):
+class EnumShape(Protocol):
     """An enum."""
 
     @property
-    def values(self) -> Sequence[EnumValue]: ...
+    def values(self) -> Sequence[EnumValueShape]: ...
     @property
-    def values_by_name(self) -> Mapping[str, EnumValue]: ...
+    def values_by_name(self) -> Mapping[str, EnumValueShape]: ...
     @property
-    def values_by_number(self) -> Mapping[int, EnumValue]: ...
+    def values_by_number(self) -> Mapping[int, EnumValueShape]: ...
 
 
 class FieldShape(Protocol):
@@ -34,19 +34,19 @@ class FieldShape(Protocol):
     @property
     def label(self) -> int: ...
     @property
-    def message_type(self) -> "Message | None": ...
+    def message_type(self) -> "MessageShape | None": ...
     @property
-    def enum_type(self) -> Enum | None: ...
+    def enum_type(self) -> EnumShape | None: ...
 
 
-class OneOf(Protocol):
+class OneOfShape(Protocol):
     """Fields of which a message has at most one."""
 
     @property
     def fields(self) -> Sequence[FieldShape]: ...
 
 
-class Message(Protocol):
+class MessageShape(Protocol):
     """A message."""
 
     @property
@@ -56,6 +56,6 @@ class Message(Protocol):
     @property
     def fields_by_name(self) -> Mapping[str, FieldShape]: ...
     @property
-    def oneofs(self) -> Sequence[OneOf]: ...
+    def oneofs(self) -> Sequence[OneOfShape]: ...
     def GetOptions(self) -> Any: ...
     def __hash__(self) -> int: ...

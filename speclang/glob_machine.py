@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from speclang.glob_tokens import Token, fold, negations_reach_the_end
+from speclang.glob_tokens import GlobToken, fold, negations_reach_the_end
 
 _Marks = tuple[int, int, "_Marks"] | None
 """The ends of captures so far: which end, where in the path, and those marked before it."""
@@ -25,7 +25,7 @@ _DONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class GlobMachine:
     """A compiled pattern. A match takes time proportional to the length of the pattern times that of the path; with
     negations, to the square of it."""
 
@@ -48,7 +48,7 @@ class Machine:
         )
 
 
-def assemble(tokens: Sequence[Token]) -> Machine:
+def assemble(tokens: Sequence[GlobToken]) -> GlobMachine:
     """The machine for a pattern's tokens."""
     to_the_end = negations_reach_the_end(tokens)
 
@@ -65,10 +65,10 @@ def assemble(tokens: Sequence[Token]) -> Machine:
         return [_mark(2 * group), *either, _mark(2 * group + 1)]
 
     groups = sum(token.kind == "open" and token.text != "{" for token in tokens)
-    return Machine([*fold(tokens, _leaf, close), _end(whole=True)], groups)
+    return GlobMachine([*fold(tokens, _leaf, close), _end(whole=True)], groups)
 
 
-def _leaf(token: Token) -> list[_Step]:
+def _leaf(token: GlobToken) -> list[_Step]:
     match token.kind:
         case "text":
             return [_text(token.text)]

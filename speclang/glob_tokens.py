@@ -38,7 +38,7 @@ class GlobError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class GlobToken:
     """A piece of a pattern: text, any, super, single, class, open, separator or close.
 
     `text` holds the text, the regular expression of a class, or the meaning of an opened group: "{" or one of "@*+?!".
@@ -48,13 +48,15 @@ class Token:
     text: str = ""
 
 
-def tokenise(pattern: str) -> list[Token]:
+def tokenise(pattern: str) -> list[GlobToken]:
     """The tokens of a pattern. Raises GlobError for a class that is empty or not closed, and for `^(`."""
     return list(_Lexer(pattern).tokens())
 
 
 def fold(
-    tokens: Sequence[Token], leaf: Callable[[Token], list[T]], close: Callable[[str, Sequence[list[T]], int], list[T]]
+    tokens: Sequence[GlobToken],
+    leaf: Callable[[GlobToken], list[T]],
+    close: Callable[[str, Sequence[list[T]], int], list[T]],
 ) -> list[T]:
     """A pattern made into something else, piece by piece and from the inside out.
 
@@ -66,7 +68,7 @@ def fold(
     groups: list[list[list[T]]] = [[[]]]  # the alternatives of each open group, the pattern itself first
     captures = 0
     opened = sum(token.kind == "open" for token in tokens) - sum(token.kind == "close" for token in tokens)
-    for token in (*tokens, *[Token("close")] * opened):
+    for token in (*tokens, *[GlobToken("close")] * opened):
         if token.kind == "open":
             capturing = token.text != "{"
             meanings.append((token.text, captures if capturing else -1))
@@ -83,7 +85,7 @@ def fold(
     return groups[0][0]
 
 
-def negations_reach_the_end(tokens: Sequence[Token]) -> bool:
+def negations_reach_the_end(tokens: Sequence[GlobToken]) -> bool:
     """Whether a negation refuses only what reaches the path's end.
 
     If text, `*` or `**` follows the first negation that closes, a negation refuses every beginning instead: so `!(a)`
@@ -110,7 +112,7 @@ class _Lexer:
         self._braces = 0
         self._groups = 0
 
-    def tokens(self) -> Iterator[Token]:
+    def tokens(self) -> Iterator[GlobToken]:
         while self._at < len(self._pattern):
             here = self._pattern[self._at]
             following = self._pattern[self._at + 1 : self._at + 2]
@@ -125,43 +127,43 @@ class _Lexer:
             else:
                 yield from self._text(_WILDCARDS + _OPENERS + self._enders())
 
-    def _group(self, meaning: str) -> Token:
+    def _group(self, meaning: str) -> GlobToken:
         if meaning == "^":
             raise GlobError(f"the glob {self._pattern!r} is malformed: write !(…) instead of ^(…)")
         self._at += 1 if self._pattern[self._at] == "(" else 2
         self._groups += 1
-        return Token("open", meaning)
+        return GlobToken("open", meaning)
 
-    def _structure(self, here: str) -> Token:
+    def _structure(self, here: str) -> GlobToken:
         self._at += 1
         if here == "{":
             self._braces += 1
-            return Token("open", here)
+            return GlobToken("open", here)
         if here in ",|":
-            return Token("separator")
+            return GlobToken("separator")
         if here == "}":
             self._braces -= 1
         else:
             self._groups -= 1
-        return Token("close")
+        return GlobToken("close")
 
-    def _wildcard(self, here: str, following: str) -> Token:
+    def _wildcard(self, here: str, following: str) -> GlobToken:
         self._at += 1
         if here == "[":
-            return Token("class", self._class())
+            return GlobToken("class", self._class())
         if here == "?":
-            return Token("single")
+            return GlobToken("single")
         # In "**(" the second star belongs to the group.
         if following == "*" and self._pattern[self._at + 1 : self._at + 2] != "(":
             self._at += 1
-            return Token("super")
-        return Token("any")
+            return GlobToken("super")
+        return GlobToken("any")
 
     def _enders(self) -> str:
         # Inside braces "|" and ")" are text, whatever groups are open.
         return "}," if self._braces else ")|" if self._groups else ""
 
-    def _text(self, breakers: str) -> Iterator[Token]:
+    def _text(self, breakers: str) -> Iterator[GlobToken]:
         found = []
         while self._at < len(self._pattern) and (here := self._pattern[self._at]) not in breakers:
             if here == "\\":
@@ -170,7 +172,7 @@ class _Lexer:
             found.append(here)
             self._at += 1
         if found and "".join(found):
-            yield Token("text", "".join(found))
+            yield GlobToken("text", "".join(found))
 
     def _class(self) -> str:
         """The regular expression of a class; the opening bracket is read."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from speclang import glob_machine, paths
-from speclang.glob_tokens import GlobError, Token, fold, negations_reach_the_end, tokenise
+from speclang.glob_tokens import GlobError, GlobToken, fold, negations_reach_the_end, tokenise
 
 __all__ = ["Glob", "GlobError", "references", "substitute"]
 
@@ -88,7 +88,7 @@ class Glob:
         return self.pattern == "/" if path == "/" else self._captures(path[:-1]) is not None
 
 
-def _matcher(tokens: Sequence[Token]) -> Callable[[str], tuple[str, ...] | None]:
+def _matcher(tokens: Sequence[GlobToken]) -> Callable[[str], tuple[str, ...] | None]:
     """The function that matches a whole path: it returns what each group captured, or None."""
     if not _cheap(tokens):
         return glob_machine.assemble(tokens).match
@@ -101,7 +101,7 @@ def _matcher(tokens: Sequence[Token]) -> Callable[[str], tuple[str, ...] | None]
     return match
 
 
-def _regex(tokens: Sequence[Token]) -> str:
+def _regex(tokens: Sequence[GlobToken]) -> str:
     """The regular expression of a whole pattern."""
     end = "$" if negations_reach_the_end(tokens) else ""
 
@@ -111,7 +111,7 @@ def _regex(tokens: Sequence[Token]) -> str:
     return "".join(fold(tokens, lambda token: [_EXPRESSIONS.get(token.kind) or _plain(token)], close))
 
 
-def _plain(token: Token) -> str:
+def _plain(token: GlobToken) -> str:
     return token.text if token.kind == "class" else re.escape(token.text)
 
 
@@ -129,7 +129,7 @@ def _group(meaning: str, alternatives: Sequence[str], end: str) -> str:
             return f"((?:{either}){repeat})"
 
 
-def _cheap(tokens: Sequence[Token]) -> bool:
+def _cheap(tokens: Sequence[GlobToken]) -> bool:
     """Whether a regular expression fails in good time, although it may have to try every way to match.
 
     Estimates how many ways there are: the choices that groups offer, times the lengths that stars can have. Of the
@@ -150,7 +150,7 @@ def _cheap(tokens: Sequence[Token]) -> bool:
     return doublings + _DOUBLINGS_OF_NAMES * free <= _MOST_DOUBLINGS
 
 
-def _depth(tokens: Sequence[Token]) -> int | None:
+def _depth(tokens: Sequence[GlobToken]) -> int | None:
     slashes = 0
     inside = 0
     for token in tokens:

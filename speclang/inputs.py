@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from speclang.fields import Field
+from speclang.field_paths import FieldPath
 
 LEAVES = ("pfs", "cron")
 COMBINATIONS = ("cross", "union", "join", "group")
@@ -18,7 +18,7 @@ _RESERVED = ("out", ".env")
 """Names below /pfs that Pachyderm uses itself."""
 
 
-class NameRule(Enum):
+class InputNameRule(Enum):
     """A rule of inputs' names."""
 
     MISSING = auto()
@@ -27,15 +27,15 @@ class NameRule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NameFault:
+class InputNameFault:
     """A rule that an input's name breaks, and where the input is below the tree's top."""
 
-    rule: NameRule
+    rule: InputNameRule
     name: str
-    at: Field
+    at: FieldPath
 
 
-def nodes(tree: Mapping[str, Any], at: Field = ()) -> Iterator[tuple[Field, Mapping[str, Any]]]:
+def nodes(tree: Mapping[str, Any], at: FieldPath = ()) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
     """Every node of a tree and where it is, parents before their children."""
     yield at, tree
     for kind in COMBINATIONS:
@@ -43,18 +43,18 @@ def nodes(tree: Mapping[str, Any], at: Field = ()) -> Iterator[tuple[Field, Mapp
             yield from nodes(member, (*at, kind, place))
 
 
-def name_faults(tree: Mapping[str, Any], at: Field = ()) -> Iterator[NameFault]:
+def name_faults(tree: Mapping[str, Any], at: FieldPath = ()) -> Iterator[InputNameFault]:
     """The rules that the names in a tree break, in the order in which Pachyderm looks. A pfs input without a name has
     its repo's."""
     yield from _faults(tree, at, set())
 
 
-def _faults(node: Mapping[str, Any], at: Field, taken: set[str]) -> Iterator[NameFault]:
+def _faults(node: Mapping[str, Any], at: FieldPath, taken: set[str]) -> Iterator[InputNameFault]:
     for kind in LEAVES:
         leaf = node.get(kind)
         if leaf is not None:
             name = str(leaf.get("name") or (leaf.get("repo") if kind == "pfs" else "") or "")
-            yield from (NameFault(rule, name, (*at, kind)) for rule in _broken(name, taken))
+            yield from (InputNameFault(rule, name, (*at, kind)) for rule in _broken(name, taken))
             taken.add(name)
             return
     offered: set[str] = set()
@@ -66,10 +66,10 @@ def _faults(node: Mapping[str, Any], at: Field, taken: set[str]) -> Iterator[Nam
     taken |= offered
 
 
-def _broken(name: str, taken: set[str]) -> Iterator[NameRule]:
+def _broken(name: str, taken: set[str]) -> Iterator[InputNameRule]:
     if not name:
-        yield NameRule.MISSING
+        yield InputNameRule.MISSING
     elif name in _RESERVED:
-        yield NameRule.RESERVED
+        yield InputNameRule.RESERVED
     elif name in taken:
-        yield NameRule.REPEATED
+        yield InputNameRule.REPEATED

@@ -13,16 +13,16 @@ from functools import cache
 from typing import Any
 
 from speclang import scalars
-from speclang.descriptors import Enum as EnumShape
-from speclang.descriptors import FieldShape, Message
-from speclang.fields import Field, dotted
-from speclang.scalars import LIST, OBJECT, Kind
+from speclang.descriptors import EnumShape as EnumShape
+from speclang.descriptors import FieldShape, MessageShape
+from speclang.field_paths import FieldPath, dotted
+from speclang.scalars import LIST, OBJECT, ScalarKind
 
 _REPEATED = 3  # a label of descriptor.proto
 _EMBEDDED_JSON = ("pod_spec", "podSpec", "pod_patch", "podPatch")
 
 
-class Rule(Enum):
+class MessageRule(Enum):
     """A rule that a part of a message breaks."""
 
     UNKNOWN = auto()
@@ -33,43 +33,43 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MessageProblem:
     """A part of a message that is wrong: why, as the predicate of a sentence, and the fix, as a phrase, "" if none is
     known."""
 
-    rule: Rule
-    at: Field
+    rule: MessageRule
+    at: FieldPath
     why: str
     fix: str = ""
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedMessage:
     """The value in one spelling, its problems, and the way that each field of it was written."""
 
     value: dict[str, Any] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    written: dict[Field, Field] = field(default_factory=dict)
+    problems: list[MessageProblem] = field(default_factory=list)
+    written: dict[FieldPath, FieldPath] = field(default_factory=dict)
 
 
-def read(value: Any, shape: Message, camel: bool = False, patch: bool = False) -> Reading:
+def read(value: Any, shape: MessageShape, camel: bool = False, patch: bool = False) -> ParsedMessage:
     """Reads the JSON of a message. Names come out in snake_case or, with `camel`, in lowerCamelCase.
 
     Null is as good as nothing; in a merge patch it removes a field, so with `patch` it stays.
     """
-    reader = _Reader(shape, camel, patch)
+    reader = _MessageReader(shape, camel, patch)
     reader.result.value = reader.message(value, shape, (), ())
     return reader.result
 
 
-class _Reader:
-    def __init__(self, shape: Message, camel: bool, patch: bool) -> None:
-        self.result = Reading()
+class _MessageReader:
+    def __init__(self, shape: MessageShape, camel: bool, patch: bool) -> None:
+        self.result = ParsedMessage()
         self._shape = shape
         self._camel = camel
         self._patch = patch
 
-    def message(self, value: Any, shape: Message, at: Field, written: Field) -> Any:
+    def message(self, value: Any, shape: MessageShape, at: FieldPath, written: FieldPath) -> Any:
         self.result.written[at] = written
         if shape.full_name in scalars.WELL_KNOWN:
             return self._scalar(value, scalars.WELL_KNOWN[shape.full_name], at)
@@ -84,14 +84,17 @@ class _Reader:
                 self.result.problems.append(self._unknown(name, shape, here))
             elif here[-1] in read:
                 self.result.written[(*at, name)] = (*written, name)
-                self._problem(Rule.REPEATED, (*at, name), "is given twice, in two spellings", "keep one of them")
+                self._problem(MessageRule.REPEATED, (*at, name), "is given twice, in two spellings", "keep one of them")
             else:
                 read[self._name(known[name])] = self._member(member, known[name], here, (*written, name))
         for choice in shape.oneofs:
             given = [name for name in map(self._name, choice.fields) if read.get(name) is not None]
             for second in given[1:]:
                 self._problem(
-                    Rule.EXCLUSIVE, (*at, second), "excludes another field that is given here", "keep one of them"
+                    MessageRule.EXCLUSIVE,
+                    (*at, second),
+                    "excludes another field that is given here",
+                    "keep one of them",
                 )
                 del read[second]
         return {name: each for name, each in read.items() if each is not _LEFT_OUT}
@@ -99,7 +102,7 @@ class _Reader:
     def _name(self, known: FieldShape) -> str:
         return known.json_name if self._camel else known.name
 
-    def _member(self, value: Any, known: FieldShape, at: Field, written: Field) -> Any:
+    def _member(self, value: Any, known: FieldShape, at: FieldPath, written: FieldPath) -> Any:
         self.result.written[at] = written
         if value is None:
             return None if self._patch else _LEFT_OUT
@@ -115,7 +118,7 @@ class _Reader:
             return [_nothing(known) if each is _LEFT_OUT else each for each in items]
         return self._one(value, known, at, written)
 
-    def _map(self, value: Mapping[str, Any], entry: FieldShape, at: Field, written: Field) -> dict[str, Any]:
+    def _map(self, value: Mapping[str, Any], entry: FieldShape, at: FieldPath, written: FieldPath) -> dict[str, Any]:
         read: dict[str, Any] = {}
         for name, each in value.items():
             self.result.written[(*at, name)] = (*written, name)
@@ -123,7 +126,7 @@ class _Reader:
             read[name] = None if removed else self._one(each, entry, (*at, name), (*written, name))
         return {name: each for name, each in read.items() if each is not _LEFT_OUT}
 
-    def _one(self, value: Any, known: FieldShape, at: Field, written: Field) -> Any:
+    def _one(self, value: Any, known: FieldShape, at: FieldPath, written: FieldPath) -> Any:
         self.result.written[at] = written
         if known.message_type is not None:
             return self.message(value, known.message_type, at, written)
@@ -131,10 +134,10 @@ class _Reader:
             return self._choice(value, known.enum_type, at)
         return self._scalar(value, scalars.OF_TYPE[known.type], at)
 
-    def _scalar(self, value: Any, kind: Kind, at: Field) -> Any:
+    def _scalar(self, value: Any, kind: ScalarKind, at: FieldPath) -> Any:
         return value if kind.accepts(value) else self._wrong_type(at, kind.wanted, value)
 
-    def _choice(self, value: Any, enum: EnumShape, at: Field) -> Any:
+    def _choice(self, value: Any, enum: EnumShape, at: FieldPath) -> Any:
         if isinstance(value, str) and value in enum.values_by_name:
             return value
         if isinstance(value, int) and not isinstance(value, bool) and value in enum.values_by_number:
@@ -142,20 +145,24 @@ class _Reader:
         names = [each.name for each in enum.values]
         spelt = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", value).upper() if isinstance(value, str) else ""
         if spelt in names:
-            self._problem(Rule.CHOICE, at, f'is "{value}", Kubernetes\' spelling', f'write Pachyderm\'s: "{spelt}"')
+            self._problem(
+                MessageRule.CHOICE, at, f'is "{value}", Kubernetes\' spelling', f'write Pachyderm\'s: "{spelt}"'
+            )
             return spelt
         near = difflib.get_close_matches(spelt, names, n=1)
         fix = f'did you mean "{near[0]}"?' if near else f"write one of {', '.join(names)}"
-        self._problem(Rule.CHOICE, at, f"is {scalars.shown(value)}, which is not a valid value of this field", fix)
+        self._problem(
+            MessageRule.CHOICE, at, f"is {scalars.shown(value)}, which is not a valid value of this field", fix
+        )
         return near[0] if near else _LEFT_OUT
 
-    def _wrong_type(self, at: Field, wanted: str, value: Any) -> Any:
+    def _wrong_type(self, at: FieldPath, wanted: str, value: Any) -> Any:
         embedded = bool(at) and at[-1] in _EMBEDDED_JSON
         fix = "write it as text that holds JSON" if embedded else scalars.correction(wanted, value)
-        self._problem(Rule.TYPE, at, f"must be {wanted}, not {scalars.shown(value)}", fix)
+        self._problem(MessageRule.TYPE, at, f"must be {wanted}, not {scalars.shown(value)}", fix)
         return _LEFT_OUT if at else {}
 
-    def _unknown(self, name: str, shape: Message, at: Field) -> Problem:
+    def _unknown(self, name: str, shape: MessageShape, at: FieldPath) -> MessageProblem:
         # A name in lowerCamelCase is corrected in lowerCamelCase.
         camel = any(character.isupper() for character in name)
         names = sorted(each.json_name if camel else each.name for each in shape.fields)
@@ -168,10 +175,10 @@ class _Reader:
             fix = f"it belongs in {elsewhere[0]}"
         else:
             fix = f"known here: {', '.join(names)}" if len(names) <= 12 else ""
-        return Problem(Rule.UNKNOWN, at, "is an unknown field", fix)
+        return MessageProblem(MessageRule.UNKNOWN, at, "is an unknown field", fix)
 
-    def _problem(self, rule: Rule, at: Field, why: str, fix: str) -> None:
-        self.result.problems.append(Problem(rule, at, why, fix))
+    def _problem(self, rule: MessageRule, at: FieldPath, why: str, fix: str) -> None:
+        self.result.problems.append(MessageProblem(rule, at, why, fix))
 
 
 _LEFT_OUT = object()
@@ -179,7 +186,7 @@ _LEFT_OUT = object()
 
 
 @cache  # as many shapes as the schema has
-def _by_name(shape: Message) -> Mapping[str, FieldShape]:
+def _by_name(shape: MessageShape) -> Mapping[str, FieldShape]:
     """The fields of a message by both of their names."""
     return {name: each for each in shape.fields for name in (each.name, each.json_name)}
 
@@ -190,7 +197,7 @@ def _nothing(known: FieldShape) -> Any:
     return "" if known.enum_type is not None else scalars.OF_TYPE[known.type].nothing
 
 
-def _homes(shape: Message, at: Field = ()) -> Iterator[Field]:
+def _homes(shape: MessageShape, at: FieldPath = ()) -> Iterator[FieldPath]:
     """The ways to the fields of a message and of those in it, except of messages that contain themselves."""
     for each in shape.fields:
         yield (*at, each.name)
@@ -199,6 +206,6 @@ def _homes(shape: Message, at: Field = ()) -> Iterator[Field]:
             yield from _homes(inner, (*at, each.name))
 
 
-def _contains_itself(shape: Message) -> bool:
+def _contains_itself(shape: MessageShape) -> bool:
     inner = (each.message_type for each in shape.fields)
     return any(each is not None and each.full_name == shape.full_name for each in inner)

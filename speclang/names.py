@@ -14,7 +14,7 @@ KUBERNETES_LIMIT = 63
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-class Rule(Enum):
+class NameRule(Enum):
     """A rule of names."""
 
     CHARACTERS = auto()
@@ -31,10 +31,10 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class NameFault:
     """A rule that a name breaks. Of the rules of length, `excess` is how many characters are too many."""
 
-    rule: Rule
+    rule: NameRule
     excess: int = 0
 
 
@@ -43,17 +43,17 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def pipeline_faults(name: str, project: str) -> Iterator[Fault]:
+def pipeline_faults(name: str, project: str) -> Iterator[NameFault]:
     """The rules that the name of a pipeline breaks, in the order in which Pachyderm looks."""
     yield from _spelling(name)
-    yield from _length(Rule.LENGTH, name, PIPELINE_LIMIT)
-    yield from _length(Rule.KUBERNETES, kubernetes_name(name, project), KUBERNETES_LIMIT)
+    yield from _length(NameRule.LENGTH, name, PIPELINE_LIMIT)
+    yield from _length(NameRule.KUBERNETES, kubernetes_name(name, project), KUBERNETES_LIMIT)
 
 
-def project_faults(name: str) -> Iterator[Fault]:
+def project_faults(name: str) -> Iterator[NameFault]:
     """The rules that the name of a project breaks, in the order in which Pachyderm looks."""
     if name != DEFAULT_PROJECT:
-        yield from _length(Rule.LENGTH, name, PROJECT_LIMIT)
+        yield from _length(NameRule.LENGTH, name, PROJECT_LIMIT)
         yield from _spelling(name)
 
 
@@ -62,13 +62,13 @@ def kubernetes_name(pipeline: str, project: str) -> str:
     return f"{project}-{pipeline}-v99".replace("_", "-").lower()
 
 
-def _spelling(name: str) -> Iterator[Fault]:
+def _spelling(name: str) -> Iterator[NameFault]:
     if not is_name(name):
-        yield Fault(Rule.CHARACTERS)
+        yield NameFault(NameRule.CHARACTERS)
     elif not name[0].isalnum():
-        yield Fault(Rule.BEGINNING)
+        yield NameFault(NameRule.BEGINNING)
 
 
-def _length(rule: Rule, name: str, limit: int) -> Iterator[Fault]:
+def _length(rule: NameRule, name: str, limit: int) -> Iterator[NameFault]:
     if len(name) > limit:
-        yield Fault(rule, len(name) - limit)
+        yield NameFault(rule, len(name) - limit)

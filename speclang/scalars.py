@@ -17,7 +17,7 @@ _LONGEST = 315_576_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ScalarKind:
     """A kind of value: what to write, as a phrase; which values protojson takes; the one that stands for nothing."""
 
     wanted: str
@@ -68,19 +68,19 @@ def _is_timestamp(value: Any) -> bool:
         return False
 
 
-def _whole(bits: int, signed: bool) -> Kind:
+def _whole(bits: int, signed: bool) -> ScalarKind:
     least, end = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
-    return Kind("a whole number", _is_whole(least, end), 0)
+    return ScalarKind("a whole number", _is_whole(least, end), 0)
 
 
-BOOL = Kind("true or false", _is_bool, False)
-TEXT = Kind("text in double quotes", _is_text, "")
-_BYTES = Kind("text in base64", _is_text, "")
-_FLOAT = Kind("a number", _is_number(3.4028234663852886e38), 0)
-_DOUBLE = Kind("a number", _is_number(sys.float_info.max), 0)
+BOOL = ScalarKind("true or false", _is_bool, False)
+TEXT = ScalarKind("text in double quotes", _is_text, "")
+_BYTES = ScalarKind("text in base64", _is_text, "")
+_FLOAT = ScalarKind("a number", _is_number(3.4028234663852886e38), 0)
+_DOUBLE = ScalarKind("a number", _is_number(sys.float_info.max), 0)
 _INT32, _INT64, _UINT32, _UINT64 = _whole(32, True), _whole(64, True), _whole(32, False), _whole(64, False)
 
-OF_TYPE: Mapping[int, Kind] = {
+OF_TYPE: Mapping[int, ScalarKind] = {
     1: _DOUBLE,
     2: _FLOAT,
     3: _INT64,
@@ -99,11 +99,11 @@ OF_TYPE: Mapping[int, Kind] = {
 }
 """By the number that descriptor.proto gives to a field's type."""
 
-DURATION = Kind('a time with its unit, such as "300s"', _is_duration)
+DURATION = ScalarKind('a time with its unit, such as "300s"', _is_duration)
 
-WELL_KNOWN: Mapping[str, Kind] = {
+WELL_KNOWN: Mapping[str, ScalarKind] = {
     "google.protobuf.Duration": DURATION,
-    "google.protobuf.Timestamp": Kind('a time such as "2026-01-31T12:00:00Z"', _is_timestamp),
+    "google.protobuf.Timestamp": ScalarKind('a time such as "2026-01-31T12:00:00Z"', _is_timestamp),
     "google.protobuf.Int64Value": _INT64,
 }
 """The messages that are no objects in JSON."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any
 
-from speclang.fields import Field
+from speclang.field_paths import FieldPath
 
-__all__ = ["Document", "JSONDecodeError", "parse"]
+__all__ = ["JSONDecodeError", "JsonDocument", "parse"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = json.JSONDecoder()
@@ -21,31 +21,31 @@ _DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonDocument:
     """A JSON value, and the line (from 1) on which each part of it begins: where it has a name, the line of that."""
 
     value: Any
-    lines: Mapping[Field, int]
+    lines: Mapping[FieldPath, int]
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> JsonDocument:
     """Reads a text that holds one JSON value. Raises JSONDecodeError, which has the reason and the line."""
-    reader = _Reader(text)
-    return Document(reader.document(), reader.lines)
+    reader = _JsonReader(text)
+    return JsonDocument(reader.document(), reader.lines)
 
 
 def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-class _Reader:
+class _JsonReader:
     """Reads JSON and notes where each value, or the name before it, begins."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
         self._line_at = (0, 1)
-        self.lines: dict[Field, int] = {}
+        self.lines: dict[FieldPath, int] = {}
 
     def document(self) -> Any:
         value = self._value(())
@@ -54,7 +54,7 @@ class _Reader:
             raise self._wrong("a second one follows, and a file holds one" if second else "something follows its end")
         return value
 
-    def _value(self, field: Field) -> Any:
+    def _value(self, field: FieldPath) -> Any:
         if len(field) > _DEEPEST:
             raise self._wrong("it is nested too deeply")
         here = self._peek()
@@ -75,7 +75,7 @@ class _Reader:
         self._at = found.end()
         return value
 
-    def _object(self, field: Field) -> dict[str, Any]:
+    def _object(self, field: FieldPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
         self._at += 1
         while self._peek() != "}":
@@ -92,7 +92,7 @@ class _Reader:
         self._at += 1
         return members
 
-    def _list(self, field: Field) -> list[Any]:
+    def _list(self, field: FieldPath) -> list[Any]:
         items: list[Any] = []
         self._at += 1
         while self._peek() != "]":

@@ -1,5 +1,5 @@
 """The service of the promoted classifier as a bare program, `python -m stages.classify_serve`. See
-stages.serving.run.standalone.
+stages.serving.run.service_program.
 
 It follows the branch `production` of the repo `select`, and needs neither the index nor the library.
 """
@@ -9,15 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from stages.serving.run import standalone
-from stages.serving.run.standalone import Program
+from stages.serving.run import service_program
+from stages.serving.run.service_program import ServiceProgram
 
-PROGRAM = Program("classify-serve", Path("/secrets/lookalike-classify-serve"), 30681, False, "select", "the model")
+PROGRAM = ServiceProgram(
+    "classify-serve", Path("/secrets/lookalike-classify-serve"), 30681, False, "select", "the model"
+)
 
 
 def main() -> NoReturn:
     """See standalone.main."""
-    standalone.main(PROGRAM)
+    service_program.main(PROGRAM)
 
 
 if __name__ == "__main__":

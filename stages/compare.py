@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import Datum, StageError
-from stages.files.tables.indexed import TABLE, read_indexed
-from stages.files.tables.rankings import read_rankings
-from stages.files.thumbnailfiles import DIRECTORY, Files
-from stages.quality import judging
-from stages.quality.comparing import Side, compared
-from stages.report.comparepage import page
+from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.ranking_table import read_rankings
+from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles
+from stages.quality import ranking_verdicts
+from stages.quality.ranking_comparison import RankingSide, compare_rankings
+from stages.report.comparison_page import page
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -30,7 +30,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     def process(datum: Datum) -> None:
         sides = [_side(datum.inputs[name].path) for name in ("a", "b")]
         about = json.loads(datum.inputs["about"].path.read_bytes())
-        found = {"about": about, **compared(*sides)}
+        found = {"about": about, **compare_rankings(*sides)}
         drawn = _thumbnails(datum.inputs["index"].path, found) if "index" in datum.inputs else {}
         text = json.dumps(found, indent=1, sort_keys=True)
         (datum.out / "comparison.json").write_text(text + "\n", encoding="ascii")
@@ -40,12 +40,12 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def _side(directory: Path) -> Side:
+def _side(directory: Path) -> RankingSide:
     file = directory / "queries.parquet"
     if not file.exists():
         raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate wrote")
     rankings = read_rankings(file)
-    return Side(rankings, judging.judge(rankings))
+    return RankingSide(rankings, ranking_verdicts.judge(rankings))
 
 
 def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
@@ -55,7 +55,7 @@ def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
     for segment in sorted(path.parent for path in index.glob(f"*/{TABLE}")):
         if wanted <= drawn.keys():
             break
-        images, files = read_indexed(segment / TABLE), Files(segment / DIRECTORY)
+        images, files = read_indexed(segment / TABLE), ThumbnailFiles(segment / DIRECTORY)
         for row, sources in enumerate(images.sources):
             drawn |= {each.path: files.read(images.thumbnails[row]) for each in sources if each.path in wanted}
     return drawn

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from stages.datum.contract import Datum, StageError
-from stages.datum.wording import counted
-from stages.files.tables.nearest import read_pictures
-from stages.files.tables.pairs import Pairs, read_pairs
-from stages.quality import copies
-from stages.quality.copies import Across, Candidates
-from stages.record import namelists
+from stages.datum.text_format import counted
+from stages.files.tables.nearest_table import read_pictures
+from stages.files.tables.pair_table import PairTable, read_pairs
+from stages.quality import copy_groups
+from stages.quality.copy_groups import CopyCandidates, FolderPair
+from stages.record import name_lists
 from stages.record.sources import Source
-from stages.report.copypages import EXACT, LIST, MOST_GROUPS, NEAR, Facts, drawn, pages
+from stages.report.copy_pages import EXACT, LIST, MOST_GROUPS, NEAR, CopyFacts, draw_pages, pages
 
 VERSION = 2
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -46,22 +46,22 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         if across and "pictures" in datum.inputs:
             _check_folders(across, datum.inputs["pictures"].path)
         found, facts = _read(tables, across)
-        exact, near = copies.exact_groups(found, across), copies.near_groups(found, across)
-        thumbnails = _thumbnails(tables, drawn(exact) | drawn(near))
+        exact, near = copy_groups.exact_groups(found, across), copy_groups.near_groups(found, across)
+        thumbnails = _thumbnails(tables, draw_pages(exact) | draw_pages(near))
         datum.out.mkdir(parents=True, exist_ok=True)
         for kind, groups in ((EXACT, exact), (NEAR, near)):
-            _write(datum.out / kind.lines, copies.json_lines(groups, facts.stated))
+            _write(datum.out / kind.lines, copy_groups.json_lines(groups, facts.stated))
             for name, page in pages(kind, groups, facts, thumbnails):
                 (datum.out / name).write_text(page, encoding="utf-8", newline="\n")
             if len(groups) > MOST_GROUPS:
                 print(f"duplicates: the pages show {MOST_GROUPS} of {counted(len(groups), *kind.unit)}")
-        _write(datum.out / LIST, namelists.lines(copies.removable(exact)))
+        _write(datum.out / LIST, name_lists.lines(copy_groups.removable(exact)))
         print(f"duplicates: {counted(len(exact), *EXACT.unit)}, {counted(len(near), *NEAR.unit)}")
 
     return process
 
 
-def _across(text: str) -> Across:
+def _across(text: str) -> FolderPair:
     if not text:
         return None
     try:
@@ -76,18 +76,18 @@ def _check_folders(across: tuple[str, str], pictures: Path) -> None:
     missing = list(across)
     for table in pictures.glob("*.parquet"):
         held = [source.path for sources in read_pictures(table).sources for source in sources]
-        missing = [folder for folder in missing if not any(copies.is_in(path, folder) for path in held)]
+        missing = [folder for folder in missing if not any(copy_groups.is_in(path, folder) for path in held)]
     if missing:
         raise StageError(f"the library has no pictures in {' and '.join(missing)}")
 
 
-def _read(tables: Iterable[Path], across: Across) -> tuple[Candidates, Facts]:
+def _read(tables: Iterable[Path], across: FolderPair) -> tuple[CopyCandidates, CopyFacts]:
     """The pairs of all tables. One table's thumbnails are in memory at a time, and 15 bytes for each pair."""
     sources: dict[str, Sequence[Source]] = {}
     met: dict[str, int] = {}  # pictures by id, numbered as they come
     kinds = (np.int32, np.int32, np.float32, np.uint8, np.uint8, np.bool_)
     columns: list[list[Any]] = [[np.empty(0, kind)] for kind in kinds]
-    facts: Facts | None = None
+    facts: CopyFacts | None = None
     for table in tables:
         pairs = read_pairs(table)
         facts = _common(facts, _facts(pairs, across), table)
@@ -101,16 +101,16 @@ def _read(tables: Iterable[Path], across: Across) -> tuple[Candidates, Facts]:
     rows = np.empty(len(ids), np.int32)
     rows[[met[id] for id in ids]] = np.arange(len(ids))
     first, second, *others = map(np.concatenate, columns)
-    return Candidates(ids, [sources[id] for id in ids], rows[first], rows[second], *others), facts or Facts(
+    return CopyCandidates(ids, [sources[id] for id in ids], rows[first], rows[second], *others), facts or CopyFacts(
         across=across
     )
 
 
-def _facts(pairs: Pairs, across: Across) -> Facts:
-    return Facts(pairs.threshold, pairs.metric, pairs.backbone, pairs.model, across, pairs.hash_bits)
+def _facts(pairs: PairTable, across: FolderPair) -> CopyFacts:
+    return CopyFacts(pairs.threshold, pairs.metric, pairs.backbone, pairs.model, across, pairs.hash_bits)
 
 
-def _common(before: Facts | None, facts: Facts, table: Path) -> Facts:
+def _common(before: CopyFacts | None, facts: CopyFacts, table: Path) -> CopyFacts:
     if before not in (None, facts):
         raise StageError(
             f"{table.parent.name}/{table.name} has pairs of another model, metric, THRESHOLD or HASH_BITS than the "

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.datum.contract import Datum, StageError, spool
-from stages.datum.parameters import integer
 from stages.datum.progress import Progress
-from stages.files.tables.nearest import read_nearest
-from stages.files.tables.rankings import Rankings
-from stages.quality.labelling import UNLABELLED, Pictures, first_sources, read_labels, read_pictures
-from stages.quality.ranking import Ranking, Side, rank
-from stages.report import evaluationfiles
+from stages.datum.stage_parameters import integer
+from stages.files.tables.nearest_table import read_nearest
+from stages.files.tables.ranking_table import RankingTable
+from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sources, read_labels, read_pictures
+from stages.quality.ranking import Ranking, SegmentNeighbours, rank
+from stages.report import evaluation_files
 
 VERSION = 2
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -49,13 +49,13 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         pictures = _read(datum.inputs["labels"].path, datum.inputs["pictures"].path)
         rankings = rankings_of(pictures, nearest.path, k)
         left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
-        metrics = evaluationfiles.write(rankings, left_out, datum.out)
+        metrics = evaluation_files.write(rankings, left_out, datum.out)
         print(f"evaluate: {metrics['queries']} queries of {metrics['labels']} labels")
 
     return process
 
 
-def rankings_of(pictures: Pictures, nearest: Path, k: int) -> Rankings:
+def rankings_of(pictures: LibraryLabels, nearest: Path, k: int) -> RankingTable:
     """The rankings of all labelled pictures, from the directory /nearest of neighbours. The nearest of one segment are
     in memory at a time. Raises StageError if some are missing, or are those of other pictures."""
     labelled = pictures.codes != UNLABELLED
@@ -70,7 +70,7 @@ def rankings_of(pictures: Pictures, nearest: Path, k: int) -> Rankings:
         progress.add(span.stop - span.start)
     if not parts:
         raise StageError(f"neighbours has no pictures: {_AGAIN}")
-    return Rankings(
+    return RankingTable(
         rows=np.arange(int(labelled.sum()), dtype=np.int32),
         ids=[id for part in parts for id in part.ids],
         sources=[source for part in parts for source in part.sources],
@@ -96,7 +96,7 @@ class _Part:
 
 
 def _part(
-    found: Ranking, numbers: npt.NDArray[np.int32], queries: npt.NDArray[np.int64], pictures: Pictures, left: str
+    found: Ranking, numbers: npt.NDArray[np.int32], queries: npt.NDArray[np.int64], pictures: LibraryLabels, left: str
 ) -> _Part:
     """numbers: int32 (n,), of each labelled picture its number among them. queries: rows of the segment `left`."""
     valid = np.arange(found.rows.shape[1]) < found.depths[:, None]
@@ -112,7 +112,7 @@ def _part(
     )
 
 
-def _read(labels: Path, pictures: Path) -> Pictures:
+def _read(labels: Path, pictures: Path) -> LibraryLabels:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
         return read_pictures(_spooled(pictures, into), read_labels(labels, into))
@@ -127,7 +127,7 @@ def _spooled(pictures: Path, into: Path) -> list[Path]:
     return found
 
 
-def _sides(nearest: Path, left: str, pictures: Pictures) -> list[Side]:
+def _sides(nearest: Path, left: str, pictures: LibraryLabels) -> list[SegmentNeighbours]:
     """The nearest of the segment `left` in each segment, from its directory."""
     span = pictures.span(left)
     sides = []
@@ -141,5 +141,5 @@ def _sides(nearest: Path, left: str, pictures: Pictures) -> list[Side]:
             found = read_nearest(spool(file, Path(directory)))
         if len(found) != span.stop - span.start:
             raise StageError(f"{left}/{right}.npy of neighbours does not fit its pictures: {_AGAIN}")
-        sides.append(Side(found, int(there.start), int(others)))
+        sides.append(SegmentNeighbours(found, int(there.start), int(others)))
     return sides

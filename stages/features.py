@@ -18,35 +18,35 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages.backbone.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
-from stages.datum.contract import Datum, Input, StageError, load, spool
-from stages.files.packheaders import picture_size
-from stages.record import entrypaths
+from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import Datum, DatumInput, StageError, load, spool
+from stages.files.pack_headers import picture_size
+from stages.record import entry_paths
 
 VERSION = 11
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
-    from stages.backbone.embedding import Embedding
+    from stages.backbone.feature_extractor import FeatureExtractor
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads the GPU settings with the first model. The returned object keeps a loaded model between datums."""
-    return Features(environment)
+    return FeaturesStage(environment)
 
 
-class Features:
+class FeaturesStage:
     """Computes the vectors of one datum at a time.
 
     Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
-    /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.record.parts.directory,
-    stages.files.tables.embedded); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
+    /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.record.part_names.directory,
+    stages.files.tables.part_table); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
     something was rejected, rejected.jsonl to queries/<bucket>/<entry>."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._commit = ""
-        self._embedding: Embedding | None = None
+        self._embedding: FeatureExtractor | None = None
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if the model is missing, cannot be loaded, or does not fit the pictures."""
@@ -64,9 +64,9 @@ class Features:
         if kind == "library":
             embedding.library(pictures.path, name, datum.out)
         else:
-            embedding.query(pictures.path, datum.out / entrypaths.directory(name))
+            embedding.query(pictures.path, datum.out / entry_paths.directory(name))
 
-    def _embedding_of(self, models: Input, packs: Path) -> Embedding:
+    def _embedding_of(self, models: DatumInput, packs: Path) -> FeatureExtractor:
         """The commit's model, which fits the packs; loaded again only for another commit, since its files are pipes."""
         if self._embedding is not None and models.commit and models.commit == self._commit:
             _check_sizes(packs, self._embedding.spec)
@@ -75,7 +75,7 @@ class Features:
             self._commit = models.commit
         return self._embedding
 
-    def _loaded(self, models: Path, packs: Path) -> Embedding:
+    def _loaded(self, models: Path, packs: Path) -> FeatureExtractor:
         began = time.monotonic()
         paths = {path.name: path for path in models.iterdir()}
         if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
@@ -86,8 +86,8 @@ class Features:
             file = spool(paths[MODEL_FILE], Path(scratch))
             if file != paths[MODEL_FILE]:
                 file = file.rename(Path(scratch) / MODEL_FILE)
-            embedder = load("stages.backbone.forwards").embedder(file, spec, self._environment, many=True)
-        loaded: Embedding = load("stages.backbone.embedding").Embedding(embedder)
+            embedder = load("stages.backbone.embedder_factory").embedder(file, spec, self._environment, many=True)
+        loaded: FeatureExtractor = load("stages.backbone.feature_extractor").FeatureExtractor(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded
 

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles, vectors
-from stages.files.merging import Merged, read_segment
-from stages.files.tables.indexed import TABLE, write_indexed
-from stages.files.tables.places import parts_of
-from stages.knn import codes
-from stages.knn.codes import Coded
-from stages.knn.factory import open_searcher
-from stages.knn.settings import Settings, settings
-from stages.knn.vectorset import VectorSet
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files, vector_files
+from stages.files.merged_tables import MergedTable, read_segment
+from stages.files.tables.index_table import TABLE, write_indexed
+from stages.files.tables.thumbnail_places import parts_of
+from stages.knn import code_index
+from stages.knn.code_index import CodeFacts
+from stages.knn.search_settings import SearchSettings, read_settings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.vector_set import VectorSet
 
 VERSION = 14
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -35,14 +35,14 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
     The datum's inputs: `features`, the directory /library/<b> of partition: for each bucket of parts <bucket>.parquet;
-    `vectors`, the directory /vectors/<b>: for each bucket <bucket>.npy, float32 (n, d), which are read for codes alone;
-    `thumbnails`, the directory /thumbnails/<b>: for each bucket <bucket>.thumbnails, of which nothing is read. Writes
-    /<b>/images.parquet (stages.files.tables.indexed), sorted by id, and in the same order hashes.npy, uint64 (N,);
-    index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
+    `vector_files`, the directory /vectors/<b>: for each bucket <bucket>.npy, float32 (n, d), which are read for codes
+    alone; `thumbnails`, the directory /thumbnails/<b>: for each bucket <bucket>.thumbnails, of which nothing is read.
+    Writes /<b>/images.parquet (stages.files.tables.index_table), sorted by id, and in the same order hashes.npy, uint64
+    (N,); index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
     /<b>/vectors/<bucket>.npy and /<b>/thumbnails/<bucket>.thumbnails. BACKEND searches exactly for the recall of the
     codes, and for nothing else.
     """
-    chosen = settings(environment)
+    chosen = read_settings(environment)
 
     def process(datum: Datum) -> None:
         if "features" not in datum.inputs:
@@ -51,7 +51,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         target = datum.out / Path(features.repo_path).name
         segment = read_segment(features.path)
         buckets = parts_of(segment.thumbnails)
-        for files in (vectors, thumbnailfiles):
+        for files in (vector_files, thumbnail_files):
             _pass_on(datum, segment.name, files.DIRECTORY, [f"{each}{files.SUFFIX}" for each in buckets], target)
         _index(segment, datum, target, chosen, environment)
 
@@ -77,7 +77,9 @@ def _pass_on(datum: Datum, segment: str, kind: str, names: Sequence[str], target
         datum.pass_on(file, target / kind / name)
 
 
-def _index(segment: Merged, datum: Datum, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
+def _index(
+    segment: MergedTable, datum: Datum, target: Path, chosen: SearchSettings, environment: Mapping[str, str]
+) -> None:
     images = segment.images
     target.mkdir(parents=True, exist_ok=True)
     write_indexed(images, segment.thumbnails, segment.vectors.rows.tolist(), target / TABLE)
@@ -93,15 +95,17 @@ def _index(segment: Merged, datum: Datum, target: Path, chosen: Settings, enviro
         "model": images.model,
     }
     if chosen.algorithm != "exact":
-        coded = _coded(segment, datum.inputs["vectors"], target / codes.FILE, chosen, environment)
+        coded = _coded(segment, datum.inputs["vectors"], target / code_index.FILE, chosen, environment)
         facts |= {} if coded is None else {"codes": coded.as_data()}
     (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
-def _coded(segment: Merged, given: Input, path: Path, chosen: Settings, environment: Mapping[str, str]) -> Coded | None:
+def _coded(
+    segment: MergedTable, given: DatumInput, path: Path, chosen: SearchSettings, environment: Mapping[str, str]
+) -> CodeFacts | None:
     """Writes the codes of an approximate algorithm; None for a segment that is too small."""
     together = segment.vectors.together(given.path, segment.images.dimension, "partition")
     library = VectorSet(together, chosen.metric, segment.images.ids)
     exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
-    return codes.write(library, chosen.algorithm, exact, path)
+    return code_index.write(library, chosen.algorithm, exact, path)

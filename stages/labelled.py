@@ -3,8 +3,8 @@
 Inputs: `labels`, the whole repo, `vectors` and `thumbnails`, the directories /vectors/<segment> and
 /thumbnails/<segment> of partition, all lazy or not; `features`, the directory /library/<segment> of partition.
 Parameter: HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and
-/<segment>.parquet (stages.files.tables.labelled) of the pictures with a label that can be used, sorted by id, which may
-be none; and /left_out/<segment>.json."""
+/<segment>.parquet (stages.files.tables.label_table) of the pictures with a label that can be used, sorted by id, which
+may be none; and /left_out/<segment>.json."""
 
 if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
     from stages.datum import contract
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from stages.classify.training.splits import share
-from stages.datum.contract import Datum, Input, StageError
-from stages.datum.inputcache import InputCache
-from stages.files.merging import Merged, read_segment
-from stages.files.tables.images import Images
-from stages.files.tables.labelled import Labelled, write_labelled
-from stages.files.thumbnailfiles import Files
-from stages.quality.labelling import UNLABELLED, Coder, examples, read_labels
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.input_cache import InputCache
+from stages.files.merged_tables import MergedTable, read_segment
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.thumbnail_files import ThumbnailFiles
+from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, read_labels
 
 VERSION = 4
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -52,19 +52,19 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def _coder(labels: Input) -> Coder:
+def _coder(labels: DatumInput) -> LabelEncoder:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return Coder(read_labels(labels.path, Path(directory)))
+        return LabelEncoder(read_labels(labels.path, Path(directory)))
 
 
-def _write(datum: Datum, segment: Merged, coder: Coder, held_out: float) -> None:
+def _write(datum: Datum, segment: MergedTable, coder: LabelEncoder, held_out: float) -> None:
     name, images, out = Path(datum.inputs["features"].repo_path).name, segment.images, datum.out
     paths = [source.path for sources in images.sources for source in sources]
     numbers = [len(sources) for sources in images.sources]
     firsts = np.cumsum(numbers, dtype=np.int64) - np.array(numbers, np.int64)
     codes, mixed = coder.of_pictures(paths, firsts)
     rows = np.flatnonzero(codes != UNLABELLED).tolist()
-    files = Files(datum.inputs["thumbnails"].path)
+    files = ThumbnailFiles(datum.inputs["thumbnails"].path)
     thumbnails = [files.read(segment.thumbnails[row]) for row in rows]
     labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], thumbnails, held_out)
     vectors = np.empty((len(labelled), images.dimension), np.dtype("<f4"))
@@ -77,8 +77,10 @@ def _write(datum: Datum, segment: Merged, coder: Coder, held_out: float) -> None
     print(f"labelled: {len(labelled)} of {len(images)} pictures of {name} have labels")
 
 
-def _labelled(images: Images, rows: list[int], labels: list[str], thumbnails: list[bytes], held_out: float) -> Labelled:
-    return Labelled(
+def _labelled(
+    images: ImageTable, rows: list[int], labels: list[str], thumbnails: list[bytes], held_out: float
+) -> LabelTable:
+    return LabelTable(
         ids=[images.ids[row] for row in rows],
         sources=[images.sources[row][0].path for row in rows],
         labels=labels,
@@ -93,7 +95,7 @@ def _labelled(images: Images, rows: list[int], labels: list[str], thumbnails: li
     )
 
 
-def _left_out(known: set[str], labelled: Labelled, mixed: Iterable[str]) -> dict[str, Any]:
+def _left_out(known: set[str], labelled: LabelTable, mixed: Iterable[str]) -> dict[str, Any]:
     """mixed: pictures whose sources have several labels. known: the number of sources with labels. others: those of
     them that the table does not name, all: with these, the labels of sources without a picture can be found."""
     return {

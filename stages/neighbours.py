@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stages.datum.contract import Datum, Input, StageError
-from stages.datum.inputcache import InputCache
-from stages.datum.parameters import integer, number
-from stages.files import segments
-from stages.files.tables.indexed import Indexed
-from stages.files.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
-from stages.files.tables.pairs import Pairs, write_pairs
-from stages.files.thumbnailfiles import Thumbnails
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.input_cache import InputCache
+from stages.datum.stage_parameters import integer, number
+from stages.files import segment_files
+from stages.files.tables.index_table import IndexTable
+from stages.files.tables.nearest_table import PictureRows, as_nearest, write_nearest, write_pictures
+from stages.files.tables.pair_table import PairTable, write_pairs
+from stages.files.thumbnail_files import LazyThumbnails
 from stages.knn.backend import Rows
-from stages.knn.factory import open_searcher
-from stages.knn.radius import Hashed, Limits, TooManyError, Within, within
-from stages.knn.settings import Settings, settings
-from stages.knn.topk import NONE, TopK
-from stages.knn.vectorset import VectorSet
-from stages.quality.copypairs import CopyPairs, Side, confirmed
+from stages.knn.radius_search import HashedVectors, RadiusLimits, RadiusPairs, TooManyPairsError, pairs_within
+from stages.knn.search_settings import SearchSettings, read_settings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.top_k import NONE, TopK
+from stages.knn.vector_set import VectorSet
+from stages.quality.copy_pairs import CopyPairs, SegmentPictures, confirm_pairs
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
 
@@ -43,27 +43,27 @@ MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Segment:
+class NeighbourSegment:
     """An open segment of the index: its name, its pictures, their vectors and their thumbnails."""
 
     name: str
-    images: Indexed
+    images: IndexTable
     points: VectorSet
-    thumbnails: Thumbnails
+    thumbnails: LazyThumbnails
 
 
-def start(environment: Mapping[str, str]) -> "Neighbours":
+def start(environment: Mapping[str, str]) -> "NeighboursStage":
     """Reads K, METRIC, BACKEND, THRESHOLD and HASH_BITS; returns the function that processes one datum at a time."""
-    chosen = settings(environment)
+    chosen = read_settings(environment)
     if chosen.algorithm != "exact":
         raise StageError(
             f"ALGORITHM={chosen.algorithm}: near pictures are always searched exactly; remove it from the spec's env"
         )
     bits = integer(environment, "HASH_BITS", default=16, lowest=0, highest=MOST_BITS)
-    return Neighbours(chosen, Limits(number(environment, "THRESHOLD", 0.0), bits, MOST_PAIRS), environment)
+    return NeighboursStage(chosen, RadiusLimits(number(environment, "THRESHOLD", 0.0), bits, MOST_PAIRS), environment)
 
 
-class Neighbours:
+class NeighboursStage:
     """Processes one pair of segments at a time. Keeps the left segment for the next right ones.
 
     The datum's inputs, lazy or not: `left` and `right`, directories /<segment> of the index. Writes
@@ -78,17 +78,17 @@ class Neighbours:
     in.
     """
 
-    def __init__(self, chosen: Settings, limits: Limits, environment: Mapping[str, str]) -> None:
+    def __init__(self, chosen: SearchSettings, limits: RadiusLimits, environment: Mapping[str, str]) -> None:
         self._settings = chosen
         self._limits = limits
         self._environment = environment
         self._left = InputCache(self._opened)
-        self._hashes = InputCache(segments.read_hashes)
+        self._hashes = InputCache(segment_files.read_hashes)
 
     def __call__(self, datum: Datum) -> None:
         left_input, right_input = datum.inputs["left"], datum.inputs["right"]
         left = self._left.get(left_input)
-        one = segments.name_of(left_input) == segments.name_of(right_input)
+        one = segment_files.name_of(left_input) == segment_files.name_of(right_input)
         right = left if one else self._opened(right_input)
         _check_models(left.images, right.images, left.name, right.name)
         count = len(left.points)
@@ -105,21 +105,23 @@ class Neighbours:
             pairs = self._write_pairs(datum, left, right, self._copies(datum, left, right, found, exclude))
         print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} copies")
 
-    def _opened(self, index: Input) -> Segment:
-        images = segments.read_table(index)
-        vectors = segments.read_points(index, images.vectors, images.dimension)
+    def _opened(self, index: DatumInput) -> NeighbourSegment:
+        images = segment_files.read_table(index)
+        vectors = segment_files.read_points(index, images.vectors, images.dimension)
         points = VectorSet(vectors, self._settings.metric)
-        return Segment(segments.name_of(index), images, points, segments.thumbnails(index, images))
+        return NeighbourSegment(segment_files.name_of(index), images, points, segment_files.thumbnails(index, images))
 
-    def _copies(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> CopyPairs:
+    def _copies(
+        self, datum: Datum, left: NeighbourSegment, right: NeighbourSegment, found: TopK, exclude: Rows
+    ) -> CopyPairs:
         """The pairs of copies, each once."""
         one = left is right
         mine = _hashed(left, self._hashes.get(datum.inputs["left"]))
-        theirs = mine if one else _hashed(right, segments.read_hashes(datum.inputs["right"]))
+        theirs = mine if one else _hashed(right, segment_files.read_hashes(datum.inputs["right"]))
         limits = replace(self._limits, most=self._limits.most * (1 + one))
         try:
-            near = within(mine, theirs, limits, found, exclude)
-        except TooManyError:
+            near = pairs_within(mine, theirs, limits, found, exclude)
+        except TooManyPairsError:
             raise StageError(
                 f"segments {left.name} and {right.name} have more than {self._limits.most:,} pairs of pictures within "
                 f"THRESHOLD={limits.distance:g} and HASH_BITS={limits.bits}: set lower ones "
@@ -127,12 +129,12 @@ class Neighbours:
             ) from None
         side = _side(left, mine)
         if one:
-            return confirmed(_once(near, left.images), side, side, limits.bits)
-        return confirmed(near, side, _side(right, theirs), limits.bits)
+            return confirm_pairs(_once(near, left.images), side, side, limits.bits)
+        return confirm_pairs(near, side, _side(right, theirs), limits.bits)
 
-    def _write_pictures(self, datum: Datum, segment: Segment) -> None:
+    def _write_pictures(self, datum: Datum, segment: NeighbourSegment) -> None:
         images = segment.images
-        pictures = Pictures(
+        pictures = PictureRows(
             ids=images.ids,
             sources=images.sources,
             model=images.model,
@@ -147,7 +149,7 @@ class Neighbours:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_pictures(pictures, target)
 
-    def _write_pairs(self, datum: Datum, left: Segment, right: Segment, found: CopyPairs) -> int:
+    def _write_pairs(self, datum: Datum, left: NeighbourSegment, right: NeighbourSegment, found: CopyPairs) -> int:
         """Writes the pairs, if there are any; returns their number."""
         near = found.pairs
         if not len(near.queries):
@@ -156,7 +158,7 @@ class Neighbours:
         first, second = near.queries, near.rows + (0 if left is right else len(left.points))
         rows = np.union1d(first, second)
         ids, sources, thumbnails = zip(*_rows(rows, [left] if left is right else [left, right]), strict=True)
-        pairs = Pairs(
+        pairs = PairTable(
             ids=ids,
             sources=sources,
             thumbnails=thumbnails,
@@ -179,7 +181,7 @@ class Neighbours:
         return len(pairs)
 
 
-def _rows(rows: Rows, sides: Sequence[Segment]) -> Iterator[tuple[str, Sequence[Source], bytes]]:
+def _rows(rows: Rows, sides: Sequence[NeighbourSegment]) -> Iterator[tuple[str, Sequence[Source], bytes]]:
     """The id, the sources and the thumbnail of each row of the segments one after the other."""
     ends = np.cumsum([len(each.images) for each in sides]).tolist()
     for row in rows.tolist():
@@ -188,20 +190,20 @@ def _rows(rows: Rows, sides: Sequence[Segment]) -> Iterator[tuple[str, Sequence[
         yield of.images.ids[at], of.images.sources[at], of.thumbnails[at]
 
 
-def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
+def _hashed(segment: NeighbourSegment, hashes: Hashes) -> HashedVectors:
     if len(hashes) != len(segment.points):
         raise StageError(
             f"segment {segment.name} has {len(hashes)} hashes for {len(segment.points)} pictures; reprocess the index "
             "pipeline: lookalike deploy --reprocess index"
         )
-    return Hashed(segment.points, hashes)
+    return HashedVectors(segment.points, hashes)
 
 
-def _side(segment: Segment, hashed: Hashed) -> Side:
-    return Side(segment.name, segment.images.sources, hashed.hashes, segment.thumbnails)
+def _side(segment: NeighbourSegment, hashed: HashedVectors) -> SegmentPictures:
+    return SegmentPictures(segment.name, segment.images.sources, hashed.hashes, segment.thumbnails)
 
 
-def _once(near: Within, images: Indexed) -> Within:
+def _once(near: RadiusPairs, images: IndexTable) -> RadiusPairs:
     """Each pair within one segment once, and each picture with several sources with itself."""
     copies = np.flatnonzero([len(sources) > 1 for sources in images.sources])
     kept = near.queries < near.rows
@@ -210,10 +212,10 @@ def _once(near: Within, images: Indexed) -> Within:
     distance = np.concatenate([near.distances[kept], np.zeros(len(copies), np.float32)])
     bits = np.concatenate([near.bits[kept], np.zeros(len(copies), np.uint8)])
     order = np.lexsort((row, query))
-    return Within(query[order], row[order], distance[order], bits[order])
+    return RadiusPairs(query[order], row[order], distance[order], bits[order])
 
 
-def _check_models(left: Indexed, right: Indexed, *names: str) -> None:
+def _check_models(left: IndexTable, right: IndexTable, *names: str) -> None:
     if left.origin != right.origin:
         raise StageError(
             f"segment {names[0]} was computed with the model {left.described}, segment {names[1]} with "

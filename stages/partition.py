@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.datum.contract import Datum, StageError
-from stages.datum.parameters import integer
 from stages.datum.progress import Progress
-from stages.datum.wording import counted
-from stages.files import thumbnailfiles, vectors
-from stages.files.merging import read_bucket
-from stages.files.tables.images import write_images
-from stages.files.thumbnailfiles import DIRECTORY, SUFFIX, Place
-from stages.record import parts
+from stages.datum.stage_parameters import integer
+from stages.datum.text_format import counted
+from stages.files import thumbnail_files, vector_files
+from stages.files.merged_tables import read_bucket
+from stages.files.tables.image_table import write_images
+from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
+from stages.record import part_names
 
 VERSION = 3
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -42,13 +42,13 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads SEGMENT_DIGITS (default 1); returns the function that deals one bucket.
 
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
-    <part>.parquet (stages.files.tables.embedded) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
+    <part>.parquet (stages.files.tables.part_table) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
     preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
-    bucket /library/<segment>/<bucket>.parquet (stages.files.tables.images), sorted by id, and in the same order
+    bucket /library/<segment>/<bucket>.parquet (stages.files.tables.image_table), sorted by id, and in the same order
     /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several
     parts is one row, with all its sources and the thumbnail of the smallest (stages.record.sources.chosen).
     """
-    digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=parts.MOST_DIGITS)
+    digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=part_names.MOST_DIGITS)
 
     def process(datum: Datum) -> None:
         for name in ("features", "thumbnails"):
@@ -76,12 +76,12 @@ def _deal(datum: Datum, bucket: str, digits: int) -> None:
     read = np.empty((len(images), images.dimension), np.dtype("<f4"))
     merged.vectors.copy(datum.inputs["features"].path, read, "features")
     for name, rows in segments:
-        np.save(_made(datum.out, vectors.DIRECTORY, name) / f"{bucket}{vectors.SUFFIX}", read[rows])
+        np.save(_made(datum.out, vector_files.DIRECTORY, name) / f"{bucket}{vector_files.SUFFIX}", read[rows])
         write_images(images.part(rows), _made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
     del read  # before the thumbnails take as much
     shown = _read(merged.thumbnails, datum.inputs["thumbnails"].path)
     for name, rows in segments:
-        thumbnailfiles.write(datum.out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
+        thumbnail_files.write(datum.out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
         progress.add(rows.stop - rows.start)
     print(
         f"partition: {counted(len(images), 'picture', 'pictures')} of bucket {bucket} in "
@@ -104,7 +104,7 @@ def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:
         first = rows.stop
 
 
-def _read(places: Sequence[Place], directory: Path) -> NDArray[np.object_]:
+def _read(places: Sequence[ThumbnailPlace], directory: Path) -> NDArray[np.object_]:
     """The thumbnails at these places, JPEG files, by row; each file is read once."""
     found = np.empty(len(places), object)
     by_file: dict[str, list[int]] = {}
@@ -121,5 +121,5 @@ def _read(places: Sequence[Place], directory: Path) -> NDArray[np.object_]:
             ) from failure
         for row in rows:
             _, begin, size = places[row]
-            found[row] = thumbnailfiles.check(content[begin : begin + size], places[row], path.name, "preprocess")
+            found[row] = thumbnail_files.check(content[begin : begin + size], places[row], path.name, "preprocess")
     return found

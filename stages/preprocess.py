@@ -14,15 +14,15 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages.datum.contract import Datum, Input, StageError
-from stages.datum.parameters import integer, one_of
+from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.progress import Progress
-from stages.decode.decoderprocesses import DecoderProcesses
-from stages.decode.distinct import DistinctPictures
-from stages.decode.reading import Decoded, read
-from stages.files import thumbnailfiles
-from stages.files.packs import Picture, Rejection, write_pack, write_rejections
-from stages.record import parts
+from stages.datum.stage_parameters import integer, one_of
+from stages.decode.decoder_processes import DecoderProcesses
+from stages.decode.distinct_pictures import DistinctPictures
+from stages.decode.picture_reader import DecodedPicture, read
+from stages.files import thumbnail_files
+from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
+from stages.record import part_names
 from stages.record.framing import FITS, Framing
 
 VERSION = 12
@@ -31,32 +31,35 @@ VERSION = 12
 STAGE = "preprocess"
 
 
-def start(environment: Mapping[str, str]) -> Preprocess:
+def start(environment: Mapping[str, str]) -> PreprocessStage:
     """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop), BUCKETS (the number of parts that share the lone
     pictures, 64) and PART (about how many of a datum's pictures make a part, 400)."""
     side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
-    return Preprocess(
+    return PreprocessStage(
         Framing(side, one_of(environment, "FIT", FITS)),
-        buckets=integer(environment, "BUCKETS", default=parts.BUCKETS, lowest=1, highest=16**parts.BUCKET_DIGITS),
-        part=integer(environment, parts.VARIABLE, default=parts.PART, lowest=1, highest=parts.MOST),
+        buckets=integer(
+            environment, "BUCKETS", default=part_names.BUCKETS, lowest=1, highest=16**part_names.BUCKET_DIGITS
+        ),
+        part=integer(environment, part_names.VARIABLE, default=part_names.PART, lowest=1, highest=part_names.MOST),
     )
 
 
-class Preprocess:
+class PreprocessStage:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
     images: packs `/library/<part>/<src>.npy` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
-    bucket being two levels (stages.record.parts.directory); if something was rejected, `/rejected/images/<src>.jsonl`.
-    queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and `<src>.thumbnails` beside it; if
-    something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex
-    digits of the sha256 of the datum's path in its repo, since no two datums may write to one path.
+    bucket being two levels (stages.record.part_names.directory); if something was rejected,
+    `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and
+    `<src>.thumbnails` beside it; if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and
+    `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the datum's path in its repo, since no two
+    datums may write to one path.
 
     features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
     which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
     of their own, about one for each `part` pictures, so that pictures added later do not compute them again.
     """
 
-    def __init__(self, framing: Framing, buckets: int, part: int = parts.PART) -> None:
+    def __init__(self, framing: Framing, buckets: int, part: int = part_names.PART) -> None:
         """part: about how many pictures make a part."""
         self._decoders = DecoderProcesses()
         self.framing = framing
@@ -66,13 +69,13 @@ class Preprocess:
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if the spec's input is wrong; no file that a user puts makes a datum fail."""
         given = _only_input(datum)
-        src = parts.source_name(given.repo_path)
+        src = part_names.source_name(given.repo_path)
         rejections: list[Rejection] = []
         with DistinctPictures(self.framing.side) as distinct:
             progress = Progress("pictures", _files(given))
             for each in read(given, self.framing, self._decoders):
                 progress.add()
-                if isinstance(each, Decoded):
+                if isinstance(each, DecodedPicture):
                     distinct.add(each.source, each.framed, each.thumbnail, each.identity)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
@@ -86,9 +89,9 @@ class Preprocess:
 
     def _write_library(self, distinct: DistinctPictures, out: Path, src: str) -> None:
         lone = len(distinct) == 1
-        for prefix, members in distinct.by_prefix(parts.digits(len(distinct), self.part)):
-            part = parts.bucket(members[0].id, self.buckets) if lone else parts.name(src, prefix)
-            shown = out / thumbnailfiles.DIRECTORY / parts.directory(part) / part
+        for prefix, members in distinct.by_prefix(part_names.digits(len(distinct), self.part)):
+            part = part_names.bucket(members[0].id, self.buckets) if lone else part_names.name(src, prefix)
+            shown = out / thumbnail_files.DIRECTORY / part_names.directory(part) / part
             self._write_pack(distinct, members, out / "library" / part / src, shown / src)
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
@@ -96,17 +99,17 @@ class Preprocess:
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
-    def _write_pack(self, distinct: DistinctPictures, members: Sequence[Picture], pack: Path, shown: Path) -> None:
+    def _write_pack(self, distinct: DistinctPictures, members: Sequence[PackPicture], pack: Path, shown: Path) -> None:
         write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members))
-        thumbnailfiles.write(shown.with_suffix(thumbnailfiles.SUFFIX), distinct.thumbnails(members))
+        thumbnail_files.write(shown.with_suffix(thumbnail_files.SUFFIX), distinct.thumbnails(members))
 
 
-def _files(given: Input) -> int | None:
+def _files(given: DatumInput) -> int | None:
     """The number of files in a directory, None for a file: it may be an archive."""
     return sum(len(files) for *_, files in os.walk(given.path)) if given.path.is_dir() else None
 
 
-def _only_input(datum: Datum) -> Input:
+def _only_input(datum: Datum) -> DatumInput:
     given = [each for name, each in datum.inputs.items() if name in ("images", "queries")]
     if len(given) != 1:
         raise StageError(
@@ -115,7 +118,7 @@ def _only_input(datum: Datum) -> Input:
     return given[0]
 
 
-def _entry(given: Input) -> str:
+def _entry(given: DatumInput) -> str:
     entry = given.repo_path.partition("/")[0]
     if not entry:
         raise StageError('a query is one top-level entry: the input\'s glob must be "/*", not "/"')

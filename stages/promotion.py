@@ -20,13 +20,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stages.backbone import quiet
-from stages.classify import chosen
-from stages.classify.training.runs import MODEL
-from stages.datum.contract import Datum, Input, StageError, load
+from stages.backbone import tensorflow_import
+from stages.classify import classifier_description
+from stages.classify.training.run_records import MODEL
+from stages.datum.contract import Datum, DatumInput, StageError, load
 
 if TYPE_CHECKING:
-    from stages.classify.trial import Side
+    from stages.classify.classifier_comparison import ClassifierPredictions
 
 RESULT = "promotion.json"
 
@@ -40,12 +40,14 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
                 raise StageError(f"the input {name} is missing: promotion needs candidate and labelled")
         names = [name for name in ("candidate", "current") if name in datum.inputs]
         described = {name: _described(datum.inputs[name]) for name in names}
-        with quiet.tensorflow():
-            unseen, trial, trying = (load(f"stages.classify.{name}") for name in ("unseen", "trial", "trying"))
+        with tensorflow_import.quiet():
+            pictures_of = load("stages.classify.held_out_pictures")
+            predictions = load("stages.classify.held_out_predictions")
+            comparison = load("stages.classify.classifier_comparison")
         share = min(each.held_out_share for each in described.values())
-        pictures = unseen.read(datum.inputs["labelled"].path, share)
-        sides: dict[str, Side] = {
-            name: trying.side(
+        pictures = pictures_of.read(datum.inputs["labelled"].path, share)
+        sides: dict[str, ClassifierPredictions] = {
+            name: predictions.predict(
                 datum.inputs[name].path,
                 datum.inputs[f"{name}_models"].path if f"{name}_models" in datum.inputs else None,
                 pictures,
@@ -53,7 +55,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
             )
             for name in names
         }
-        found = trial.compared(pictures, sides["candidate"], sides.get("current"))
+        found = comparison.compare_classifiers(pictures, sides["candidate"], sides.get("current"))
         text = json.dumps(found, indent=1, sort_keys=True)
         (datum.out / RESULT).write_text(text + "\n", encoding="ascii")
         print(f"promotion: {found['pictures']} pictures")
@@ -61,8 +63,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def _described(given: Input) -> chosen.Chosen:
-    for name in (MODEL, chosen.FILE):
+def _described(given: DatumInput) -> classifier_description.ClassifierDescription:
+    for name in (MODEL, classifier_description.FILE):
         if not (given.path / name).is_file():
             raise StageError(f"the input {given.name} has no {name}: it should be a directory that select wrote")
-    return chosen.parse((given.path / chosen.FILE).read_bytes())
+    return classifier_description.parse((given.path / classifier_description.FILE).read_bytes())

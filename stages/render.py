@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from stages.datum.contract import Datum, Input, StageError
-from stages.datum.parameters import integer
-from stages.files import thumbnailfiles
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.stage_parameters import integer
+from stages.files import thumbnail_files
 from stages.files.packs import Rejection, read_rejections
-from stages.files.tables.images import Images, read_images
-from stages.files.tables.neighbours import read_neighbours
-from stages.quality.answers import Answers, json_lines, merge
-from stages.record.names import escape_component, escape_path, unescape
-from stages.report.pages import pages
-from stages.report.sheetqueries import sheet_queries
-from stages.report.sheets import grid
+from stages.files.tables.image_table import ImageTable, read_images
+from stages.files.tables.neighbour_table import read_neighbours
+from stages.quality.entry_answers import EntryAnswers, json_lines, merge
+from stages.record.pfs_names import escape_component, escape_path, unescape
+from stages.report.query_sample import sheet_queries
+from stages.report.result_grid import grid
+from stages.report.result_pages import pages
 
 VERSION = 9
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -47,7 +47,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answers:
+def read(entry: str, k: int, queries: Path | None, search: Path | None) -> EntryAnswers:
     """The answers to the queries of `entry` (its PFS name), from the directories of both sides; None for a missing one.
 
     Raises StageError if a table is invalid or the tables do not fit together.
@@ -60,7 +60,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
     return merge(name, k, images, [partial(read_neighbours, each) for each in tables], rejected, thumbnails)
 
 
-def write(entry: str, answers: Answers, directory: Path) -> None:
+def write(entry: str, answers: EntryAnswers, directory: Path) -> None:
     """Writes the files into `directory`. `entry` is the PFS name, which determines the queries on the grid."""
     chosen = sheet_queries(entry, (answer.query for answer in answers.answers))
     directory.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def write(entry: str, answers: Answers, directory: Path) -> None:
         (directory / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def true_name(entry: str, images: Images | None, rejected: Iterable[Rejection]) -> str:
+def true_name(entry: str, images: ImageTable | None, rejected: Iterable[Rejection]) -> str:
     """The entry's true name.
 
     Escaping cuts a name that is too long for one component; then only the sources in the entry have all of it.
@@ -100,7 +100,7 @@ def _sides(datum: Datum) -> tuple[str, Path | None, Path | None]:
     return entries.pop(), queries, search
 
 
-def _entry(side: Input) -> str:
+def _entry(side: DatumInput) -> str:
     name = side.repo_path.rpartition("/")[2]
     if not name:
         raise StageError(f"input {side.name} must be one entry, not the whole repo: see the globs in specs/render.json")
@@ -111,15 +111,15 @@ def _top(path: str) -> str:
     return path.partition("/")[0]
 
 
-def _images(queries: Path | None) -> Images | None:
+def _images(queries: Path | None) -> ImageTable | None:
     table = queries / _TABLE if queries is not None else None
     return read_images(table) if table is not None and table.exists() else None
 
 
-def _thumbnails(queries: Path, images: Images) -> list[bytes]:
+def _thumbnails(queries: Path, images: ImageTable) -> list[bytes]:
     """Those of all queries, which the pages show."""
-    read = thumbnailfiles.Files(queries, "features-queries").read
-    return [read(place) for place in thumbnailfiles.places(Path(_TABLE).stem, images.thumbnail_sizes)]
+    read = thumbnail_files.ThumbnailFiles(queries, "features-queries").read
+    return [read(place) for place in thumbnail_files.places(Path(_TABLE).stem, images.thumbnail_sizes)]
 
 
 def _rejections(queries: Path | None) -> list[Rejection]:

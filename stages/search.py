@@ -14,20 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datum.contract import Datum, Input, StageError
-from stages.datum.inputcache import InputsCache
-from stages.datum.wording import counted
-from stages.files import entries, segments
-from stages.files.entries import Entry
-from stages.files.tables.indexed import Indexed
-from stages.files.tables.neighbours import Neighbours, write_neighbours
-from stages.files.thumbnailfiles import Thumbnails
-from stages.knn.codes import Codes
-from stages.knn.factory import open_searcher
-from stages.knn.settings import Settings, settings
-from stages.knn.topk import NONE, Searcher, TopK, itself_first
-from stages.knn.vectorset import VectorSet
-from stages.report.sheetqueries import most_pictured, sheet_queries
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.input_cache import MultiInputCache
+from stages.datum.text_format import counted
+from stages.files import query_entries, segment_files
+from stages.files.query_entries import QueryEntry
+from stages.files.tables.index_table import IndexTable
+from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
+from stages.files.thumbnail_files import LazyThumbnails
+from stages.knn.code_index import CodeIndex
+from stages.knn.search_settings import SearchSettings, read_settings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.top_k import NONE, Searcher, TopK, itself_first
+from stages.knn.vector_set import VectorSet
+from stages.report.query_sample import most_pictured, sheet_queries
 
 VERSION = 8
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -47,22 +47,22 @@ _ROW = 400
 
 
 @dataclass(frozen=True)
-class Segment:
+class SearchSegment:
     """An open segment of the index: its name, its pictures and a searcher of their vectors. size: in bytes."""
 
     name: str
-    images: Indexed
+    images: IndexTable
     rows: Mapping[str, int]  # of each id
     searcher: Searcher
     size: int
 
 
-def start(environment: Mapping[str, str]) -> "Search":
+def start(environment: Mapping[str, str]) -> "SearchStage":
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that searches one datum after the other."""
-    return Search(settings(environment), environment)
+    return SearchStage(read_settings(environment), environment)
 
 
-class Search:
+class SearchStage:
     """Searches one segment for the entries of one bucket at a time. Keeps the segment for the next buckets, the
     entries for the next segments, and as many segments as there is room for, for the next job: of a process that is
     kept, the next query searches the same library.
@@ -75,21 +75,21 @@ class Search:
     query its own. The candidates of an approximate one may depend on the number of queries, so it takes each by itself.
     """
 
-    def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(self, chosen: SearchSettings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
         self._together = _TOGETHER if chosen.algorithm == "exact" else 0
-        self._segments = InputsCache(lambda index: _read_segment(index, chosen, environment), _size, _SEGMENTS)
-        self._entries = InputsCache(lambda given: entries.read(given, chosen.metric), _size, _ROOM)
-        self._thumbnails: tuple[Segment, Thumbnails] | None = None
-        self._group: Sequence[Entry] = ()
+        self._segments = MultiInputCache(lambda index: _read_segment(index, chosen, environment), _size, _SEGMENTS)
+        self._entries = MultiInputCache(lambda given: query_entries.read(given, chosen.metric), _size, _ROOM)
+        self._thumbnails: tuple[SearchSegment, LazyThumbnails] | None = None
+        self._group: Sequence[QueryEntry] = ()
         self._points: VectorSet | None = None
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError, which names the entry, if one is damaged or was computed with another model."""
-        asked = map(self._entries.get, entries.of_bucket(datum.inputs["queries"]))
+        asked = map(self._entries.get, query_entries.list_entries(datum.inputs["queries"]))
         pictured = (each for each in asked if each is not None)
         searched = queries = 0
-        for group in entries.groups(pictured, self._together):
+        for group in query_entries.groups(pictured, self._together):
             segment = self._segments.get(datum.inputs["index"])
             self._search(segment, self._thumbnails_of(segment, datum.inputs["index"]), group, datum.out)
             searched, queries = searched + len(group), queries + sum(map(len, group))
@@ -99,7 +99,9 @@ class Search:
         said = f"{counted(queries, 'query', 'queries')} of {counted(searched, 'entry', 'entries')}"
         print(f"search: {said} in {len(segment.images)} of {segment.name}")
 
-    def _search(self, segment: Segment, thumbnails: Thumbnails, group: Sequence[Entry], out: Path) -> None:
+    def _search(
+        self, segment: SearchSegment, thumbnails: LazyThumbnails, group: Sequence[QueryEntry], out: Path
+    ) -> None:
         """Writes the answers to some entries."""
         for each in group:
             _check_models(segment, each)
@@ -113,20 +115,20 @@ class Search:
             write_neighbours(_table(segment, thumbnails, each, own, self._settings), target)
             first = rows.stop
 
-    def _find(self, segment: Segment, group: Sequence[Entry]) -> TopK:
+    def _find(self, segment: SearchSegment, group: Sequence[QueryEntry]) -> TopK:
         """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
         k = self._settings.k
         itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
         found = segment.searcher.search(self._points_of(group), k, exclude=itself)
         return itself_first(found, itself, min(k, len(segment.images)))
 
-    def _thumbnails_of(self, segment: Segment, index: Input) -> Thumbnails:
+    def _thumbnails_of(self, segment: SearchSegment, index: DatumInput) -> LazyThumbnails:
         """The thumbnails of a segment; those that were read are kept for the next bucket, and not for the next job."""
         if self._thumbnails is None or self._thumbnails[0] is not segment:
-            self._thumbnails = segment, segments.thumbnails(index, segment.images)
+            self._thumbnails = segment, segment_files.thumbnails(index, segment.images)
         return self._thumbnails[1]
 
-    def _points_of(self, group: Sequence[Entry]) -> VectorSet:
+    def _points_of(self, group: Sequence[QueryEntry]) -> VectorSet:
         """The vectors of some entries, kept for the next segment."""
         if self._points is None or self._group != group:
             self._points = None  # frees the memory first
@@ -135,32 +137,34 @@ class Search:
         return self._points
 
 
-def _size(held: Entry | Segment | None) -> int:
+def _size(held: QueryEntry | SearchSegment | None) -> int:
     return 0 if held is None else held.size
 
 
-def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
-    images = segments.read_table(index)
-    vectors = segments.read_points(index, images.vectors, images.dimension)
+def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mapping[str, str]) -> SearchSegment:
+    images = segment_files.read_table(index)
+    vectors = segment_files.read_points(index, images.vectors, images.dimension)
     codes = _codes(index, chosen)
     library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
     searcher = open_searcher(library, chosen, environment, codes=codes)
     rows = {id: row for row, id in enumerate(images.ids)}
     # A searcher may have a copy in 8-bit integers, and with "cosine" one in unit length.
     copies = 1.25 if chosen.metric == "euclidean" else 2.25
-    return Segment(segments.name_of(index), images, rows, searcher, int(vectors.nbytes * copies) + _ROW * len(images))
+    return SearchSegment(
+        segment_files.name_of(index), images, rows, searcher, int(vectors.nbytes * copies) + _ROW * len(images)
+    )
 
 
-def _codes(index: Input, chosen: Settings) -> Codes | None:
+def _codes(index: DatumInput, chosen: SearchSettings) -> CodeIndex | None:
     """The segment's codes, if the search asks for these."""
     if chosen.algorithm == "exact":
         return None
-    facts = segments.read_facts(index)
+    facts = segment_files.read_facts(index)
     held = facts.codes and (facts.codes.algorithm, facts.codes.metric)
-    return segments.read_codes(index, facts) if held == (chosen.algorithm, chosen.metric) else None
+    return segment_files.read_codes(index, facts) if held == (chosen.algorithm, chosen.metric) else None
 
 
-def _check_models(segment: Segment, entry: Entry) -> None:
+def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:
     ours = segment.images
     if ours.origin != entry.origin:
         raise StageError(
@@ -171,12 +175,14 @@ def _check_models(segment: Segment, entry: Entry) -> None:
         )
 
 
-def _table(segment: Segment, thumbnails: Thumbnails, entry: Entry, found: TopK, chosen: Settings) -> Neighbours:
+def _table(
+    segment: SearchSegment, thumbnails: LazyThumbnails, entry: QueryEntry, found: TopK, chosen: SearchSettings
+) -> NeighbourTable:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
     ids = [entry.ids[each] for each in query.tolist()]
     drawn = set(sheet_queries(entry.name, entry.ids, most_pictured(chosen.k)))
-    return Neighbours(
+    return NeighbourTable(
         queries=ids,
         ranks=rank.astype(np.int32),
         ids=[segment.images.ids[row] for row in rows],

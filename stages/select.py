@@ -17,16 +17,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
-from stages.classify import chosen, selection
-from stages.classify.report import census
-from stages.classify.report.modelcard import card
-from stages.classify.report.reportpage import page
-from stages.classify.report.runsections import MOST_EXAMPLES
-from stages.classify.training import measuring, runs
-from stages.classify.training.runs import Run
+from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.classify import classifier_description, run_selection
+from stages.classify.report import label_census
+from stages.classify.report.model_card import card
+from stages.classify.report.run_sections import MOST_EXAMPLES
+from stages.classify.report.training_report import page
+from stages.classify.training import prediction_measures, run_records
+from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, StageError, spool
-from stages.files.tables.predictions import read_predictions
+from stages.files.tables.prediction_table import read_predictions
 
 VERSION = 1
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -50,33 +50,35 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 def select(labelled: Path, labels: Path, train: Path, models: Path | None, out: Path) -> None:
     """Writes the chosen classifier and the report. Raises StageError for files that the stages did not write so."""
-    every = [runs.parse(file.read_bytes()) for file in sorted(train.glob(f"*/{runs.FILE}"))]
-    best = selection.best(every)
+    every = [run_records.parse(file.read_bytes()) for file in sorted(train.glob(f"*/{run_records.FILE}"))]
+    best = run_selection.best(every)
     found = {} if best is None else _measured(train / best.name, best)
     wanted = {each["id"] for each in found.get("mistakes", ())[:MOST_EXAMPLES]}
-    counted = census.read(labelled, wanted)
-    left_out = counted.left_out(census.labels_of(labels))
+    counted = label_census.read(labelled, wanted)
+    left_out = counted.left_out(label_census.labels_of(labels))
     metrics = _metrics(every, best, counted.pictures(), len(counted.learnable())) | {"left_out": left_out} | found
-    records = selection.as_data(every)
+    records = run_selection.as_data(every)
     _write(out / METRICS, metrics)
     _write(out / RUNS, records)
     (out / PAGE).write_text(page(metrics, records, counted.thumbnails), encoding="utf-8", newline="\n")
     if best is not None:
-        described = chosen.of_run(best)
-        (out / chosen.FILE).write_bytes(chosen.written(described))
-        _copy(train / best.name / runs.MODEL, out / runs.MODEL)
+        described = classifier_description.of_run(best)
+        (out / classifier_description.FILE).write_bytes(classifier_description.format_description(described))
+        _copy(train / best.name / run_records.MODEL, out / run_records.MODEL)
         told = card(metrics, best.as_data(), _backbone(models, best))
         (out / CARD).write_text(told, encoding="utf-8", newline="\n")
     print(f"select: {metrics['run'] or 'no run'} of {len(every)}")
 
 
-def _metrics(every: list[Run], best: Run | None, pictures: dict[str, int], labels: int) -> dict[str, Any]:
+def _metrics(
+    every: list[TrainingRun], best: TrainingRun | None, pictures: dict[str, int], labels: int
+) -> dict[str, Any]:
     """The values of metrics.json that do not come from predictions."""
     failed = sum(bool(run.failure) for run in every)
     return {
-        "format": runs.FORMAT,
+        "format": run_records.FORMAT,
         "run": "" if best is None else best.name,
-        "note": selection.note(every),
+        "note": run_selection.note(every),
         "runs": {"succeeded": len(every) - failed, "failed": failed},
         "labels": labels if best is None else len(best.labels),
         "pictures": pictures,
@@ -85,13 +87,13 @@ def _metrics(every: list[Run], best: Run | None, pictures: dict[str, int], label
     }
 
 
-def _measured(directory: Path, run: Run) -> dict[str, Any]:
+def _measured(directory: Path, run: TrainingRun) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        predictions = read_predictions(spool(_file(directory / runs.PREDICTIONS), Path(scratch)))
-    return measuring.measured(predictions, run.labels)
+        predictions = read_predictions(spool(_file(directory / run_records.PREDICTIONS), Path(scratch)))
+    return prediction_measures.measure_run(predictions, run.labels)
 
 
-def _backbone(models: Path | None, run: Run) -> BackboneSpec | None:
+def _backbone(models: Path | None, run: TrainingRun) -> BackboneSpec | None:
     """The description of the run's backbone; None if the repo holds that of another one, or none."""
     if models is None or not (models / SPEC_FILE).exists():
         return None

@@ -1,19 +1,19 @@
-"""The service of searches as a bare program, `python -m stages.serve`. See stages.serving.run.standalone."""
+"""The service of searches as a bare program, `python -m stages.serve`. See stages.serving.run.service_program."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NoReturn
 
-from stages.serving.run import standalone
-from stages.serving.run.standalone import Program
+from stages.serving.run import service_program
+from stages.serving.run.service_program import ServiceProgram
 
-PROGRAM = Program("serve", Path("/secrets/lookalike-serve"), 30680, True, "index", "the index")
+PROGRAM = ServiceProgram("serve", Path("/secrets/lookalike-serve"), 30680, True, "index", "the index")
 
 
 def main() -> NoReturn:
     """See standalone.main."""
-    standalone.main(PROGRAM)
+    service_program.main(PROGRAM)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from stages.backbone import quiet
-from stages.classify.training import dataset, runs
+from stages.backbone import tensorflow_import
+from stages.classify.training import dataset, run_records
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.parameters import Parameters, parse
-from stages.classify.training.runs import Failure, Run
-from stages.datum.contract import Datum, Input, StageError, load, spool
-from stages.datum.inputcache import InputCache
+from stages.classify.training.run_records import TrainingFailure, TrainingRun
+from stages.classify.training.training_parameters import TrainingParameters, parse
+from stages.datum.contract import Datum, DatumInput, StageError, load, spool
+from stages.datum.input_cache import InputCache
 
 VERSION = 1
 """Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
@@ -33,10 +33,10 @@ VERSION = 1
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """The GPU settings are read with the first training. The returned object keeps the labelled pictures, which all
     datums of a commit share."""
-    return Train(environment)
+    return TrainStage(environment)
 
 
-class Train:
+class TrainStage:
     """Trains one classifier at a time.
 
     Inputs: `parameters`, a file <run>.json; `labelled`, all that the stage labelled wrote; `models`, a directory with
@@ -59,21 +59,21 @@ class Train:
         began = time.monotonic()
         run = self._run(file, name, out, datum.inputs)
         out.mkdir(parents=True, exist_ok=True)
-        (out / runs.FILE).write_bytes(runs.written(run))
+        (out / run_records.FILE).write_bytes(run_records.format_run(run))
         print(f"train: {out.name}: {_said(run)} ({time.monotonic() - began:.1f} s)")
 
-    def _run(self, file: Input, name: str, out: Path, inputs: Mapping[str, Input]) -> Run:
+    def _run(self, file: DatumInput, name: str, out: Path, inputs: Mapping[str, DatumInput]) -> TrainingRun:
         try:
             parameters = parse(name, _content(file.path, name))
         except StageError as reason:
-            return Run(out.name, None, str(reason))
+            return TrainingRun(out.name, None, str(reason))
         given = self._datasets.get(inputs["labelled"])
         try:
             given.check()
-            with quiet.tensorflow():
-                training = load("stages.classify.training.training")
-            run: Run = training.train(given, parameters, inputs["models"].path, self._environment, out)
-        except Failure as reason:
+            with tensorflow_import.quiet():
+                training = load("stages.classify.training.training_task")
+            run: TrainingRun = training.train(given, parameters, inputs["models"].path, self._environment, out)
+        except TrainingFailure as reason:
             return _failed(parameters, given, str(reason))
         return run
 
@@ -86,8 +86,8 @@ def _content(path: Path, name: str) -> bytes:
         return spool(path, Path(scratch)).read_bytes()
 
 
-def _failed(parameters: Parameters, given: Dataset, reason: str) -> Run:
-    run = Run(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
+def _failed(parameters: TrainingParameters, given: Dataset, reason: str) -> TrainingRun:
+    run = TrainingRun(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
     return replace(
         run,
         takes="vectors" if parameters.fine_tune is None else "pictures",
@@ -97,7 +97,7 @@ def _failed(parameters: Parameters, given: Dataset, reason: str) -> Run:
     )
 
 
-def _said(run: Run) -> str:
+def _said(run: TrainingRun) -> str:
     if run.failure or run.cross_validation is None:
         return f"failed: {run.failure}"
     score, count = run.cross_validation, run.pictures.training

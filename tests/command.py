@@ -28,7 +28,7 @@ _RUN = "import runpy; runpy.run_module('pipelines.cli', run_name='__main__', alt
 
 
 @dataclass(frozen=True)
-class Typed:
+class CommandResult:
     """The result of one command: its exit status and its output."""
 
     returncode: int
@@ -49,7 +49,7 @@ class Command:
         """The same, but each command is a process: for tests of signals, terminals, encodings, and `python -m`."""
         return replace(self, spawns=True)
 
-    def run(self, *arguments: str | Path) -> Typed:
+    def run(self, *arguments: str | Path) -> CommandResult:
         """Types a command, which may end in any way except with a traceback."""
         words = list(map(str, arguments))
         done = self._spawned(words) if self.spawns else _called(words, self.directory, self._added)
@@ -95,16 +95,16 @@ class Command:
     def _added(self) -> dict[str, str]:
         return {"COLUMNS": str(COLUMNS), **self.environment}
 
-    def _spawned(self, words: list[str]) -> Typed:
+    def _spawned(self, words: list[str]) -> CommandResult:
         process = self.start(*words)
         try:
             said, complained = process.communicate(timeout=60)
         finally:
             process.kill()
-        return Typed(process.wait(), said, complained)
+        return CommandResult(process.wait(), said, complained)
 
 
-def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -> Typed:
+def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -> CommandResult:
     returncode = 0
     with (
         contextlib.chdir(directory),
@@ -120,7 +120,7 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         texts = [stream.getvalue().decode() for stream in (said, complained)]
-    return Typed(returncode, *texts)
+    return CommandResult(returncode, *texts)
 
 
 @contextlib.contextmanager

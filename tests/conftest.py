@@ -13,14 +13,14 @@ import pytest
 import python_pachyderm
 from hypothesis import settings
 
-from tests import amounts, scheduling, servers
+from tests import example_counts, servers, xdist_scheduler
 from tests.command import Command
 from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
 
 # How long an example takes depends on the machine, and other tests may be running at the same time. `make test` tries
 # the same examples each time, so that a failure comes from the change at hand; `make soak` tries random ones.
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=amounts.USUAL)
-settings.register_profile("soak", deadline=None, max_examples=10 * amounts.USUAL)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=example_counts.USUAL)
+settings.register_profile("soak", deadline=None, max_examples=10 * example_counts.USUAL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,17 +55,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker("soak"):
                 item.add_marker(pytest.mark.skip(reason="takes long: make soak runs it"))
     if hasattr(config, "workerinput"):
-        scheduling.longest_first(items)
+        xdist_scheduler.longest_first(items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    return scheduling.processes_here()
+    return xdist_scheduler.processes_here()
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.ByFile | None:
-    return scheduling.ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> xdist_scheduler.FileScheduler | None:
+    return xdist_scheduler.FileScheduler(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _starting() -> Iterator[StartPachd]:

@@ -18,8 +18,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from localpachd.worker.docker import engine
-from localpachd.worker.docker.engine import Engine, EngineError
+from localpachd.worker.docker import container_engine
+from localpachd.worker.docker.container_engine import ContainerEngine, EngineError
 
 _PROGRAMS = (
     "cat chmod chown cp cut env false find grep head hostname id ln ls mkdir mkfifo mktemp mv paste pwd readlink rm",
@@ -49,17 +49,17 @@ def why_not() -> str:
     if shutil.which("docker") is None and shutil.which("podman") is None:
         return "neither docker nor podman is on the PATH"
     try:
-        engine.find()
+        container_engine.find()
     except EngineError as failure:
         return str(failure)
     return ""
 
 
-def found() -> Engine:
+def found() -> ContainerEngine:
     """This machine's engine; skips the test if there is none."""
     if reason := why_not():
         pytest.skip(reason)
-    return engine.find()
+    return container_engine.find()
 
 
 @functools.cache
@@ -97,7 +97,7 @@ def tag(name: str, other: str) -> None:
 def running(label: str) -> list[str]:
     """The ids of the containers with a label, running or not."""
     filters = json.dumps({"label": [label]})
-    return [each["Id"] for each in engine.find().call("GET", "/containers/json", all="true", filters=filters)]
+    return [each["Id"] for each in container_engine.find().call("GET", "/containers/json", all="true", filters=filters)]
 
 
 def _client() -> str:

@@ -14,32 +14,32 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.checks.suite import Report
-from pipelines.client.history import Record
+from pipelines.analysis.changes.library_history import LibraryChange
+from pipelines.checks.suite import CheckReport
+from pipelines.client.commit_history import CommitRecord
 from pipelines.client.jobs.datums import Datum
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.jobs.logs import LogLine
-from pipelines.cluster import graph
-from pipelines.cluster.gpu_holders import Node
-from pipelines.cluster.graph import Edge, Graph
-from pipelines.cluster.growth import Growth
-from pipelines.cluster.overview import Overview
-from pipelines.cluster.status import PipelineStatus, Status
-from pipelines.commands import loading
-from pipelines.commands.explain import differing
+from pipelines.cluster import pipeline_graph
+from pipelines.cluster.gpu_holders import GpuMachine
+from pipelines.cluster.library_growth import LibraryGrowth
+from pipelines.cluster.library_overview import LibraryOverview
+from pipelines.cluster.pipeline_graph import GraphEdge, PipelineGraph
+from pipelines.cluster.pipeline_status import PipelineStatus, ProjectStatus
+from pipelines.commands import command_registry
+from pipelines.commands.explain import diff
 from pipelines.commands.kit import terminal
-from pipelines.commands.library.syncing import sync_data
-from pipelines.commands.pipelines import upgradewords
-from pipelines.explaining.changes.history import Change
-from pipelines.library.syncing import Difference
-from pipelines.specifications import optional, proportions
-from speclang.warmth import MEMORY, SECONDS
-from stages.record import limits
-from stages.record.kinds import Kind
-from stages.record.parts import PART
-from stages.serving.answer.bounds import Bounds
-from stages.serving.answer.fetching import Limits
-from stages.serving.answer.questions import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
+from pipelines.commands.library.sync import sync_data
+from pipelines.commands.pipelines import upgrade_text
+from pipelines.library.folder_sync import FolderDifference
+from pipelines.specifications import optional_specs, segment_numbers
+from speclang.warm_annotations import MEMORY, SECONDS
+from stages.record import file_limits
+from stages.record.file_kinds import FileKind
+from stages.record.part_names import PART
+from stages.serving.answer.request_schema import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
+from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.url_fetcher import FetchLimits
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = sorted({*(ROOT / "docs" / "decisions").glob("*.md")} - {ROOT / "docs" / "decisions" / "README.md"})
@@ -87,7 +87,7 @@ def code(document: str) -> list[str]:
 
 @cache
 def specs() -> dict[str, dict[str, Any]]:
-    return {path.stem: json.loads(path.read_text()) for path in optional.files(ROOT / "specs")}
+    return {path.stem: json.loads(path.read_text()) for path in optional_specs.files(ROOT / "specs")}
 
 
 def rows(document: str, header: str) -> list[list[str]]:
@@ -115,8 +115,8 @@ def test_commands_and_their_options_exist(document: str) -> None:
     for line in code(document):
         for typed in re.findall(r"(?:^|/)lookalike ([a-z][^#]*)", line):
             first, *words = typed.split()
-            assert first in loading.COMMANDS, f"{document}: lookalike {typed}"
-            command: Any = loading.load(first)
+            assert first in command_registry.COMMANDS, f"{document}: lookalike {typed}"
+            command: Any = command_registry.load(first)
             for word in words:
                 if not hasattr(command, "commands"):
                     break
@@ -134,7 +134,9 @@ def test_every_document_is_listed_and_linked_from_the_readme() -> None:
 
 def test_every_command_is_in_the_list_of_commands() -> None:
     said = "\n".join(code("docs/commands.md"))
-    assert not [name for name in loading.COMMANDS if not re.search(rf"^lookalike {name}\b", said, re.MULTILINE)]
+    assert not [
+        name for name in command_registry.COMMANDS if not re.search(rf"^lookalike {name}\b", said, re.MULTILINE)
+    ]
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -149,7 +151,9 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         (tmp_path / "specs").symlink_to(ROOT / "specs")
-        for name, command in (each for top in loading.COMMANDS for each in _commands(top, loading.load(top))):
+        for name, command in (
+            each for top in command_registry.COMMANDS for each in _commands(top, command_registry.load(top))
+        ):
             examples = (command.epilog or "").splitlines()
             assert examples, f"lookalike {name} has no examples"
             for line in examples:
@@ -167,32 +171,32 @@ def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
 def test_the_table_of_json_matches_the_values() -> None:
     said = {row[0].strip("`"): re.findall(r"`(\w+)`", row[2]) for row in rows("docs/commands.md", "| command | JSON |")}
     values: dict[str, Any] = {
-        "commits": Record,
+        "commits": CommitRecord,
         "jobs": Job,
         "jobs PIPELINE@JOB": Datum,
-        "library` in `status": Overview,
-        "growth` in `library": Growth,
+        "library` in `status": LibraryOverview,
+        "growth` in `library": LibraryGrowth,
         "pipelines` in `status": PipelineStatus,
-        "status --graph": Graph,
-        "nodes` in `status --graph": graph.Node,
-        "edges` in `status --graph": Edge,
+        "status --graph": PipelineGraph,
+        "nodes` in `status --graph": pipeline_graph.GraphNode,
+        "edges` in `status --graph": GraphEdge,
         "logs": LogLine,
     }
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
-    so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
-    so["history"] = ["id", *(each.name for each in fields(Change))]
+    so["status"] = ["server", "library", "jobs", *(each.name for each in fields(ProjectStatus))]
+    so["history"] = ["id", *(each.name for each in fields(LibraryChange))]
     so["restore"] = ["commit", "restored", "replaced", "unchanged"]
-    so["diff"] = [*differing.FIELDS, "page"]
+    so["diff"] = [*diff.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed", "missing"]
     so["evaluate"] = ["directory", "metrics", "calibration"]
     so["duplicates"] = ["directory", "removable", "frees", "groups", "near"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]
-    so["sync"] = [*sync_data(Difference("folder"), None)]
-    so["upgrade"] = [*upgradewords.FIELDS]
-    so["check"] = [*json.loads(Report([], []).as_json())]
-    so["gpus"] = [*(each.name for each in fields(Node)), "allocated"]
+    so["sync"] = [*sync_data(FolderDifference("folder"), None)]
+    so["upgrade"] = [*upgrade_text.FIELDS]
+    so["check"] = [*json.loads(CheckReport([], []).as_json())]
+    so["gpus"] = [*(each.name for each in fields(GpuMachine)), "allocated"]
     assert said == so
 
 
@@ -352,18 +356,19 @@ def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
 
 def test_the_table_of_limits_matches_the_stages() -> None:
     assert rows("docs/formats.md", "| other limits |") == [
-        ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
-        ["scans of a JPEG, times its pixels", f"{limits.MAX_JPEG_SCANNED_PIXELS:,}"],
-        ["members of an archive", f"{limits.MAX_MEMBERS:,}"],
+        ["file of one picture", f"{file_limits.MAX_PICTURE_BYTES >> 20} MiB"],
+        ["scans of a JPEG, times its pixels", f"{file_limits.MAX_JPEG_SCANNED_PIXELS:,}"],
+        ["members of an archive", f"{file_limits.MAX_MEMBERS:,}"],
         [
             "size of an archive when expanded",
-            f"{limits.MIN_EXPANSION_BYTES >> 30} GiB, or {limits.MAX_EXPANSION} times its size if that is more",
+            f"{file_limits.MIN_EXPANSION_BYTES >> 30} GiB, or {file_limits.MAX_EXPANSION} times its size "
+            "if that is more",
         ],
     ]
 
 
 def test_the_table_of_bounds_matches_the_service() -> None:
-    bounds, fetched = Bounds(), Limits()
+    bounds, fetched = ServiceLimits(), FetchLimits()
     assert [row[1] for row in rows("docs/serving.md", "| bound |")] == [
         f"{bounds.body_bytes >> 20} MiB",
         f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_WANTED:,}",
@@ -377,16 +382,16 @@ def test_the_table_of_bounds_matches_the_service() -> None:
 def test_the_table_of_pictures_matches_the_decoders() -> None:
     table = rows("docs/formats.md", "| pictures |")
     assert [row[2] for row in table] == [
-        f"{limits.MAX_JPEG_PIXELS // 10**6}",
-        f"{limits.MAX_PIXELS // 10**6}; WebP {limits.MAX_WEBP_PIXELS // 10**6}",
-        f"{limits.MAX_PIXELS // 10**6}",
-        f"{limits.MAX_HEIC_PIXELS // 10**6}",
-        f"{limits.MAX_AVIF_PIXELS // 10**6}",
-        f"{limits.MAX_JPEG_2000_PIXELS // 10**6}",
-        f"{limits.MAX_JPEG_PIXELS // 10**6}",
+        f"{file_limits.MAX_JPEG_PIXELS // 10**6}",
+        f"{file_limits.MAX_PIXELS // 10**6}; WebP {file_limits.MAX_WEBP_PIXELS // 10**6}",
+        f"{file_limits.MAX_PIXELS // 10**6}",
+        f"{file_limits.MAX_HEIC_PIXELS // 10**6}",
+        f"{file_limits.MAX_AVIF_PIXELS // 10**6}",
+        f"{file_limits.MAX_JPEG_2000_PIXELS // 10**6}",
+        f"{file_limits.MAX_JPEG_PIXELS // 10**6}",
     ]
     named = " ".join(row[0] for row in table)
-    assert all(kind.value in named for kind in Kind if kind.is_picture)
+    assert all(kind.value in named for kind in FileKind if kind.is_picture)
 
 
 def test_the_table_of_markers_matches_the_configuration() -> None:
@@ -435,7 +440,7 @@ def test_the_numbers_that_are_documented_are_those_that_are_proposed_and_add_up(
 
     for row in rows("docs/cluster.md", "| N | S | B |"):
         pictures, segments, buckets, in_segment, in_bucket, of_parts, dealt, indexed, each = map(number, row)
-        numbers = proportions.proposed(int(pictures))
+        numbers = segment_numbers.proposed(int(pictures))
         assert (numbers.segments, numbers.buckets) == (segments, buckets)
         assert (numbers.in_segment(int(pictures)), numbers.in_bucket(int(pictures))) == (in_segment, in_bucket)
         assert of_parts == 4 * pictures / PART
@@ -444,9 +449,12 @@ def test_the_numbers_that_are_documented_are_those_that_are_proposed_and_add_up(
         total = 4 * pictures / PART + 3 * segments * buckets + segments * (3 + 2 * buckets)
         assert each == pytest.approx(total / pictures, abs=0.0005)
     words_of = " ".join(text("docs/cluster.md").split())
-    assert f"a segment holds at most {proportions.MOST_IN_SEGMENT:,} pictures" in words_of
-    assert f"no more than {proportions.MOST_FILES:g} files a picture" in words_of
-    assert f"more than {proportions.MOST_IN_BUCKET:,} pictures in each of {proportions.BUCKETS} buckets" in words_of
+    assert f"a segment holds at most {segment_numbers.MOST_IN_SEGMENT:,} pictures" in words_of
+    assert f"no more than {segment_numbers.MOST_FILES:g} files a picture" in words_of
+    assert (
+        f"more than {segment_numbers.MOST_IN_BUCKET:,} pictures in each of {segment_numbers.BUCKETS} buckets"
+        in words_of
+    )
 
 
 def test_every_claim_about_security_names_its_tests() -> None:

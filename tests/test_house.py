@@ -1,6 +1,6 @@
 """The form of the house: how full a room may be, and how its files and classes are named, so that grep finds a concept.
 
-`make lint` runs this file too. An allowance states what there still is, exactly: whoever tidies up lowers it.
+`make lint` runs this file too. FULLER states the rooms that are still too full, exactly: whoever tidies up lowers it.
 """
 
 import ast
@@ -19,18 +19,14 @@ FULL = 25
 """Modules in one room; rooms in it are not counted."""
 FULLER = {"stages/knn": 28, "stages/serving/page": 32}
 
-PARTICIPLES = {"localpachd": 24, "lookalike": 0, "pipelines": 42, "speclang": 1, "stages": 52}
-"""Public classes named by a participle or gerund; at most 3 of 100 in the end."""
-REPEATS = {"localpachd": 3, "lookalike": 0, "pipelines": 25, "speclang": 2, "stages": 24}
-"""Names that two public classes of a package share."""
-SAME_FILES = {"localpachd": 10, "lookalike": 0, "pipelines": 21, "speclang": 0, "stages": 9}
-"""Names that two files of a package share."""
+GRPC_NAMES = {"NotFound", "Unimplemented"}
+"""Classes named by a status of gRPC that is no noun."""
 
 _PARTICIPLE = re.compile(
-    "(?:.*(?:ing|ed)|Begun|Bought|Bound|Broken|Brought|Built|Caught|Chosen|Dealt|Done|Drawn|Found|Given|Gone|Grown|Heard|"
+    "(?:.*(?:ing|ed)|Begun|Bought|Broken|Brought|Built|Caught|Chosen|Dealt|Done|Drawn|Found|Given|Gone|Grown|Heard|"
     "Held|Hidden|Hit|Kept|Known|Laid|Led|Left|Lost|Made|Met|Paid|Put|Read|Said|Seen|Sent|Shown|Taken|Told|Understood|Written)"
 )
-_NOUNS = frozenset({"Embedding", "Encoding", "Feed", "Finding", "Listing", "Mapping", "Setting"})
+_NOUNS = frozenset({"Embedding", "Feed", "Finding", "Framing", "Listing", "Ranking"})
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,7 @@ def test_no_room_is_overfull() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_classes_are_named_by_nouns(package: str) -> None:
-    found = [each for each in _classes(package) if is_participle(each.name)]
-
-    assert len(found) == PARTICIPLES[package], found
+    assert not [each for each in _classes(package) if is_participle(each.name) and each.name not in GRPC_NAMES]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -88,9 +82,8 @@ def test_no_two_classes_share_a_name(package: str) -> None:
     modules: defaultdict[str, list[str]] = defaultdict(list)
     for each in _classes(package):
         modules[each.name].append(each.module)
-    shared = {name: places for name, places in modules.items() if len(places) > 1}
 
-    assert len(shared) == REPEATS[package], shared
+    assert not {name: places for name, places in modules.items() if len(places) > 1}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -98,6 +91,5 @@ def test_no_two_files_share_a_name(package: str) -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in _files(package):
         places[path.name].append(path.parent.relative_to(ROOT).as_posix())
-    shared = {name: rooms for name, rooms in places.items() if len(rooms) > 1}
 
-    assert len(shared) == SAME_FILES[package], shared
+    assert not {name: rooms for name, rooms in places.items() if len(rooms) > 1}

@@ -13,8 +13,8 @@ PACKAGES = ("benchmarks", "docker", "localpachd", "lookalike", "pipelines", "set
 RUNS_CODE = frozenset(("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"))
 
 # Reads weights of PyTorch, with an unpickler that knows tensors and dictionaries only:
-# tests/stages/backbone/test_torchfile.py.
-UNPICKLER = "stages/backbone/torchfile.py"
+# tests/stages/backbone/test_torch_file.py.
+UNPICKLER = "stages/backbone/torch_file.py"
 
 
 def faults(code: str, name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import LONGEST, SERVICE, TENSORFLOW, longest_first, processes, scope
+from tests.xdist_scheduler import LONGEST, SERVICE, TENSORFLOW, longest_first, processes, scope
 
 ROOT = Path(__file__).parent.parent
 

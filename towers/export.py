@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from stages.backbone import proof
+from stages.backbone import export_proof
 from towers.plain import UnknownTowerError, original, plain
 
 
@@ -28,16 +28,16 @@ def export(backbone: Any, converter: Any, name: str, origin: str, path: Path) ->
     scale, offset = converter.scale, converter.offset
     model = plain(backbone, scale, offset, name)
     model.save(path)
-    pictures = proof.pictures(model.input.shape[1])
+    pictures = export_proof.pictures(model.input.shape[1])
     expected = original(backbone, scale, offset)(pictures)
     rebuilt = keras.saving.load_model(path, compile=False, safe_mode=True)
-    apart = proof.apart(expected, rebuilt.predict_on_batch(pictures))
-    if not apart <= proof.TOLERANCE:
+    apart = export_proof.apart(expected, rebuilt.predict_on_batch(pictures))
+    if not apart <= export_proof.TOLERANCE:
         path.unlink()
         raise NotEqualError(
             f"the rebuilt tower of {origin} differs from the original by {apart:.2%}: nothing is written"
         )
-    proof.attach(path, proof.Proof(origin, expected))
+    export_proof.attach_proof(path, export_proof.ExportProof(origin, expected))
     return apart
 
 
@@ -64,7 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # errors of KerasHub and of its downloads have no common type
         print(f"{given.preset} cannot be loaded: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    print(f"{given.out}: its vectors of {len(proof.pictures(8))} pictures differ from the original's by {apart:.1e}")
+    print(
+        f"{given.out}: its vectors of {len(export_proof.pictures(8))} pictures "
+        f"differ from the original's by {apart:.1e}"
+    )
     return 0
 
 

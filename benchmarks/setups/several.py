@@ -11,7 +11,7 @@ import itertools
 import os
 from pathlib import Path
 
-from stages.datum.contract import Datum, Input
+from stages.datum.contract import Datum, DatumInput
 
 
 def main() -> None:
@@ -32,20 +32,22 @@ def main() -> None:
         process(Datum({each.name: each for each in inputs}, given.out.absolute()))
 
 
-def _joined(matches: list[list[Input]]) -> list[tuple[Input, ...]]:
+def _joined(matches: list[list[DatumInput]]) -> list[tuple[DatumInput, ...]]:
     """The matches of each name; a name that an input lacks gives no datum."""
     by_name = [{each.path.name: each for each in some} for some in matches]
     names = sorted(set.intersection(*map(set, by_name)))
     return [tuple(each[name] for each in by_name) for name in names]
 
 
-def _matches(argument: str) -> list[Input]:
+def _matches(argument: str) -> list[DatumInput]:
     name, _, place = argument.partition("=")
     root, _, pattern = place.partition("::")
     here = Path(root).absolute()
     paths = sorted(here.glob(pattern)) if pattern else [here]
     # One commit for all, so that shared inputs such as the model are loaded once.
-    return [Input(name, path, path.relative_to(here).as_posix() if pattern else path.name, "one") for path in paths]
+    return [
+        DatumInput(name, path, path.relative_to(here).as_posix() if pattern else path.name, "one") for path in paths
+    ]
 
 
 if __name__ == "__main__":

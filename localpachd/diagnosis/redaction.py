@@ -12,7 +12,7 @@ _TELLING = re.compile(r"passw|secret|token|credential|api_?key|access_?key|priva
 _IN_URL = re.compile(r"(?<=://)[^/\s:@\"'\\]*:[^/\s@\"'\\]+(?=@)")
 
 
-class Redaction:
+class SecretRedaction:
     """Replaces these values and the credentials of URLs by HIDDEN. A value of several lines is found line by line, and
     a value is also found in base64 and as JSON writes it."""
 
@@ -28,7 +28,7 @@ class Redaction:
         return _IN_URL.sub(HIDDEN, text)
 
 
-def telling_values(document: object) -> Iterator[str]:
+def secret_values(document: object) -> Iterator[str]:
     """The texts in a JSON value that have names which say that they are secret: values of such keys, and the `value`
     beside such a `name`, as Kubernetes writes variables. JSON inside of a text is searched, too."""
     match document:
@@ -39,13 +39,13 @@ def telling_values(document: object) -> Iterator[str]:
                 if isinstance(value, str) and _tells(name):
                     yield value
                 else:
-                    yield from telling_values(value)
+                    yield from secret_values(value)
         case list() | tuple():
             for each in document:
-                yield from telling_values(each)
+                yield from secret_values(each)
         case str() if document.lstrip().startswith(("{", "[")):
             try:
-                yield from telling_values(json.loads(document))
+                yield from secret_values(json.loads(document))
             except ValueError:  # not JSON after all
                 return
 

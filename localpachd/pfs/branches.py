@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, graph, lookup, metadata, names, triggers
-from localpachd.pfs.entities import SPEC, Branch, BranchInfo, Commit, Repo
+from localpachd.pfs import commits, lookup, metadata, names, provenance_graph, triggers
+from localpachd.pfs.pfs_entities import SPEC, Branch, BranchInfo, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 
 
@@ -33,7 +33,9 @@ def create(
     row = lookup.find_branch(txn.conn, branch)
     if row is not None:
         _refuse_cycle(txn.conn, row["id"], upstream)
-    rewired = row is None or set(graph.Provenance(txn.conn, [row["id"]]).direct(row["id"])) != set(upstream)
+    rewired = row is None or set(provenance_graph.ProvenanceGraph(txn.conn, [row["id"]]).direct(row["id"])) != set(
+        upstream
+    )
     fresh = target is None and row is None
     if fresh or (rewired and upstream):
         above = target if target is not None else (row["head"] if row else None)
@@ -41,7 +43,9 @@ def create(
     branch_id = _store(txn, repo, branch, row, target, trigger)
     txn.changed.add(branch)
     if rewired:
-        graph.rewire(txn.conn, branch_id, sorted(upstream, key=lambda each: lookup.branch_by_id(txn.conn, each).key))
+        provenance_graph.rewire(
+            txn.conn, branch_id, sorted(upstream, key=lambda each: lookup.branch_by_id(txn.conn, each).key)
+        )
         txn.rewired.append(branch_id)
     if target is not None:
         txn.moved.append(branch_id)
@@ -64,7 +68,7 @@ def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Bran
 
 
 def _refuse_cycle(conn: sqlite3.Connection, branch: int, upstream: Sequence[int]) -> None:
-    below = graph.Provenance(conn, [branch]).downstream(branch)
+    below = provenance_graph.ProvenanceGraph(conn, [branch]).downstream(branch)
     for each in upstream:
         if each in below:
             above, itself = lookup.branch_by_id(conn, each), lookup.branch_by_id(conn, branch)
@@ -119,10 +123,12 @@ def _store(
 def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
     """The state of a branch; NotFound if it does not exist."""
     row = lookup.branch_row(conn, branch)
-    return _info(conn, branch, row, graph.Provenance(conn, [row["id"]]))
+    return _info(conn, branch, row, provenance_graph.ProvenanceGraph(conn, [row["id"]]))
 
 
-def _info(conn: sqlite3.Connection, branch: Branch, row: sqlite3.Row, provenance: graph.Provenance) -> BranchInfo:
+def _info(
+    conn: sqlite3.Connection, branch: Branch, row: sqlite3.Row, provenance: provenance_graph.ProvenanceGraph
+) -> BranchInfo:
     return BranchInfo(
         branch=branch,
         head=commits.by_seq(conn, row["head"]).commit,
@@ -131,7 +137,7 @@ def _info(conn: sqlite3.Connection, branch: Branch, row: sqlite3.Row, provenance
         direct_provenance=_references(conn, provenance.direct(row["id"])),
         trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
         created=row["created"],
-        metadata=metadata.of(conn, "branch", row["id"]),
+        metadata=metadata.read_metadata(conn, "branch", row["id"]),
     )
 
 
@@ -154,7 +160,7 @@ def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool =
         "JOIN repos r ON r.id = b.repo WHERE :repo IS NULL OR b.repo = :repo",
         {"repo": lookup.repo_id(conn, repo) if repo is not None else None},
     ).fetchall()
-    provenance = graph.Provenance(conn)
+    provenance = provenance_graph.ProvenanceGraph(conn)
     found.sort(key=lambda row: (-row["created"], len(provenance.upstream(row["id"])), row["id"]), reverse=reverse)
     return [
         _info(conn, Branch(Repo(row["project"], row["repo"], row["type"]), row["name"]), row, provenance)
@@ -165,7 +171,7 @@ def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool =
 def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[Branch]:
     """Branches ordered so that each comes before those in its provenance; branches that do not exist come first."""
     rows = {branch: lookup.find_branch(conn, branch) for branch in found}
-    provenance = graph.Provenance(conn)
+    provenance = provenance_graph.ProvenanceGraph(conn)
     depth = {branch: len(provenance.upstream(row["id"])) for branch, row in rows.items() if row is not None}
     return sorted(found, key=lambda branch: -depth.get(branch, math.inf))
 
@@ -178,7 +184,7 @@ def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
         if not force:
             lookup.repo_id(txn.conn, branch.repo)
         return
-    provenance = graph.Provenance(txn.conn)
+    provenance = provenance_graph.ProvenanceGraph(txn.conn)
     below = provenance.downstream(row["id"])
     if below and not force:
         named = " ".join(str(each) for each in _references(txn.conn, below))

@@ -1,8 +1,9 @@
 """Notifications of changes, by topic: whoever waits for something looks again when it may have changed, instead of
 polling. Knows no topic's meaning.
 
-A wait is written as steps: an iterator that yields a `Feed` wherever it has to wait. `blocking` waits there in its own
-thread; a server with thousands of waits parks each until its feed has something (`Feed.park`), and no thread waits.
+A wait is written as steps: an iterator that yields a `ChangeFeed` wherever it has to wait. `blocking` waits there in
+its own thread; a server with thousands of waits parks each until its feed has something (`ChangeFeed.park`), and no
+thread waits.
 """
 
 import threading
@@ -19,7 +20,7 @@ made, set or deleted, a Commit for what is written into it; the rooms above have
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class TopicChanges:
     """The topics in which there were changes; with `everything` there may have been some in any other, too."""
 
     topics: frozenset[Topic] = frozenset()
@@ -29,10 +30,10 @@ class Changed:
         return self.everything or topic in self.topics
 
 
-EVERYTHING = Changed(everything=True)
+EVERYTHING = TopicChanges(everything=True)
 
 
-class Feed:
+class ChangeFeed:
     """The changes since the last `wait`, in some topics or, without any, in all. For one thread to wait on."""
 
     def __init__(self, lock: threading.Lock, topics: Collection[Topic]) -> None:
@@ -43,9 +44,9 @@ class Feed:
         self._woken = False
         self._parked: Callable[[], None] | None = None
 
-    def wait(self, timeout: float | None = None) -> Changed:
-        """Blocks until there is a change, a call of `Changes.wake`, or `timeout` seconds are over. Returns the changes,
-        once each: none where there are none yet."""
+    def wait(self, timeout: float | None = None) -> TopicChanges:
+        """Blocks until there is a change, a call of `ChangeNotifier.wake`, or `timeout` seconds are over. Returns the
+        changes, once each: none where there are none yet."""
         with self._condition:
             self._condition.wait_for(self._has_something, timeout)
             return self._taken()
@@ -69,8 +70,8 @@ class Feed:
     def _has_something(self) -> bool:
         return self._woken or self._everything or bool(self._seen)
 
-    def _taken(self) -> Changed:
-        changed = Changed(frozenset(self._seen), self._everything)
+    def _taken(self) -> TopicChanges:
+        changed = TopicChanges(frozenset(self._seen), self._everything)
         self._seen.clear()
         self._everything = self._woken = False
         return changed
@@ -99,25 +100,25 @@ class Feed:
         self._notify()
 
 
-Steps = Iterator[T | Feed]
+Steps = Iterator[T | ChangeFeed]
 """Results as they come, with a Feed wherever the next one has to be waited for."""
 
 
 def blocking(steps: Steps[T]) -> Iterator[T]:
     """The results of steps, waited for in this thread."""
     for step in steps:
-        if isinstance(step, Feed):
+        if isinstance(step, ChangeFeed):
             step.wait()
         else:
             yield step
 
 
-class Changes:
+class ChangeNotifier:
     """Tells of each change all who wait for one like it. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._feeds: set[Feed] = set()
+        self._feeds: set[ChangeFeed] = set()
 
     def notify(self, topics: Collection[Topic] = ()) -> None:
         """Tells of a change in these topics; without any, everything may have changed. Call it when others can see the
@@ -133,9 +134,9 @@ class Changes:
                 feed.wake()
 
     @contextmanager
-    def feed(self, *topics: Topic) -> Iterator[Feed]:
+    def feed(self, *topics: Topic) -> Iterator[ChangeFeed]:
         """The changes from now on in these topics or, without any, in all."""
-        feed = Feed(self._lock, topics)
+        feed = ChangeFeed(self._lock, topics)
         with self._lock:
             self._feeds.add(feed)
         try:
@@ -160,7 +161,7 @@ class Changes:
 
     def until(
         self, look: Callable[[], T | None], active: Callable[[], bool] = lambda: True, topics: Collection[Topic] = ()
-    ) -> Generator[Feed, None, T | None]:
+    ) -> Generator[ChangeFeed, None, T | None]:
         """As `wait_for`, in steps: for `yield from`, whose value is the result."""
         with self.feed(*topics) as feed:
             while active():

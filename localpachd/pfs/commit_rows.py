@@ -4,7 +4,7 @@ import json
 import sqlite3
 
 from localpachd.pfs import metadata
-from localpachd.pfs.entities import Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_entities import Commit, CommitInfo, Repo
 
 # A parent and its children are in one repo.
 SELECT = f"""SELECT c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from localpachd.errors import NotFound
 from localpachd.pfs import commits
-from localpachd.pfs.entities import Commit, CommitInfo
+from localpachd.pfs.pfs_entities import Commit, CommitInfo
 
 
 def inspect(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:

@@ -11,7 +11,7 @@ from localpachd import ids
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import contents, lineage, lookup, names
 from localpachd.pfs.commit_rows import SELECT, decoded
-from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 
 

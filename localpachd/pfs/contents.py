@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from localpachd.errors import PachError
 from localpachd.pfs import lineage
-from localpachd.pfs.entities import Commit, CommitInfo
+from localpachd.pfs.pfs_entities import Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
-from localpachd.storage.faults import survey
-from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, write_layer
+from localpachd.storage.content_faults import survey
+from localpachd.storage.filesets import FileSet, FileSetRef, LayerEntry, compact, write_layer
 
 _DIFF = "diff"
 TOTAL = "total"
@@ -18,7 +18,7 @@ TOTAL = "total"
 _LAYERS = 24
 
 
-class BaseUnfinished(PachError):
+class UnfinishedBase(PachError):
     """The content of a commit is not known, since the commit `base` that it stands on is not finished; `closed` says
     whether it is finishing."""
 
@@ -28,8 +28,8 @@ class BaseUnfinished(PachError):
         self.closed = closed
 
 
-class StillFinishing(PachError):
-    """The work needs a commit that is closed and not finished yet: see `service.Pfs.patiently`."""
+class UnfinishedCommit(PachError):
+    """The work needs a commit that is closed and not finished yet: see `pfs_service.PfsService.patiently`."""
 
     def __init__(self, commit: Commit) -> None:
         super().__init__(f"commit {commit} is still finishing")
@@ -65,13 +65,13 @@ def to_extend(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
     in that changes them."""
     try:
         return fileset(conn, info)
-    except BaseUnfinished as error:
+    except UnfinishedBase as error:
         if error.closed:
-            raise StillFinishing(error.base) from error
+            raise UnfinishedCommit(error.base) from error
         raise
 
 
-def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
+def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[LayerEntry]) -> None:
     """Writes entries into an open commit as one layer."""
     check_open(info)
     attach(txn, info, (write_layer(txn.conn, entries),))
@@ -118,7 +118,7 @@ def forget(txn: Transaction, info: CommitInfo) -> None:
     txn.conn.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (info.seq,))
 
 
-def hand_down(txn: Transaction, info: CommitInfo) -> None:
+def copy_to_children(txn: Transaction, info: CommitInfo) -> None:
     """Copies what a commit adds to its base into the commits that read through it, so that they still read the same
     after it is deleted. Commits finished without error have pinned layers and need nothing."""
     if info.error:
@@ -139,7 +139,7 @@ def hand_down(txn: Transaction, info: CommitInfo) -> None:
             store(txn.conn, child["seq"], _DIFF, written + stored(txn.conn, child["seq"], _DIFF))
 
 
-def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
+def size_bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     """At least the size of a commit in bytes: for an open or failed one, all bytes written count, even if removed."""
     if info.finished is not None and info.size is not None:
         return info.size
@@ -156,7 +156,7 @@ def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
 def check_settled(info: CommitInfo) -> None:
     """Raises StillFinishing for a commit that is closed and not finished."""
     if info.closed:
-        raise StillFinishing(info.commit)
+        raise UnfinishedCommit(info.commit)
 
 
 def check_open(info: CommitInfo) -> None:
@@ -199,7 +199,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> _Base:
     if row is None:
         return _Base()
     if row["finished"] is None:
-        raise BaseUnfinished(Commit(info.commit.repo, row["id"]), row["finishing"] is not None, info.commit)
+        raise UnfinishedBase(Commit(info.commit.repo, row["id"]), row["finishing"] is not None, info.commit)
     return _Base(_total(conn, row["seq"]), row["size"])
 
 

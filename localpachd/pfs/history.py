@@ -7,7 +7,7 @@ from itertools import chain
 
 from localpachd.errors import Unavailable
 from localpachd.pfs import commits, contents, lineage, lookup
-from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.filesets import FileSet
 
 
@@ -43,7 +43,7 @@ def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """A commit that was searched, how many were searched before it, and whether it changes the file itself."""
 
     commit: Commit
@@ -51,7 +51,7 @@ class Step:
     found: bool
 
 
-def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]:
+def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[HistoryStep]:
     """Searches a commit and its ancestors, nearest first, for changes of exactly the file `path`. Raises Unavailable if
     one is not finished."""
     newest = commits.resolve(conn, start)
@@ -60,7 +60,7 @@ def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]
         if info.finished is None:
             what = ("pfs:commit", info.commit.id, "commit not finished")
             raise Unavailable(f"commit {info.commit} not finished", what)
-        yield Step(info.commit, before, FileSet(conn, contents.diff_layers(conn, info)).mentions(path))
+        yield HistoryStep(info.commit, before, FileSet(conn, contents.diff_layers(conn, info)).mentions(path))
 
 
 def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection
 
 from localpachd.errors import NotFound
-from localpachd.pfs.entities import Branch, Repo
+from localpachd.pfs.pfs_entities import Branch, Repo
 
 
 def find_repo(conn: sqlite3.Connection, repo: Repo) -> int | None:

@@ -10,13 +10,13 @@ from typing import Literal
 from localpachd.errors import PachError
 from localpachd.pfs.transaction import Transaction
 
-Kind = Literal["cluster", "project", "repo", "branch", "commit", "pipeline"]
-Key = int | str
+ObjectKind = Literal["cluster", "project", "repo", "branch", "commit", "pipeline"]
+ObjectKey = int | str
 """The row id of a repo, branch or commit; the name of a project or `project/name` of a pipeline; "" for the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class MetadataEdit:
     """One change: `add` refuses an existing key, `replace` replaces all metadata by `whole`."""
 
     operation: Literal["add", "edit", "delete", "replace"]
@@ -25,13 +25,13 @@ class Edit:
     whole: Mapping[str, str] = field(default_factory=dict)
 
 
-def of(conn: sqlite3.Connection, kind: Kind, key: Key) -> dict[str, str]:
+def read_metadata(conn: sqlite3.Connection, kind: ObjectKind, key: ObjectKey) -> dict[str, str]:
     """The metadata of an object; {} if it has none."""
     row = conn.execute("SELECT content FROM metadata WHERE kind = ? AND subject = ?", (kind, key)).fetchone()
     return decoded(row["content"] if row else None)
 
 
-def column(kind: Kind, key: str) -> str:
+def column(kind: ObjectKind, key: str) -> str:
     """The SQL of a column for `decoded`: the metadata of the object whose key is the SQL expression `key`."""
     return f"(SELECT content FROM metadata WHERE kind = '{kind}' AND subject = {key})"
 
@@ -42,13 +42,13 @@ def decoded(content: str | None) -> dict[str, str]:
     return found
 
 
-def edit(txn: Transaction, kind: Kind, key: Key, change: Edit) -> None:
+def edit(txn: Transaction, kind: ObjectKind, key: ObjectKey, change: MetadataEdit) -> None:
     """Changes the metadata of an existing object."""
-    changed = json.dumps(applied(of(txn.conn, kind, key), change), sort_keys=True)
+    changed = json.dumps(apply_edit(read_metadata(txn.conn, kind, key), change), sort_keys=True)
     txn.conn.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?)", (kind, key, changed))
 
 
-def applied(found: Mapping[str, str], change: Edit) -> dict[str, str]:
+def apply_edit(found: Mapping[str, str], change: MetadataEdit) -> dict[str, str]:
     """The metadata after a change. Raises PachError if the change is not possible."""
     if change.operation == "replace":
         if "" in change.whole:

@@ -4,8 +4,8 @@ import re
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.entities import FILE_SETS
-from speclang.names import PROJECT_LIMIT, Fault, Rule, is_name, project_faults
+from localpachd.pfs.pfs_entities import FILE_SETS
+from speclang.names import PROJECT_LIMIT, NameFault, NameRule, is_name, project_faults
 
 _COUNT = re.compile(r"[+-]?[0-9]+")
 _DIGITS = 18
@@ -59,10 +59,10 @@ def parse_ancestry(expression: str) -> tuple[str, int]:
     return name, -marks if mark == "." else marks
 
 
-def _said(name: str, fault: Fault) -> str:
+def _said(name: str, fault: NameFault) -> str:
     match fault.rule:
-        case Rule.LENGTH:
+        case NameRule.LENGTH:
             return f'project name "{name}" is {fault.excess} characters longer than the {PROJECT_LIMIT} max'
-        case Rule.BEGINNING:
+        case NameRule.BEGINNING:
             return "project names must start with an alphanumeric character"
     return characters(name)

@@ -4,7 +4,7 @@ import sqlite3
 
 from localpachd.errors import AlreadyExists, FailedPrecondition, NotFound
 from localpachd.pfs import metadata, names
-from localpachd.pfs.entities import ProjectInfo, Repo
+from localpachd.pfs.pfs_entities import ProjectInfo, Repo
 from localpachd.pfs.transaction import Transaction
 
 
@@ -40,7 +40,9 @@ def list_all(conn: sqlite3.Connection) -> list[ProjectInfo]:
 
 
 def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> ProjectInfo:
-    return ProjectInfo(row["name"], row["description"], row["created"], metadata.of(conn, "project", row["name"]))
+    return ProjectInfo(
+        row["name"], row["description"], row["created"], metadata.read_metadata(conn, "project", row["name"])
+    )
 
 
 def delete(txn: Transaction, name: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from localpachd.errors import PachError
-from localpachd.pfs import commit_sets, commits, graph, lookup
-from localpachd.pfs.entities import SPEC, Branch, Repo
+from localpachd.pfs import commit_sets, commits, lookup, provenance_graph
+from localpachd.pfs.pfs_entities import SPEC, Branch, Repo
 from localpachd.pfs.transaction import Transaction
 
 
@@ -44,7 +44,7 @@ class _Tip:
 def _propagate(txn: Transaction) -> None:
     if not txn.moved:
         return
-    provenance = graph.Provenance(txn.conn, txn.moved)
+    provenance = provenance_graph.ProvenanceGraph(txn.conn, txn.moved)
     below = provenance.downstream(*txn.moved)
     if not below:
         return
@@ -82,7 +82,7 @@ def _check_dag(txn: Transaction) -> None:
     for branch in txn.rewired:
         if branch in checked:
             continue
-        connected = graph.connected(txn.conn, branch)
+        connected = provenance_graph.connected(txn.conn, branch)
         checked |= connected
         repo = lookup.repeated_repo(txn.conn, connected)
         if repo is not None:

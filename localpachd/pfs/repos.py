@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, lineage, lookup, metadata, names, projects
-from localpachd.pfs.entities import SPEC, USER, Branch, Repo, RepoInfo
+from localpachd.pfs.pfs_entities import SPEC, USER, Branch, Repo, RepoInfo
 from localpachd.pfs.transaction import Transaction
 from speclang.names import DEFAULT_PROJECT
 
@@ -40,7 +40,7 @@ def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
     created, description = conn.execute("SELECT created, description FROM repos WHERE id = ?", (row,)).fetchone()
     named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY name", (row,))
     branches_ = tuple(Branch(repo, each[0]) for each in named)
-    return RepoInfo(repo, created, description, branches_, _size(conn, row), metadata.of(conn, "repo", row))
+    return RepoInfo(repo, created, description, branches_, _size(conn, row), metadata.read_metadata(conn, "repo", row))
 
 
 def _size(conn: sqlite3.Connection, row: int) -> int:

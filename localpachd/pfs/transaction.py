@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from localpachd.pfs.changes import Topic
-from localpachd.pfs.entities import Branch, CommitInfo
+from localpachd.pfs.pfs_entities import Branch, CommitInfo
 
 
-class Observer(Protocol):
+class CommitObserver(Protocol):
     """Follows commits within the transaction that changes them: called at its end, in the order of these methods."""
 
     def commits_opened(self, txn: "Transaction", opened: Sequence[CommitInfo]) -> None:
@@ -46,7 +46,7 @@ class Transaction:
     conn: sqlite3.Connection
     id: str
     now: int
-    observer: Observer = field(default_factory=NullObserver)
+    observer: CommitObserver = field(default_factory=NullObserver)
     opened: list[int] = field(default_factory=list)
     """Sequence numbers of the commits opened so far."""
     moved: list[int] = field(default_factory=list)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, lookup, names, schedules
-from localpachd.pfs.entities import Branch, CommitInfo, Repo
+from localpachd.pfs import commits, cron_schedules, lookup, names
+from localpachd.pfs.pfs_entities import Branch, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?")
@@ -87,25 +87,25 @@ def next_tick(conn: sqlite3.Connection) -> tuple[int, int] | None:
         (when, row["id"])
         for row in conn.execute(_TIMED)
         if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
-        and (when := schedules.parse(spec).next(row["last"])) is not None
+        and (when := cron_schedules.parse(spec).next(row["last"])) is not None
     ]
     return min(ticks)[::-1] if ticks else None
 
 
-def ahead(conn: sqlite3.Connection, now: int) -> list[int]:
+def future_triggers(conn: sqlite3.Connection, now: int) -> list[int]:
     """The rows of the branches whose cron trigger last fired, or whose head was made, at a time that is far in the
     future at `now` (ns): the clock was ahead then, and they would fire no more until it is there again."""
     return [
         row["id"]
         for row in conn.execute(_TIMED)
         if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
-        and schedules.parse(spec).is_ahead(row["last"], now)
+        and cron_schedules.parse(spec).is_ahead(row["last"], now)
     ]
 
 
-def set_back(txn: Transaction, now: int) -> None:
+def mark_fired(txn: Transaction, now: int) -> None:
     """Lets those branches count as fired `now`."""
-    for branch in ahead(txn.conn, now):
+    for branch in future_triggers(txn.conn, now):
         txn.conn.execute("INSERT OR REPLACE INTO trigger_ticks (branch, at) VALUES (?, ?)", (branch, now))
 
 
@@ -157,7 +157,7 @@ def _holds(conn: sqlite3.Connection, trigger: Mapping[str, Any], old: CommitInfo
 def _is_past(spec: str, last: int | None, now: int | None) -> bool:
     if last is not None and now is not None and last > now:
         return True  # the clock was ahead: nobody knows how long ago that was
-    due = schedules.parse(spec).next(last or 0)
+    due = cron_schedules.parse(spec).next(last or 0)
     return due is not None and now is not None and due < now
 
 
@@ -174,7 +174,7 @@ def _counts(conn: sqlite3.Connection, wanted: int, old: CommitInfo, new: CommitI
 def _check_spec(spec: str, what: str) -> None:
     if spec:
         try:
-            schedules.parse(spec)
+            cron_schedules.parse(spec)
         except PachError as error:
             raise PachError(f"{what}: {error}") from error
 

@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 from functools import partial
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, contents, schedules, triggers
-from localpachd.pfs.changes import Changed
-from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.files import modify
-from localpachd.pfs.files.staging import Addition, Change, Removal
-from localpachd.pfs.schedules import Schedule
-from localpachd.pfs.service import Pfs
+from localpachd.pfs import commits, contents, cron_schedules, triggers
+from localpachd.pfs.changes import TopicChanges
+from localpachd.pfs.cron_schedules import CronSchedule
+from localpachd.pfs.files import file_modification
+from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.upkeep.loop import Loop
+from localpachd.pfs.upkeep.change_loop import ChangeLoop
 from localpachd.pps import pipelines
-from localpachd.pps.entities import Pipeline, PipelineState
+from localpachd.pps.pps_entities import Pipeline, PipelineState
 from localpachd.pps.scheduling import job_base
 from localpachd.pps.specs import inputs, spec
 from localpachd.pps.specs.inputs import CronInput
-from localpachd.storage.filesets import DEFAULT_TAG, Content
+from localpachd.storage.filesets import DEFAULT_TAG, FileContent
 
 _SECOND = 1_000_000_000
 # Seconds after which the clock is read again: the machine may have slept.
@@ -41,7 +41,7 @@ class CronScheduler:
     """A thread that ticks when ticks are due. `now` gives nanoseconds since the epoch. If that is not the machine's
     clock, call `Changes.wake` when it moves."""
 
-    def __init__(self, pfs: Pfs, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, pfs: PfsService, now: Callable[[], int] = time.time_ns) -> None:
         self._pfs = pfs
         self._now = now
         self._newest: dict[Repo, tuple[int, int]] = {}
@@ -49,7 +49,7 @@ class CronScheduler:
         self._due: int | None = None
         self._seen = 0
         self._repos: frozenset[Repo] = frozenset()
-        self._loop = Loop("cron", pfs.changes, self._round, _PAUSE)
+        self._loop = ChangeLoop("cron", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
         """Starts the thread."""
@@ -66,9 +66,9 @@ class CronScheduler:
         if not found:
             raise PachError("pipeline doesn't have a cron input")
         for cron in found:
-            modify.modify(self._pfs, _head(cron), _tick(cron, self._now()))
+            file_modification.modify(self._pfs, _head(cron), _tick(cron, self._now()))
 
-    def _round(self, changed: Changed) -> float | None:
+    def _round(self, changed: TopicChanges) -> float | None:
         """Does what is due; returns the seconds until more is due, None if nothing will be."""
         now = self._now()
         set_back, self._seen = now < self._seen, now
@@ -78,7 +78,7 @@ class CronScheduler:
             return None
         return min(max((self._due - self._now()) / _SECOND, 0.0), _LONGEST_WAIT)
 
-    def _concerned(self, changed: Changed) -> bool:
+    def _concerned(self, changed: TopicChanges) -> bool:
         """Whether other ticks or triggers may be due than were read last, or at other times. A branch may have got a
         trigger; a new head of a branch only delays its trigger."""
         return (
@@ -95,7 +95,7 @@ class CronScheduler:
             self._repos = frozenset(job_base.repo_of(cron) for cron in watched)
             now = self._now()
             ticks = list(self._next_ticks(conn, watched, now))
-            ahead = triggers.ahead(conn, now)
+            ahead = triggers.future_triggers(conn, now)
             timer = triggers.next_tick(conn)
         if ahead:
             _log.warning("the clock was ahead: timed triggers that fired then start anew")
@@ -111,7 +111,7 @@ class CronScheduler:
     def _do_tick(self, txn: Transaction, cron: CronInput, when: int) -> None:
         """Commits a tick if it is still the next one: the pipeline may have been stopped since the snapshot."""
         if cron in _watched(txn.conn) and (cron, when) in self._next_ticks(txn.conn, [cron], self._now()):
-            modify.apply(txn, self._pfs.chunks, _head(cron), _tick(cron, when))
+            file_modification.apply(txn, self._pfs.chunks, _head(cron), _tick(cron, when))
 
     def _next_ticks(
         self, conn: sqlite3.Connection, watched: Iterable[CronInput], now: int
@@ -119,7 +119,7 @@ class CronScheduler:
         """Cron inputs with the next tick (ns) of each, without those that have none."""
         for cron in watched:
             try:
-                schedule = schedules.parse(cron.spec)
+                schedule = cron_schedules.parse(cron.spec)
                 when = schedule.next(self._last(conn, cron, schedule, now))
             except (PachError, ValueError) as error:
                 self._complain(f"no ticks for {cron.project}/{cron.repo}: {error}")
@@ -127,7 +127,7 @@ class CronScheduler:
             if when is not None:
                 yield cron, when
 
-    def _last(self, conn: sqlite3.Connection, cron: CronInput, schedule: Schedule, now: int) -> int:
+    def _last(self, conn: sqlite3.Connection, cron: CronInput, schedule: CronSchedule, now: int) -> int:
         """The newest tick or the schedule's start, whichever is later (ns). Of ticks that a clock was ahead of the
         present one made, those up to now count, or now if there are none."""
         start = _moment(cron.start)
@@ -156,10 +156,10 @@ def crons(tree: inputs.Input | None) -> tuple[CronInput, ...]:
     return tuple(leaf for leaf in inputs.leaves(tree) if isinstance(leaf, CronInput))
 
 
-def _tick(cron: CronInput, when: int) -> list[Change]:
+def _tick(cron: CronInput, when: int) -> list[FileChange]:
     """The file of one tick (ns since the epoch); with `overwrite` it takes the place of those before it."""
-    changes: list[Change] = [Removal("/", DEFAULT_TAG)] if cron.overwrite else []
-    return [*changes, Addition(f"/{_shown(when)}", DEFAULT_TAG, Content(0, ()))]
+    changes: list[FileChange] = [FileRemoval("/", DEFAULT_TAG)] if cron.overwrite else []
+    return [*changes, FileAddition(f"/{_shown(when)}", DEFAULT_TAG, FileContent(0, ()))]
 
 
 def _shown(when: int) -> str:
@@ -168,7 +168,7 @@ def _shown(when: int) -> str:
 
 def _set_back(txn: Transaction, now: int) -> tuple[int, int] | None:
     """Lets timed triggers that fired while the clock was ahead start anew, and returns the next one that is due."""
-    triggers.set_back(txn, now)
+    triggers.mark_fired(txn, now)
     return triggers.next_tick(txn.conn)
 
 

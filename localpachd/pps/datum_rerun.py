@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localpachd.errors import PachError
-from localpachd.pfs.files import filesets
-from localpachd.pfs.files.filesets import Layers
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import temporary_filesets
+from localpachd.pfs.files.temporary_filesets import FileSetLayers
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, pipeline_rows, records
+from localpachd.pps import datum_records, job_rows, pipeline_rows
 from localpachd.pps.datums import Datum
-from localpachd.pps.entities import Job
+from localpachd.pps.pps_entities import Job
 from localpachd.pps.scheduling import datum_tasks, job_base
-from localpachd.pps.scheduling.skipping import Numbered
+from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.storage.filesets import write_layer
 from localpachd.worker.environment import task_variables
-from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Pod, Runner
+from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, TaskRunner, WorkerPod
 
 
 @dataclass(frozen=True, slots=True)
-class Rerun:
+class RerunResult:
     """The result of the run. `files` is the id of a file set that holds, below `directory`, the files that a meta
     commit would hold, and those of lazy inputs."""
 
@@ -37,7 +37,7 @@ class DatumRerun:
     Raises NotFound for an unknown job, PachError if the job has not recorded the datum or its inputs were deleted.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, server_port: int, job: Job, identity: str) -> None:
+    def __init__(self, pfs: PfsService, runner: TaskRunner, server_port: int, job: Job, identity: str) -> None:
         self._pfs = pfs
         self._runner = runner
         self._token = CancelToken()
@@ -59,22 +59,22 @@ class DatumRerun:
             raise PachError(f"datum {identity} cannot be run again: the commits of {', '.join(gone)} are gone")
         # A datum that this job skipped was recorded with the commits of an earlier job.
         read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
-        self._datum = Numbered(found.index, Datum(identity, read), found.hash)
-        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
+        self._datum = NumberedDatum(found.index, Datum(identity, read), found.hash)
+        pod = WorkerPod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         self._task = replace(info.spec.task(pod), tries=1, warm=None)  # alone, so in a process of its own
 
     def cancel(self) -> None:
         """Stops the run: `events` ends without a result."""
         self._token.cancel()
 
-    def events(self) -> Iterator[LogLine | Rerun]:
+    def events(self) -> Iterator[LogLine | RerunResult]:
         """Each log line and then, unless the run was cancelled, the result. Raises errors of the machine, and what the
         constructor raises, if the job or its inputs were deleted since."""
         with self._pfs.chunks.uses.one():
             self._read()  # again: from here on, the content of the inputs is not swept
             yield from self._events()
 
-    def _events(self) -> Iterator[LogLine | Rerun]:
+    def _events(self) -> Iterator[LogLine | RerunResult]:
         events: queue.SimpleQueue[LogLine | DatumResult | Exception | None] = queue.SimpleQueue()
         thread = threading.Thread(target=self._run, args=(events,), name=f"datum {self._datum.datum.id}")
         thread.start()
@@ -87,7 +87,7 @@ class DatumRerun:
         if isinstance(event, Exception):
             raise event
         if event is not None:
-            yield Rerun(event, self._keep(event), records.pfs_path(event.id))
+            yield RerunResult(event, self._keep(event), datum_records.pfs_path(event.id))
 
     def _run(self, events: "queue.SimpleQueue[LogLine | DatumResult | Exception | None]") -> None:
         results: list[DatumResult] = []
@@ -111,6 +111,6 @@ class DatumRerun:
         self._pfs.chunks.flush()
 
         def step(txn: Transaction) -> str:
-            return filesets.keep(txn, Layers((write_layer(txn.conn, entries),)))
+            return temporary_filesets.keep(txn, FileSetLayers((write_layer(txn.conn, entries),)))
 
         return self._pfs.transact(step)

@@ -8,12 +8,12 @@ from itertools import chain
 
 from localpachd import ids
 from localpachd.errors import TooMany
-from localpachd.pps.specs.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+from localpachd.pps.specs.inputs import CronInput, CrossInput, GroupInput, Input, JoinInput, PfsInput, UnionInput
 from speclang import globs
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class GlobMatch:
     """One match of an input's glob at the job's commit: path as in FileInfo (a directory ends in `/`), 32-byte hash,
     size in bytes, captures as `Glob.match` gives them, and the id of the commit it was found in."""
 
@@ -57,22 +57,22 @@ class Datum:
         return ids.datum_hash(self.id, (each.hash for each in self.inputs), salt)
 
 
-Find = Callable[[PfsInput], Iterable[Match]]
+MatchFinder = Callable[[PfsInput], Iterable[GlobMatch]]
 """Finds the matches of a pfs input's glob, in path order, at the commit the job reads."""
 
-Row = tuple[DatumInput, ...]
-_Indexed = dict[str, tuple[int, Row]]
+InputRow = tuple[DatumInput, ...]
+_Indexed = dict[str, tuple[int, InputRow]]
 """Datum id -> its place in the processing order and its files."""
 
 
 MOST = 2_000_000
 """Datums that a cross or a join may have: their ids, files and hashes are held in memory."""
 
-Check = Callable[[], None]
+CancelCheck = Callable[[], None]
 """Called often; may raise to stop the work."""
 
 
-def expand(tree: Input, find: Find, check: Check = lambda: None) -> Iterator[Datum]:
+def expand(tree: Input, find: MatchFinder, check: CancelCheck = lambda: None) -> Iterator[Datum]:
     """Every datum of the input, each once, in the order in which a job processes them. Raises TooMany for more than
     MOST combinations.
 
@@ -87,7 +87,7 @@ def expand(tree: Input, find: Find, check: Check = lambda: None) -> Iterator[Dat
 class _Expansion:
     """The expansion of one input."""
 
-    def __init__(self, find: Find, check: Check) -> None:
+    def __init__(self, find: MatchFinder, check: CancelCheck) -> None:
         self._find = find
         self._check = check
 
@@ -98,22 +98,22 @@ class _Expansion:
                 return self._collect(enumerate((each,) for each in _files(tree, self._find)))
             case CronInput():
                 return self.of(tree.as_pfs())
-            case Union(members):
+            case UnionInput(members):
                 # One id is one datum: the first member that has it wins.
                 return self._collect(pair for member in members for pair in self.of(member).values())
-            case Cross(members):
+            case CrossInput(members):
                 rows = [_in_id_order(self.of(member)) for member in members]
                 _check_number("cross", math.prod(map(len, rows)))
                 return self._collect(enumerate(tuple(chain(*parts)) for parts in itertools.product(*rows)))
-            case Join(members):
+            case JoinInput(members):
                 keyed = self._keyed(members, lambda each: each.join_on)
                 _check_number("join", sum(math.prod(len(part) or 1 for part in parts) for parts in keyed))
                 return self._collect((0, row) for row in _join(keyed))
-            case Group(members):
+            case GroupInput(members):
                 groups = self._keyed(members, lambda each: each.group_by)
                 return self._collect((0, tuple(chain(*parts))) for parts in groups)
 
-    def _collect(self, rows: Iterable[tuple[int, Row]]) -> _Indexed:
+    def _collect(self, rows: Iterable[tuple[int, InputRow]]) -> _Indexed:
         found: _Indexed = {}
         for index, row in rows:
             self._check()
@@ -121,7 +121,7 @@ class _Expansion:
             found.setdefault(identity, (index, row))
         return found
 
-    def _keyed(self, members: Sequence[Input], key: Callable[[DatumInput], str]) -> list[tuple[Row, ...]]:
+    def _keyed(self, members: Sequence[Input], key: Callable[[DatumInput], str]) -> list[tuple[InputRow, ...]]:
         """The files of each key, by member. Each file of a member's datums counts under its own key, in id order."""
         found: dict[str, list[list[DatumInput]]] = {}
         for position, member in enumerate(members):
@@ -135,7 +135,7 @@ def _check_number(kind: str, number: int) -> None:
         raise TooMany(f"the {kind} has {number} datums, and a job may have {MOST}: use fewer, or larger ones")
 
 
-def _files(leaf: PfsInput, find: Find) -> Iterator[DatumInput]:
+def _files(leaf: PfsInput, find: MatchFinder) -> Iterator[DatumInput]:
     for match in find(leaf):
         yield DatumInput(
             name=leaf.name,
@@ -156,11 +156,11 @@ def _files(leaf: PfsInput, find: Find) -> Iterator[DatumInput]:
         )
 
 
-def _in_id_order(datums: _Indexed) -> list[Row]:
+def _in_id_order(datums: _Indexed) -> list[InputRow]:
     return [datums[identity][1] for identity in sorted(datums)]
 
 
-def _join(keyed: Iterable[tuple[tuple[DatumInput, ...], ...]]) -> Iterator[Row]:
+def _join(keyed: Iterable[tuple[tuple[DatumInput, ...], ...]]) -> Iterator[InputRow]:
     for parts in keyed:
         present = [part for part in parts if part]
         complete = len(present) == len(parts)

@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits
 from localpachd.pfs.changes import Steps
-from localpachd.pfs.entities import Commit
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_entities import Commit
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps import job_rows, pipelines
-from localpachd.pps.entities import Job, JobInfo, JobSetInfo, JobStates, Pipeline
+from localpachd.pps.pps_entities import Job, JobInfo, JobSetInfo, JobStates, Pipeline
 from localpachd.pps.scheduling.scheduler import Scheduler
 
 
@@ -23,7 +23,7 @@ def always() -> bool:
 class JobReader:
     """The jobs of one server, with the status of their workers."""
 
-    def __init__(self, pfs: Pfs, scheduler: Scheduler) -> None:
+    def __init__(self, pfs: PfsService, scheduler: Scheduler) -> None:
         self._pfs = pfs
         self._scheduler = scheduler
 

@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Collection, Iterator
 
 from localpachd.errors import NotFound
-from localpachd.pfs.entities import USER, Commit
-from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
+from localpachd.pfs.pfs_entities import USER, Commit
+from localpachd.pps.pps_entities import DatumCounters, Job, JobInfo, JobState, Pipeline
 from localpachd.pps.specs import spec
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import DatumStats
 
 
 def inspect(conn: sqlite3.Connection, job: Job) -> JobInfo:
@@ -37,7 +37,7 @@ def unfinished(
 ) -> Iterator[tuple[Job, int, JobState]]:
     """Every job that is not over, with its pipeline's version and its state, in order of creation; `only` selects
     pipelines."""
-    where, values = among("pipeline", only)
+    where, values = pipeline_condition("pipeline", only)
     rows = conn.execute(
         f"SELECT project, pipeline, id, version, state FROM jobs WHERE finished IS NULL AND {where} ORDER BY seq",
         values,
@@ -46,7 +46,7 @@ def unfinished(
         yield Job(Pipeline(row["project"], row["pipeline"]), row["id"]), row["version"], JobState(row["state"])
 
 
-def among(column: str, pipelines: Collection[Pipeline] | None) -> tuple[str, tuple[str, ...]]:
+def pipeline_condition(column: str, pipelines: Collection[Pipeline] | None) -> tuple[str, tuple[str, ...]]:
     """An SQL condition, with its values, that selects the rows of these pipelines, None for all. The pipeline's name is
     in the column `column`, its project in `project`."""
     if pipelines is None:
@@ -139,8 +139,8 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> JobInfo:
         state=JobState(row["state"]),
         reason=row["reason"],
         restart=row["restart"],
-        counters=Counters(row["processed"], row["skipped"], row["total"], row["failed"], row["recovered"]),
-        stats=Stats(**json.loads(row["stats"])),
+        counters=DatumCounters(row["processed"], row["skipped"], row["total"], row["failed"], row["recovered"]),
+        stats=DatumStats(**json.loads(row["stats"])),
         created=row["created"],
         started=row["started"],
         finished=row["finished"],

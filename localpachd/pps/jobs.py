@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits
-from localpachd.pfs.entities import META, USER, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import job_rows, log_rows
-from localpachd.pps.entities import Activity, Counters, Job, JobState, JobStates, Level, Pipeline
+from localpachd.pps.pps_entities import DatumCounters, Job, JobState, JobStates, LogLevel, Pipeline, PipelineActivity
 from localpachd.pps.specs import spec
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import DatumStats
 
 _UNFINISHED = tuple(each for each in JobState if not each.terminal)
 
@@ -34,7 +34,7 @@ def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
         if row is None:
             continue
         details = spec.from_json(row["spec"])
-        if details.output_branch != info.commit.branch or details.kind is spec.Kind.SPOUT:
+        if details.output_branch != info.commit.branch or details.kind is spec.PipelineKind.SPOUT:
             continue
         txn.conn.execute(
             "INSERT OR IGNORE INTO jobs (project, pipeline, id, version, state, created) VALUES (?, ?, ?, ?, ?, ?)",
@@ -72,9 +72,9 @@ def begin_egress(txn: Transaction, job: Job) -> bool:
     return _update(txn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.EGRESSING)
 
 
-def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
+def count(txn: Transaction, job: Job, counters: DatumCounters, stats: DatumStats) -> bool:
     """Stores the counters of a running job. Returns whether the job still runs."""
-    txn.changed.add(Activity(job.pipeline))
+    txn.changed.add(PipelineActivity(job.pipeline))
     return _set(txn.conn, job, (JobState.RUNNING,), **asdict(counters), stats=json.dumps(asdict(stats)))
 
 
@@ -126,7 +126,7 @@ def stop(txn: Transaction, job: Job, reason: str = "") -> None:
 
 
 def update(
-    txn: Transaction, job: Job, state_: JobState, reason: str, restart: int, counters: Counters, stats: Stats
+    txn: Transaction, job: Job, state_: JobState, reason: str, restart: int, counters: DatumCounters, stats: DatumStats
 ) -> None:
     """Sets the state and the counters of a job that is not over. A terminal state finishes its commits, too: Pachyderm
     would leave them open for ever."""
@@ -208,8 +208,8 @@ def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
     started = row["started"] if row["started"] is not None else txn.now
     if not _update(txn, job, _UNFINISHED, state=state_, reason=reason, started=started, finished=txn.now):
         raise PachError(f"job {job} has already finished")
-    level = Level.INFO if state_ is JobState.SUCCESS else Level.ERROR
-    log_rows.say(txn, job, f"{state_}: {reason}" if reason else state_, level)
+    level = LogLevel.INFO if state_ is JobState.SUCCESS else LogLevel.ERROR
+    log_rows.add_server_line(txn, job, f"{state_}: {reason}" if reason else state_, level)
 
 
 def _update(txn: Transaction, job: Job, states: Collection[JobState], **values: object) -> bool:

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 
-from localpachd.db import Database
+from localpachd.database import Database
 
 _DAY = 24 * 3600 * 10**9
 _AT_ONCE = 10_000

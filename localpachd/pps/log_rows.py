@@ -9,7 +9,7 @@ from typing import Any
 
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import pipeline_rows
-from localpachd.pps.entities import Activity, Job, Level, LogMessage, Pipeline
+from localpachd.pps.pps_entities import Job, LogLevel, LogMessage, Pipeline, PipelineActivity
 
 COLUMNS = "ts, project, pipeline, job, datum, worker, user, master, level, data, message"
 """The columns of `logs` that `message` takes, in its order."""
@@ -43,10 +43,10 @@ def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
     later pipeline of the same name."""
     alive = {each for each in {line.pipeline for line in lines} if each is None or pipeline_rows.exists(txn.conn, each)}
     write(txn.conn, [line for line in lines if line.pipeline in alive])
-    txn.changed.update(map(Activity, alive))
+    txn.changed.update(map(PipelineActivity, alive))
 
 
-def say(txn: Transaction, subject: Job | Pipeline, message_: str, level: Level = Level.INFO) -> None:
+def add_server_line(txn: Transaction, subject: Job | Pipeline, message_: str, level: LogLevel = LogLevel.INFO) -> None:
     """Adds a line of the server about a job or a pipeline; clients find it among those of its master."""
     pipeline, job = (subject.pipeline, subject.id) if isinstance(subject, Job) else (subject, "")
     add(txn, [LogMessage(time.time_ns(), pipeline, job, "", "", False, True, message_, level=level)])
@@ -65,7 +65,7 @@ def message(row: Sequence[Any]) -> LogMessage:
         bool(master),
         text,
         _data(data) if data else (),
-        Level(level),
+        LogLevel(level),
     )
 
 

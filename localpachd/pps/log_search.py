@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from localpachd.pfs.files import expressions
+from localpachd.pfs.files import regular_expressions
 from localpachd.pps import log_rows
-from localpachd.pps.entities import Level, LogMessage
+from localpachd.pps.pps_entities import LogLevel, LogMessage
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -30,12 +30,12 @@ class LogSearch:
     most: int = 0
     pattern: str = ""
     negate: bool = False
-    level: Level = Level.DEBUG
+    level: LogLevel = LogLevel.DEBUG
 
 
 def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
     """The lines found, in the direction of the search. Raises InvalidArgument for an invalid pattern."""
-    pattern = expressions.compiled(wanted.pattern)
+    pattern = regular_expressions.compiled(wanted.pattern)
     backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
     low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
     terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}

@@ -2,9 +2,9 @@
 
 from localpachd.errors import AlreadyExists, PachError
 from localpachd.pfs import branches, repos
-from localpachd.pfs.entities import Branch, Repo
+from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps.entities import Pipeline
+from localpachd.pps.pps_entities import Pipeline
 from localpachd.pps.specs import inputs, spec
 
 
@@ -50,7 +50,7 @@ def follow_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSp
     nothing. Only a transform has a meta branch."""
     upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
     branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
-    if details.kind is not spec.Kind.TRANSFORM:
+    if details.kind is not spec.PipelineKind.TRANSFORM:
         return
     if not repos.exists(txn.conn, pipeline.meta_repo):
         repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")

@@ -4,8 +4,8 @@ import sqlite3
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits
-from localpachd.pfs.entities import Commit
-from localpachd.pps.entities import Pipeline
+from localpachd.pfs.pfs_entities import Commit
+from localpachd.pps.pps_entities import Pipeline
 
 
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
@@ -46,7 +46,7 @@ def version(conn: sqlite3.Connection, pipeline: Pipeline, ancestors: int = 0) ->
     return found
 
 
-def at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite3.Row | None:
+def version_at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite3.Row | None:
     """The row of the version at a commit set; None if there was no such pipeline."""
     try:
         marker = commits.resolve(conn, Commit(pipeline.spec_repo, commit_set))
@@ -59,7 +59,7 @@ def at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite3
     return row
 
 
-def life(conn: sqlite3.Connection, pipeline: Pipeline) -> int | None:
+def incarnation(conn: sqlite3.Connection, pipeline: Pipeline) -> int | None:
     """A number that tells a pipeline from an earlier and a later one of its name; None while it is stopped, or if it
     does not exist."""
     row = newest(conn, pipeline)

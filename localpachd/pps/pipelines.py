@@ -6,17 +6,17 @@ from typing import Any
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
-from localpachd.pfs.entities import Branch, Commit
+from localpachd.pfs.pfs_entities import Branch, Commit
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, pipeline_rows
-from localpachd.pps.entities import JobStates, Level, Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps.pps_entities import JobStates, LogLevel, Pipeline, PipelineInfo, PipelineState, SpecText
 from localpachd.pps.specs import spec
 from speclang.names import DEFAULT_PROJECT
 
 ALL_VERSIONS = -1
 
 
-def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
+def create(txn: Transaction, request: Mapping[str, Any], written: SpecText) -> None:
     """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, if its `update` is set, the
     next version. `written` is stored with it."""
     pipeline = _asked(request)
@@ -63,7 +63,7 @@ def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None
     """Creates a next version of a pipeline that equals the last one; that makes a new job."""
     row = pipeline_rows.version(txn.conn, pipeline)
     request = {**spec.from_json(row["spec"]).raw, "update": True, "reprocess": reprocess}
-    create(txn, request, Written(row["user_spec"], row["effective_spec"]))
+    create(txn, request, SpecText(row["user_spec"], row["effective_spec"]))
 
 
 def start(txn: Transaction, pipeline: Pipeline) -> None:
@@ -139,7 +139,7 @@ def listed(
             continue
         if history != ALL_VERSIONS and latest - row["version"] > history:
             continue
-        shown = pipeline_rows.at(conn, each, commit_set) if commit_set else row
+        shown = pipeline_rows.version_at(conn, each, commit_set) if commit_set else row
         if shown is not None:
             found.append(_info(conn, shown, bool(commit_set)))
     return found
@@ -155,8 +155,8 @@ def set_state(
     )
     txn.changed.add(pipeline)
     if done.rowcount:
-        level = Level.ERROR if state in (PipelineState.CRASHING, PipelineState.FAILURE) else Level.INFO
-        log_rows.say(txn, pipeline, f"{state}: {reason}" if reason else state, level)
+        level = LogLevel.ERROR if state in (PipelineState.CRASHING, PipelineState.FAILURE) else LogLevel.INFO
+        log_rows.add_server_line(txn, pipeline, f"{state}: {reason}" if reason else state, level)
 
 
 def _asked(request: Mapping[str, Any]) -> Pipeline:
@@ -180,8 +180,8 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> Pip
         last_job_state=job_rows.last_state(conn, pipeline, row["version"] if then else None),
         parallelism=details.parallelism,
         spec=details,
-        written=Written(row["user_spec"], row["effective_spec"]),
+        written=SpecText(row["user_spec"], row["effective_spec"]),
         created=row["created"],
         workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
-        metadata=metadata.of(conn, "pipeline", str(pipeline)),
+        metadata=metadata.read_metadata(conn, "pipeline", str(pipeline)),
     )

@@ -5,8 +5,8 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 
-from localpachd.pfs.changes import Changes
-from localpachd.pps.entities import Activity, LogMessage
+from localpachd.pfs.changes import ChangeNotifier
+from localpachd.pps.pps_entities import LogMessage, PipelineActivity
 
 _LINES = 10_000
 _SECOND = 1_000_000_000
@@ -15,7 +15,7 @@ _SECOND = 1_000_000_000
 class ServerLog(logging.Handler):
     """Collects the lines of the logger that it is attached to. Thread-safe."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: ChangeNotifier) -> None:
         super().__init__()
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._changes = changes
@@ -27,7 +27,7 @@ class ServerLog(logging.Handler):
         time_ = int(record.created * _SECOND)
         for line in self.format(record).splitlines():
             self._lines.append((next(self._numbers), time_, line))
-        self._changes.notify((Activity(None),))
+        self._changes.notify((PipelineActivity(None),))
 
     def tail(self, since: int) -> "ServerTail":
         """A reader of the lines since a time (ns since the epoch)."""

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from xxhash import xxh3_64, xxh3_64_digest
 
-from localpachd import durable
+from localpachd import durable_files
 from localpachd.errors import DataLoss
-from localpachd.ids import Bytes, chunk_hash
-from localpachd.storage.usage import Counts
+from localpachd.ids import BytesLike, chunk_hash
+from localpachd.storage.disk_usage import ByteCounts
 
 _BLOCK = 256 << 10  # bytes read, and checked, at once
 _MARK = b"lp-xxh3\n"
@@ -43,9 +43,9 @@ class BigChunks:
         self._put: dict[bytes, int] = {}  # the generations of chunks that are too young for a sweep
         self._unsynced: dict[Path, None] = {}  # chunks and then their directories, to be made durable
         self._sync_lock = threading.Lock()  # held by the thread that does so
-        self.counts = Counts()
+        self.counts = ByteCounts()
 
-    def put(self, digest: bytes, parts: Sequence[Bytes]) -> None:
+    def put(self, digest: bytes, parts: Sequence[BytesLike]) -> None:
         """Stores a chunk; it is durable after the next `flush`. Replaces one that is damaged."""
         path = self.path(digest)
         sums = _sums(parts)
@@ -58,7 +58,7 @@ class BigChunks:
             with open(temporary, "xb", opener=_private) as file:
                 file.writelines((*parts, sums))
                 file.flush()
-                durable.begin(file.fileno())
+                durable_files.begin(file.fileno())
             path.parent.mkdir(exist_ok=True)
             with self._lock:  # so that a caller that finds it here also finds it in _unsynced
                 replaced = _size(path)  # damaged ones alone are replaced
@@ -80,7 +80,7 @@ class BigChunks:
                 unsynced, self._unsynced = self._unsynced, {}
             for path in unsynced:
                 try:
-                    durable.sync(path)
+                    durable_files.sync(path)
                 except BaseException:
                     with self._lock:
                         if path.is_file():
@@ -247,7 +247,7 @@ def _sums_size(blocks: int) -> int:
     return _SUM * blocks + len(_MARK)
 
 
-def _sums(parts: Iterable[Bytes]) -> bytes:
+def _sums(parts: Iterable[BytesLike]) -> bytes:
     """What stands behind the bytes of a chunk in its file."""
     sums = bytearray()
     block, room = xxh3_64(), _BLOCK

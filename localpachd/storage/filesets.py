@@ -23,12 +23,12 @@ _LAYERS_PER_QUERY = 50  # well below SQLite's limit of 500 terms in one compound
 _FIRST_PAGE, _PAGE = 64, 2048
 _PAGE_BYTES = 1 << 20
 
-Row = tuple[str, str, int, bytes | None]
+EntryRow = tuple[str, str, int, bytes | None]
 """(path, tag, size, concatenated chunk hashes or None for a tombstone), as in the table `entries`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class FileContent:
     """The bytes of a file by reference: `size` bytes in `chunks`, 32-byte hashes in order; () for the empty file."""
 
     size: int
@@ -41,19 +41,19 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TaggedFile:
     """A regular file of a file set; `path` is absolute, `tag` the datum tag it was written with."""
 
     path: str
     tag: str
-    content: Content
+    content: FileContent
 
 
-Entry = tuple[str, str, Content | None]
+LayerEntry = tuple[str, str, FileContent | None]
 """A path, a datum tag, and the content; None removes the file of this tag there."""
 
 
-def write_layer(conn: sqlite3.Connection, entries: Iterable[Entry]) -> int:
+def write_layer(conn: sqlite3.Connection, entries: Iterable[LayerEntry]) -> int:
     """Stores a new layer of entries in any order and returns its id.
 
     Of two entries with one path and tag the later counts. Streams `entries`.
@@ -111,11 +111,11 @@ class FileSet:
         """The number of entries in all layers: at least the number of files."""
         return sum(_sizes(self._conn, self.layers).values())
 
-    def get(self, path: str) -> list[File]:
+    def get(self, path: str) -> list[TaggedFile]:
         """The files at exactly `path`, one for each tag that wrote it, sorted by tag."""
         return [_file(row) for row in self._merged("path = ?", (path,), "tag")]
 
-    def find(self, path: str, tag: str) -> File | None:
+    def find(self, path: str, tag: str) -> TaggedFile | None:
         """The file that `tag` wrote at exactly `path`."""
         rows = self._merged("path = ? AND tag = ?", (path, tag), "tag")
         return next(map(_file, rows), None)
@@ -124,27 +124,27 @@ class FileSet:
         """Whether the layers have an entry for exactly `path`, even a tombstone."""
         return next(self._merged("path = ?", (path,), "tag", tombstones=True), None) is not None
 
-    def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[File]:
+    def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[TaggedFile]:
         """The files whose path starts with the string `prefix`, lower <= path < upper, in byte order of path, then tag.
 
         Streams, in pages.
         """
         return map(_file, self.rows(prefix, lower, upper))
 
-    def under(self, directory: str) -> Iterator[File]:
+    def under(self, directory: str) -> Iterator[TaggedFile]:
         """The files anywhere below a directory, with or without its trailing slash, in path order."""
         return self.walk(paths.directory(directory))
 
-    def of_tag(self, tag: str) -> Iterator[File]:
+    def of_tag(self, tag: str) -> Iterator[TaggedFile]:
         """The files that one datum tag wrote, in path order. Uses an index."""
         return map(_file, self._merged("tag = ?", (tag,), "path", index="INDEXED BY entries_by_tag"))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[LayerEntry]:
         """The newest entry of each path and tag, sorted by these; tombstones too."""
         for path, tag, size, chunks in self._merged("path >= ?", ("",), "path, tag", tombstones=True):
             yield path, tag, None if chunks is None else unpacked(size, chunks)
 
-    def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[Row]:
+    def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[EntryRow]:
         """As `walk`, but raw rows, for hashing trees: several times faster than files."""
         tops = [top for top in (paths.after(prefix), upper) if top is not None]
         end, ends = (" AND path < ?", [min(tops)]) if tops else ("", [])
@@ -159,7 +159,7 @@ class FileSet:
 
     def _merged(
         self, where: str, values: Sequence[str], order: str, index: str = "", tombstones: bool = False
-    ) -> Iterator[Row]:
+    ) -> Iterator[EntryRow]:
         if self._tag is not None:
             where, values = f"{where} AND tag = ?", [*values, self._tag]
         ranked = [(rank, layer) for rank, layer in enumerate(self.layers)]
@@ -188,9 +188,9 @@ class FileSet:
             yield from cursor.execute(f"{' UNION ALL '.join(terms)} ORDER BY {order}", arguments)
 
 
-def _page(rows: Iterator[Row], most: int) -> list[Row]:
+def _page(rows: Iterator[EntryRow], most: int) -> list[EntryRow]:
     """The first rows, up to a number of them and about so many bytes; ends the statements that they come from."""
-    page: list[Row] = []
+    page: list[EntryRow] = []
     size = 0
     for row in rows:
         page.append(row)
@@ -200,7 +200,7 @@ def _page(rows: Iterator[Row], most: int) -> list[Row]:
     return page
 
 
-def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones: bool = False) -> Iterator[Row]:
+def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones: bool = False) -> Iterator[EntryRow]:
     """Of adjacent rows with one path and tag the one of the highest rank, unless that is an unwanted tombstone."""
     best = next(rows, None)
     if best is None:
@@ -258,17 +258,17 @@ def _distinct(layers: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(reversed(layers)))[::-1]
 
 
-def _packed(content: Content | None) -> tuple[int, bytes | None]:
+def _packed(content: FileContent | None) -> tuple[int, bytes | None]:
     return (0, None) if content is None else (content.size, b"".join(content.chunks))
 
 
-def _file(row: Row) -> File:
+def _file(row: EntryRow) -> TaggedFile:
     path, tag, size, chunks = row
-    return File(path, tag, unpacked(size, chunks or b""))
+    return TaggedFile(path, tag, unpacked(size, chunks or b""))
 
 
-def unpacked(size: int, chunks: bytes) -> Content:
+def unpacked(size: int, chunks: bytes) -> FileContent:
     """The content of a row of the table `entries`."""
     if len(chunks) == _HASH_BYTES:
-        return Content(size, (chunks,))
-    return Content(size, tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)))
+        return FileContent(size, (chunks,))
+    return FileContent(size, tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)))

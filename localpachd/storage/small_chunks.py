@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localpachd.errors import DataLoss
 from localpachd.ids import chunk_hash
-from localpachd.sqlite import FileUsage, Readers, file_usage, shrink, transaction
+from localpachd.sqlite import FileUsage, ReaderPool, file_usage, shrink, transaction
 
 _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
@@ -48,7 +48,7 @@ class SmallChunks:
         self._gathered_bytes = 0
         self._in_writing: Mapping[bytes, bytes] = {}
         self._write_lock = threading.Lock()  # held by the thread that changes the file
-        self._readers = Readers(self._connect)
+        self._readers = ReaderPool(self._connect)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.execute("PRAGMA synchronous=FULL")

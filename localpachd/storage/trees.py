@@ -10,11 +10,11 @@ from itertools import chain
 
 from localpachd import ids
 from localpachd.storage import globs, paths
-from localpachd.storage.filesets import Content, FileSet, Row, unpacked
+from localpachd.storage.filesets import EntryRow, FileContent, FileSet, unpacked
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """A file, or a directory (its path ends in a slash, its tag is "", it has no content). `size` in bytes, for a
     directory that of all files below; `hash` has 32 bytes."""
 
@@ -23,16 +23,16 @@ class Node:
     size: int
     hash: bytes
     tag: str
-    content: Content | None
+    content: FileContent | None
 
 
-def inspect(fs: FileSet, path: str) -> Node | None:
+def inspect(fs: FileSet, path: str) -> TreeNode | None:
     """The node at a path, with or without a directory's trailing slash; None if there is none, as for the root of an
     empty file set."""
     return next(_plain(fs, paths.clean(path)), None)
 
 
-def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """The immediate entries of a directory; a file lists itself; nothing for a path that does not exist.
 
     All readers here yield nodes in byte order of their paths, limited to `lower` <= path < `upper`.
@@ -48,7 +48,7 @@ def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None
     return chain(itself, _flat(fs, above, immediate, lower, upper))
 
 
-def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """A node and everything below it; nothing for a path that does not exist."""
     base = paths.clean(path)
     above = paths.directory(base)
@@ -56,7 +56,7 @@ def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = N
     return chain(itself, _nested(fs, above, lambda candidate: candidate.startswith(above), lower, upper))
 
 
-def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """Every file and directory whose path without trailing slash matches. Raises InvalidArgument for a bad pattern."""
     compiled = globs.compiled(pattern)
     if compiled.literal:
@@ -66,7 +66,7 @@ def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None 
     return _nested(fs, compiled.literal_prefix, compiled.matches, lower, upper)
 
 
-def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """The nodes that GetFileTAR sends: every match of the pattern and everything below matching directories, each once.
 
     A directory before `lower` does not count as a match, so of the nodes below it only those that match are sent.
@@ -88,7 +88,9 @@ def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | No
     return _nested(fs, compiled.literal_prefix, wanted, lower, upper)
 
 
-def diff(fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str) -> Iterator[tuple[Node | None, Node | None]]:
+def diff(
+    fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str
+) -> Iterator[tuple[TreeNode | None, TreeNode | None]]:
     """The (new, old) pairs that differ in hash, directories included, in path order; None if a side has no node."""
     new, old = walk(fs_new, path_new), walk(fs_old, path_old)
     one, other = next(new, None), next(old, None)
@@ -105,7 +107,7 @@ def diff(fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str) -> Iter
             one, other = next(new, None), next(old, None)
 
 
-def _plain(fs: FileSet, path: str) -> Iterator[Node]:
+def _plain(fs: FileSet, path: str) -> Iterator[TreeNode]:
     """The files at exactly this clean path, then the directory, if they exist."""
     if path != "/":
         yield from (_file(row) for row in fs.rows(path, upper=path + "\0"))
@@ -117,7 +119,7 @@ def _plain(fs: FileSet, path: str) -> Iterator[Node]:
 
 def _nested(
     fs: FileSet, prefix: str, wanted: Callable[[str], bool], lower: str | None, upper: str | None
-) -> Iterator[Node]:
+) -> Iterator[TreeNode]:
     """The wanted nodes among those whose path starts with `prefix`, each directory before what it holds.
 
     A wanted directory, with all directories below it, is first read once for its size and hash.
@@ -142,7 +144,7 @@ def _nested(
 
 def _flat(
     fs: FileSet, prefix: str, wanted: Callable[[str], bool], lower: str | None, upper: str | None
-) -> Iterator[Node]:
+) -> Iterator[TreeNode]:
     """As `_nested`, for wanted nodes that are never below each other: reading once is enough."""
     if lower is not None or upper is not None:
         yield from _nested(fs, prefix, wanted, lower, upper)
@@ -229,11 +231,11 @@ def _least(bound: str | None, other: str) -> str:
     return other if bound is None else min(bound, other)
 
 
-def _file(row: Row, file_hash: bytes | None = None) -> Node:
+def _file(row: EntryRow, file_hash: bytes | None = None) -> TreeNode:
     path, tag, size, chunks = row
     digest = ids.file_hash((chunks or b"",)) if file_hash is None else file_hash
-    return Node(path, False, size, digest, tag, unpacked(size, chunks or b""))
+    return TreeNode(path, False, size, digest, tag, unpacked(size, chunks or b""))
 
 
-def _directory(path: str, size: int, digest: bytes) -> Node:
-    return Node(path, True, size, digest, "", None)
+def _directory(path: str, size: int, digest: bytes) -> TreeNode:
+    return TreeNode(path, True, size, digest, "", None)

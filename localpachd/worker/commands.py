@@ -6,7 +6,7 @@ from typing import Protocol
 _QUOTED = 300  # characters of a process's last line that go into a reason
 
 
-class Process(Protocol):
+class CommandProcess(Protocol):
     """A command that was started, in whatever backend.
 
     `returncode` is None while it runs and then as subprocess gives it. `last_line` is the last line of its output, and
@@ -49,13 +49,13 @@ def outcome(returncode: int, accepted: frozenset[int]) -> str:
     return f"exit status {code}" if name is None else f"signal: {name.lower()}"
 
 
-def judged(process: Process, accepted: frozenset[int]) -> str:
+def failure_reason(process: CommandProcess, accepted: frozenset[int]) -> str:
     """The reason why the end of a process counts as a failure; "" if it does not."""
     assert process.returncode is not None
     return process.refusal or outcome(process.returncode, accepted)
 
 
-def how(process: Process) -> str:
+def describe_end(process: CommandProcess) -> str:
     """The way a process ended, with its last line of output, which usually says why."""
     assert process.returncode is not None
     if process.refusal:

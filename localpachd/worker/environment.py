@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localpachd.worker.gpu_pool import visible
 from localpachd.worker.relay import LOOPBACK
-from localpachd.worker.tasks import DatumWork, Pod, Task
+from localpachd.worker.tasks import DatumWork, Task, WorkerPod
 
 _LONGEST_TEMPORARY = 64  # sockets are made in there, and their paths may have 107 bytes
 
@@ -43,7 +43,7 @@ def task_variables(task: Task) -> dict[str, str]:
     return variables | _pod_variables(task.pod) | dict(task.env)
 
 
-def _pod_variables(pod: Pod) -> dict[str, str]:
+def _pod_variables(pod: WorkerPod) -> dict[str, str]:
     """The variables of a pod on a cluster that have a meaning here. Clients find the server by some of them."""
     variables = {}
     if pod.worker:

@@ -6,19 +6,19 @@ Knows no jobs and does not restart the command.
 import time
 from collections.abc import Callable
 
-from localpachd.worker.commands import how
+from localpachd.worker.commands import describe_end
+from localpachd.worker.datum_set_watch import DatumSetWatch
 from localpachd.worker.environment import EnvironmentProblem, datum_variables, task_variables
-from localpachd.worker.layout.pipes import LazyPipes
-from localpachd.worker.layout.placing import PlacementError
+from localpachd.worker.layout.lazy_pipes import LazyPipes
+from localpachd.worker.layout.pfs_layout import PlacementError
 from localpachd.worker.tasks import DatumWork, LogLine, Task
-from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
 
 
 class SingleRun:
     """Runs a task's command at one workplace. Everything happens in the thread that calls `run`."""
 
-    def __init__(self, task: Task, workplace: Workplace, watch: Watch, log: Callable[[LogLine], None]) -> None:
+    def __init__(self, task: Task, workplace: Workplace, watch: DatumSetWatch, log: Callable[[LogLine], None]) -> None:
         self._task = task
         self._workplace = workplace
         self._watch = watch
@@ -46,7 +46,7 @@ class SingleRun:
             self._task.cmd, self._task.stdin, variables, self._user_line, self._watch.notify
         )
         try:
-            ended = self._watch.wait(lambda: process.ended) or how(process)
+            ended = self._watch.wait(lambda: process.ended) or describe_end(process)
         finally:
             process.stop()
         self._note(f"user code ended after {time.monotonic() - begun:.3f}s: {ended}")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from localpachd.storage.filesets import Content, FileSetRef
-from speclang.warmth import Warmth
+from localpachd.storage.filesets import FileContent, FileSetRef
+from speclang.warm_annotations import WarmSettings
 
 
-class Outcome(StrEnum):
+class DatumOutcome(StrEnum):
     """The outcome of a datum, as its meta file stores it (`src/server/worker/datum/datum.proto`)."""
 
     PROCESSED = "PROCESSED"
@@ -34,7 +34,7 @@ class SecretUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class WorkerPod:
     """The pod that a worker would be on a cluster, as its processes are told of it: names, and the port of the server
     on the machine's loopback. A field that is "" or 0 is left out."""
 
@@ -63,7 +63,7 @@ class Task:
     err_cmd: tuple[str, ...] = ()
     err_stdin: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    pod: Pod = Pod()
+    pod: WorkerPod = WorkerPod()
     refusing_port: int = 0
     accept_return_code: frozenset[int] = frozenset()
     batching: bool = False
@@ -77,7 +77,7 @@ class Task:
     cpus: float = 0.0
     secrets: tuple[SecretUse, ...] = ()
     pachd: str = ""
-    warm: Warmth | None = None
+    warm: WarmSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ImageStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class ServicePorts:
     """The ports of a service: the one that it listens on (`internal`), the one of the machine's loopback that leads
     there (`external`, 0 for any free port), and the server's. With `own_network` the service gets a network of its own,
     where the machine can do that, and the server is all that it can reach."""
@@ -126,7 +126,7 @@ class DatumWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class DatumStats:
     """The cost of a datum: times in seconds, sizes in bytes; those of its last attempt, as Pachyderm counts."""
 
     download_time: float = 0.0
@@ -135,9 +135,9 @@ class Stats:
     download_bytes: int = 0
     upload_bytes: int = 0
 
-    def __add__(self, other: "Stats") -> "Stats":
+    def __add__(self, other: "DatumStats") -> "DatumStats":
         """The sum that a job shows for its datums."""
-        return Stats(
+        return DatumStats(
             self.download_time + other.download_time,
             self.process_time + other.process_time,
             self.upload_time + other.upload_time,
@@ -151,7 +151,7 @@ class OutputFile:
     """A file that user code left below `/pfs/out`; `path` is absolute within the output repo."""
 
     path: str
-    content: Content
+    content: FileContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ class DatumResult:
     """
 
     id: str
-    state: Outcome
+    state: DatumOutcome
     reason: str = ""
-    stats: Stats = Stats()
+    stats: DatumStats = DatumStats()
     output: tuple[OutputFile, ...] = ()
 
 
@@ -240,7 +240,7 @@ class CancelToken:
             self._began = 0 if end is None else time.time_ns()
 
 
-class Runner(Protocol):
+class TaskRunner(Protocol):
     """Runs datum sets. One call is one set on one worker slot; calls may run side by side in threads."""
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
@@ -269,7 +269,12 @@ class Runner(Protocol):
         """
 
     def run_once(
-        self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
+        self,
+        task: Task,
+        work: DatumWork,
+        ports: ServicePorts | None,
+        log: Callable[[LogLine], None],
+        cancel: CancelToken,
     ) -> str:
         """Runs the task's command once, until it ends, with `work` in its `/pfs`: a spout or, with `ports`, a service.
 

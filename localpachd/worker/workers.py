@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from localpachd.worker.layout.removal import remove
-from localpachd.worker.session import Session
+from localpachd.worker.batch_session import BatchSession
+from localpachd.worker.layout.tree_removal import remove
 from localpachd.worker.tasks import Task
 from localpachd.worker.workplace import Workplace
 
@@ -18,7 +18,7 @@ class Worker:
     task: Task
     directory: Path
     workplace: Workplace
-    session: Session
+    session: BatchSession
     state: str
 
     def close(self, complain: Callable[[str], None]) -> None:
@@ -29,10 +29,10 @@ class Worker:
             try:
                 self.workplace.close()
             finally:
-                clear_away(self.directory, complain)
+                remove_worker_directory(self.directory, complain)
 
 
-def clear_away(directory: Path, complain: Callable[[str], None]) -> None:
+def remove_worker_directory(directory: Path, complain: Callable[[str], None]) -> None:
     """Removes the directory of a worker."""
     try:
         remove(directory)

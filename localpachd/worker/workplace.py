@@ -8,27 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
-from localpachd.worker import secrets
-from localpachd.worker.commands import Process
-from localpachd.worker.layout.budget import PipeBudget
-from localpachd.worker.layout.links import LinkedFiles
-from localpachd.worker.layout.placing import SCRATCH, Layout
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.tasks import ImageStatus, Ports, Task
+from localpachd.database import Database
+from localpachd.storage.chunk_store import ChunkStore
+from localpachd.worker import secret_store
+from localpachd.worker.commands import CommandProcess
+from localpachd.worker.layout.linked_files import LinkedFiles
+from localpachd.worker.layout.pfs_layout import SCRATCH, PfsLayout
+from localpachd.worker.layout.pipe_budget import PipeBudget
+from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
 
 _TOKEN = "PACH_PYTHON_AUTH_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class WorkerStores:
     """The stores that all workers of one server share, whatever the backend. `token` is what their processes say to be
     answered by this server, "" where it asks for none."""
 
     db: Database
-    chunks: Chunks
-    secrets: Secrets
+    chunks: ChunkStore
+    secrets: SecretStore
     pipes: PipeBudget = field(default_factory=PipeBudget)
     token: str = field(default="", repr=False)
 
@@ -41,10 +41,10 @@ class Workplace(Protocol):
     """
 
     @property
-    def stores(self) -> Stores: ...
+    def stores(self) -> WorkerStores: ...
 
     @property
-    def layout(self) -> Layout: ...
+    def layout(self) -> PfsLayout: ...
 
     @property
     def env(self) -> Mapping[str, str]: ...
@@ -62,7 +62,7 @@ class Workplace(Protocol):
         variables: Mapping[str, str],
         line: Callable[[str], None],
         notify: Callable[[], None],
-    ) -> Process:
+    ) -> CommandProcess:
         """Starts a command with `variables` on top of `env`. `line` is called for each line of stdout and stderr, from
         another thread; `notify` once, when the process has ended.
 
@@ -73,14 +73,14 @@ class Workplace(Protocol):
         """Releases all that the workplace holds; nothing is running in it any more."""
 
 
-class NotKept(Exception):
+class NotReusable(Exception):
     """Processes of a task cannot be kept between datum sets; the text is the reason."""
 
 
-class Backend(Protocol):
+class WorkplaceBackend(Protocol):
     """Opens workplaces: on this machine itself, or in containers on it. Thread-safe."""
 
-    def open(self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None) -> Workplace:
+    def open(self, directory: Path, task: Task, gpus: tuple[str, ...], ports: ServicePorts | None = None) -> Workplace:
         """A workplace with a `directory` of its own, and with `ports` where its command is a service.
 
         Raises EnvironmentProblem when the task asks for something that it cannot have, PortTaken, and OSError.
@@ -93,13 +93,13 @@ class Backend(Protocol):
         """The ways in which this backend falls short of a cluster, as texts that each pipeline's log gets once."""
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.Runner` says."""
+        """As `tasks.TaskRunner` says."""
 
     def close(self) -> None:
         """Releases the machine's resources; call it when no workplace is open any more."""
 
 
-def client_configuration(layout: Layout, pachd: str, token: str) -> dict[str, str]:
+def client_configuration(layout: PfsLayout, pachd: str, token: str) -> dict[str, str]:
     """Writes the configuration by which pachctl and the client libraries find the server at `pachd` (host:port) into
     `/pfs`, with the token that it asks for; returns the variable that names the file to processes."""
     shown = layout.directory("pachctl")
@@ -109,11 +109,11 @@ def client_configuration(layout: Layout, pachd: str, token: str) -> dict[str, st
     return {"PACH_CONFIG": f"{shown}/config.json"}
 
 
-def credentials(task: Task, stores: Stores) -> dict[str, str]:
+def credentials(task: Task, stores: WorkerStores) -> dict[str, str]:
     """The variables of a task's processes that nobody else may see: those of its secrets, and the token by which
     python-pachyderm and pachyderm-sdk are answered by this server. Raises EnvironmentProblem."""
     own = {_TOKEN: stores.token} if stores.token else {}
-    return own | secrets.variables(task.secrets, stores.secrets)
+    return own | secret_store.variables(task.secrets, stores.secrets)
 
 
 def encoded(stdin: tuple[str, ...]) -> bytes:

@@ -83,7 +83,7 @@ _AMAZON: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class InstanceType:
     """An instance type: its model of GPU and how many it has."""
 
     model: str
@@ -91,7 +91,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class GpuRequirements:
     """The least that an image needs of a GPU node: the driver's major version and the compute capability. `software` is
     the part of the image that needs them."""
 
@@ -101,16 +101,16 @@ class Wants:
 
 
 _WANTS = {
-    r"rapids|cuml": Wants("cuML (the cuml-cu12 wheels)", 535, 7.0),
-    r"lookalike-tensorflow": Wants("TensorFlow 2.19 (its CUDA 12 wheels)", 525, 6.0),
+    r"rapids|cuml": GpuRequirements("cuML (the cuml-cu12 wheels)", 535, 7.0),
+    r"lookalike-tensorflow": GpuRequirements("TensorFlow 2.19 (its CUDA 12 wheels)", 525, 6.0),
 }
 
 
-def instance(name: str) -> Instance | None:
+def instance(name: str) -> InstanceType | None:
     """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for an unknown one."""
     found = re.fullmatch(r"ecs\.([a-z0-9]+)-(.+)", name)
     model, sizes = _ECI.get(found[1], ("", {})) if found else ("", {})
-    return Instance(model, sizes[found[2]]) if found and found[2] in sizes else None
+    return InstanceType(model, sizes[found[2]]) if found and found[2] in sizes else None
 
 
 def models(label: str, value: str) -> list[str]:
@@ -125,6 +125,6 @@ def models(label: str, value: str) -> list[str]:
     return [model for model in CAPABILITIES if model in words]
 
 
-def wants(image: str) -> Wants | None:
+def requirements(image: str) -> GpuRequirements | None:
     """The needs of an image, by its name without registry and tag; None for an unknown one."""
     return next((found for pattern, found in _WANTS.items() if re.search(pattern, image)), None)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.specifications import json_patches
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Flaw, Level
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Flaw, FlawLevel
 from speclang.merge_patches import merge
 
 _CONTAINERS = ("user", "storage")
@@ -43,19 +43,19 @@ _SHAPES: Mapping[str, tuple[type, str]] = {
 _TOLERATIONS = {"operator": ("Exists", "Equal"), "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute")}
 
 
-def check(draft: Draft) -> list[Flaw]:
+def check(draft: SpecDraft) -> list[Flaw]:
     """Patches that cannot be read, do not apply, or leave a pod that could not work."""
     return _patched(draft)[1]
 
 
-def finished(draft: Draft) -> Mapping[str, Any]:
+def patched_pod(draft: SpecDraft) -> Mapping[str, Any]:
     """The pod's spec after pod_spec and pod_patch. A patch that does not apply is skipped."""
     pod = _patched(draft)[0]
     return pod if isinstance(pod, Mapping) else {}
 
 
-def _patched(draft: Draft) -> tuple[Any, list[Flaw]]:
-    pod: Any = made(draft)
+def _patched(draft: SpecDraft) -> tuple[Any, list[Flaw]]:
+    pod: Any = base_pod(draft)
     flaws: list[Flaw] = []
     ways: Mapping[str, Callable[[Any, Any], Any]] = {"pod_spec": _merged, "pod_patch": json_patches.apply}
     for name, apply in ways.items():
@@ -77,7 +77,7 @@ def _patched(draft: Draft) -> tuple[Any, list[Flaw]]:
     return pod, flaws
 
 
-def made(draft: Draft) -> dict[str, Any]:
+def base_pod(draft: SpecDraft) -> dict[str, Any]:
     """The pod's spec before pod_spec and pod_patch: containers with their resources, selectors and tolerations."""
     limits, requests = (_list(draft, f"resource_{kind}") for kind in ("limits", "requests"))
     shared = {name: amount for name, amount in requests.items() if name in _RESOURCES.values()}
@@ -127,7 +127,7 @@ def _toleration(given: Mapping[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-def _list(draft: Draft, field: str) -> dict[str, str]:
+def _list(draft: SpecDraft, field: str) -> dict[str, str]:
     """A ResourceSpec as Kubernetes' resource list."""
     found = {to: str(draft.get(field, name)) for name, to in _RESOURCES.items() if draft.get(field, name)}
     if draft.get(field, "gpu") is not None:
@@ -149,7 +149,7 @@ def _unforeseeable(name: str, patch: Any) -> Iterator[Flaw]:
         at = next((at for at, part in enumerate(parts) if part in _SERVERS), len(parts))
         if any(part.isdigit() for part in parts[at:]) or _BY_CONFIGURATION in parts[:-1]:
             why = f"unchecked: whether operation {place} on {path} applies depends on the server's configuration"
-            yield Flaw(Level.NOTE, "pod", (name, place), why)
+            yield Flaw(FlawLevel.NOTE, "pod", (name, place), why)
 
 
 def _without(patch: Any, unchecked: Sequence[Flaw]) -> Any:
@@ -203,4 +203,4 @@ def _check_tolerations(name: str, tolerations: Any) -> Iterator[Flaw]:
 
 
 def _flaw(name: str, why: str, fix: str) -> Flaw:
-    return Flaw(Level.ERROR, "pod", (name,), why, fix)
+    return Flaw(FlawLevel.ERROR, "pod", (name,), why, fix)

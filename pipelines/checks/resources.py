@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Flaw, Level
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Flaw, FlawLevel
 from speclang import quantities
 
 _HOLDERS = ("resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits")
 
 
-def check(draft: Draft) -> Iterator[Flaw]:
+def check(draft: SpecDraft) -> Iterator[Flaw]:
     """Resources that Kubernetes would refuse or Pachyderm ignore, and pods without a reservation."""
     for holder in _HOLDERS:
         yield from _check_quantities(draft, holder)
@@ -20,7 +20,7 @@ def check(draft: Draft) -> Iterator[Flaw]:
     yield from _check_reserved(draft)
 
 
-def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
+def _check_quantities(draft: SpecDraft, holder: str) -> Iterator[Flaw]:
     for name in ("memory", "disk"):
         text = draft.get(holder, name)
         if not text:
@@ -34,10 +34,10 @@ def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
                 else 'write a number and a unit, such as "512Mi"'
             )
             why = f'"{text}" is not a valid quantity: Pachyderm would log that and ignore it'
-            yield Flaw(Level.ERROR, "quantity", (holder, name), why, fix)
+            yield Flaw(FlawLevel.ERROR, "quantity", (holder, name), why, fix)
         elif amount < 1 or amount.denominator != 1:
             yield Flaw(
-                Level.ERROR,
+                FlawLevel.ERROR,
                 "quantity",
                 (holder, name),
                 f'"{text}" is not a number of bytes',
@@ -45,26 +45,28 @@ def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
             )
         elif amount < 1 << 20:
             why = f'"{text}" is less than a mebibyte'
-            yield Flaw(Level.WARNING, "quantity", (holder, name), why, f'did you mean "{text}Mi"?')
+            yield Flaw(FlawLevel.WARNING, "quantity", (holder, name), why, f'did you mean "{text}Mi"?')
     if draft.number(holder, "cpu") < 0:
-        yield Flaw(Level.ERROR, "quantity", (holder, "cpu"), "is negative", "write a number of cores, such as 0.5")
+        yield Flaw(FlawLevel.ERROR, "quantity", (holder, "cpu"), "is negative", "write a number of cores, such as 0.5")
 
 
-def _check_gpu(draft: Draft, holder: str) -> Iterator[Flaw]:
+def _check_gpu(draft: SpecDraft, holder: str) -> Iterator[Flaw]:
     if draft.get(holder, "gpu") is None:
         return
     number, kind = draft.number(holder, "gpu", "number"), draft.get(holder, "gpu", "type", default="")
     if number < 0:
-        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "number"), "is negative", "write the number of GPUs, such as 1")
+        yield Flaw(
+            FlawLevel.ERROR, "gpu", (holder, "gpu", "number"), "is negative", "write the number of GPUs, such as 1"
+        )
     if not kind:
         why = "has no type, so Kubernetes cannot count GPUs"
-        yield Flaw(Level.ERROR, "gpu", (holder, "gpu"), why, 'add "type": "nvidia.com/gpu"')
+        yield Flaw(FlawLevel.ERROR, "gpu", (holder, "gpu"), why, 'add "type": "nvidia.com/gpu"')
     elif not re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[A-Za-z0-9._-]+", kind):
         why = f'"{kind}" is not a resource that a device plugin could offer'
-        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "type"), why, 'write one such as "nvidia.com/gpu"')
+        yield Flaw(FlawLevel.ERROR, "gpu", (holder, "gpu", "type"), why, 'write one such as "nvidia.com/gpu"')
 
 
-def _check_pairs(draft: Draft) -> Iterator[Flaw]:
+def _check_pairs(draft: SpecDraft) -> Iterator[Flaw]:
     for requests, limits in (_HOLDERS[:2], _HOLDERS[2:]):
         for name in ("cpu", "memory", "disk"):
             asked, allowed = (
@@ -72,24 +74,24 @@ def _check_pairs(draft: Draft) -> Iterator[Flaw]:
             )
             if asked and allowed and asked > allowed:
                 why = f"is more than {limits}.{name} ({draft.get(limits, name)}): Kubernetes refuses such a pod"
-                yield Flaw(Level.ERROR, "limits", (requests, name), why, "lower it, or raise the limit")
+                yield Flaw(FlawLevel.ERROR, "limits", (requests, name), why, "lower it, or raise the limit")
 
 
-def _check_places_of_gpus(draft: Draft) -> Iterator[Flaw]:
+def _check_places_of_gpus(draft: SpecDraft) -> Iterator[Flaw]:
     asked, allowed = (draft.number(holder, "gpu", "number") for holder in _HOLDERS[:2])
     if asked and not allowed:
         why = "GPUs are only in the requests: Kubernetes refuses a pod that asks for GPUs without a limit"
-        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "move it to resource_limits")
+        yield Flaw(FlawLevel.ERROR, "gpu", ("resource_requests", "gpu"), why, "move it to resource_limits")
     elif asked and asked != allowed:
         why = f"asks for {asked:.0f} GPUs, but the limit is {allowed:.0f}: Kubernetes wants both to be equal"
-        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "remove it: the limit is enough")
+        yield Flaw(FlawLevel.ERROR, "gpu", ("resource_requests", "gpu"), why, "remove it: the limit is enough")
     for holder in _HOLDERS[2:]:
         if draft.number(holder, "gpu", "number"):
             why = "gives more GPUs to the storage container, which does not compute anything"
-            yield Flaw(Level.WARNING, "gpu", (holder, "gpu"), why, "remove it")
+            yield Flaw(FlawLevel.WARNING, "gpu", (holder, "gpu"), why, "remove it")
 
 
-def _check_reserved(draft: Draft) -> Iterator[Flaw]:
+def _check_reserved(draft: SpecDraft) -> Iterator[Flaw]:
     """Pachyderm's default requests only apply to a pipeline without requests and limits. Where a request is missing,
     Kubernetes uses the limit."""
     if draft.get("resource_limits") is None:
@@ -106,4 +108,4 @@ def _check_reserved(draft: Draft) -> Iterator[Flaw]:
         )
         fix = 'add them, such as "resource_requests": {"cpu": 1, "memory": "2Gi"}'
         field = "resource_requests" if draft.get("resource_requests") is not None else "resource_limits"
-        yield Flaw(Level.WARNING, "requests", (field,), why, fix)
+        yield Flaw(FlawLevel.WARNING, "requests", (field,), why, fix)

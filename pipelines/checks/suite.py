@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.checks import (
-    code,
-    datums,
+    datum_counts,
     gpu_requests,
-    graph,
+    image_commands,
     inputs,
     names,
     pods,
     resources,
-    running,
-    secrets,
+    run_settings,
+    secret_mounts,
+    spec_graph,
+    stage_variables,
     users,
-    variables,
 )
-from pipelines.checks.datums import Paths
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Finding, Flaw, Level, Place
+from pipelines.checks.datum_counts import GlobPaths
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
 from pipelines.specifications.overlays import Overlay
-from speclang.fields import dotted
+from speclang.field_paths import dotted
 
-_OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
+_OF_ONE: Sequence[Callable[[SpecDraft], Iterable[Flaw]]] = (
     names.check,
-    code.check,
+    image_commands.check,
     users.check,
-    secrets.check,
+    secret_mounts.check,
     inputs.check,
-    running.check,
+    run_settings.check,
     resources.check,
     pods.check,
     gpu_requests.check,
@@ -39,52 +39,52 @@ _OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """The findings, the gravest first, and the files that were checked. A flaw that several pipelines get from one
     place, such as an overlay, is one finding with all their names."""
 
     findings: Sequence[Finding]
     checked: Sequence[str]
 
-    def of(self, least: Level) -> "Report":
+    def of(self, least: FlawLevel) -> "CheckReport":
         """The report with only the findings of a level and above."""
-        return Report([each for each in self.findings if each.flaw.level >= least], self.checked)
+        return CheckReport([each for each in self.findings if each.flaw.level >= least], self.checked)
 
-    def with_more(self, findings: Sequence[Finding]) -> "Report":
+    def with_more(self, findings: Sequence[Finding]) -> "CheckReport":
         """The report with other findings added."""
-        return Report(_together([*self.findings, *findings]), self.checked)
+        return CheckReport(_together([*self.findings, *findings]), self.checked)
 
-    def count(self, level: Level) -> int:
+    def count(self, level: FlawLevel) -> int:
         """How many findings of a level there are."""
         return sum(each.flaw.level == level for each in self.findings)
 
     def as_json(self) -> str:
         """The report as JSON, for programs."""
-        counts = {f"{level.name.lower()}s": self.count(level) for level in reversed(Level)}
+        counts = {f"{level.name.lower()}s": self.count(level) for level in reversed(FlawLevel)}
         return json.dumps({"checked": self.checked, **counts, "findings": [_json(each) for each in self.findings]})
 
 
 def check(
-    drafts: Sequence[Draft],
+    drafts: Sequence[SpecDraft],
     overlays: Sequence[Overlay] = (),
-    repos: Mapping[str, Paths] | None = None,
-    neighbours: Sequence[Draft] = (),
-) -> Report:
+    repos: Mapping[str, GlobPaths] | None = None,
+    neighbours: Sequence[SpecDraft] = (),
+) -> CheckReport:
     """Checks specifications that have their overlays applied. `repos` has the files of the repos to count datums in;
     `neighbours` belong to the same graph but are not checked themselves."""
     found = [finding for overlay in overlays for finding in overlay.findings]
     found += [finding for draft in drafts for finding in draft.findings]
     read = [draft for draft in drafts if not any(each.flaw.rule == "json" for each in draft.findings)]
     for draft in read:
-        flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datums.check(draft, repos or {}))
+        flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datum_counts.check(draft, repos or {}))
         found += [draft.finding(flaw) for flaw in flaws]
-    found += graph.check(read, neighbours)
-    found += variables.check(read, neighbours)
-    return Report(_together(found), [str(draft.path) for draft in drafts])
+    found += spec_graph.check(read, neighbours)
+    found += stage_variables.check(read, neighbours)
+    return CheckReport(_together(found), [str(draft.path) for draft in drafts])
 
 
 def _together(findings: Iterable[Finding]) -> list[Finding]:
-    groups: dict[tuple[Flaw, Place], list[str]] = {}
+    groups: dict[tuple[Flaw, FlawPlace], list[str]] = {}
     for each in findings:
         groups.setdefault((each.flaw, each.place), []).append(each.pipeline)
     merged = [

@@ -5,19 +5,19 @@ Follows worker_rc.go and the worker's driver.go of Pachyderm 2.7.
 
 from collections.abc import Iterator
 
-from pipelines.checks.code import OURS
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Flaw, Level
-from pipelines.specifications.images import Image
+from pipelines.checks.image_commands import OURS
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.image_reference import ImageReference
 
 _OUR_USERS = ("lookalike", "1000")
 """The user of our images, by name and by number."""
 
 
-def check(draft: Draft) -> Iterator[Flaw]:
+def check(draft: SpecDraft) -> Iterator[Flaw]:
     """Users that a container cannot start as, or that its worker can only become as root."""
     text = str(draft.get("transform", "user", default=""))
-    image = Image.parse(draft.get("transform", "image", default=""))
+    image = ImageReference.parse(draft.get("transform", "image", default=""))
     ours = image is not None and image.name.startswith(OURS)
     name = f'"{_OUR_USERS[0]}"' if ours else "its name in the image's /etc/passwd"
     fix = f"write {name}, or remove it"
@@ -37,4 +37,4 @@ def check(draft: Draft) -> Iterator[Flaw]:
 
 
 def _flaw(why: str, fix: str) -> Flaw:
-    return Flaw(Level.WARNING, "user", ("transform", "user"), why, fix)
+    return Flaw(FlawLevel.WARNING, "user", ("transform", "user"), why, fix)

@@ -2,21 +2,21 @@
 
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.datum.contract import StageError
 
 REPO = "models"
 
 
-def held(models: Repository) -> BackboneSpec | None:
+def current_backbone(models: Repository) -> BackboneSpec | None:
     """The backbone that the repo's master describes; None if it is missing or unreadable."""
     path = f"/{SPEC_FILE}"
     return parse_or_none(models.read(path) if models.exists(path) else None)
 
 
-def described(connection: Connection, commit: str) -> str:
+def describe_commit(connection: Connection, commit: str) -> str:
     """The backbone of a commit of `models`, for people, with the start of its hash; "" for none."""
-    spec = held(Repository(connection, REPO, commit)) if commit else None
+    spec = current_backbone(Repository(connection, REPO, commit)) if commit else None
     return "" if spec is None else f"{spec.described} {spec.sha256[:8]}"
 
 

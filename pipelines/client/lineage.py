@@ -14,17 +14,17 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import owners
-from pipelines.client.jobs import datumrecords
-from pipelines.client.jobs.datumrecords import DatumRecord
-from pipelines.client.moments import origins
+from pipelines.client import commit_owner
+from pipelines.client.commit_sets import origins
+from pipelines.client.jobs import datum_records
+from pipelines.client.jobs.datum_records import DatumRecord
 from pipelines.client.server.connection import Connection
 
 _Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileOrigin:
     """A file or directory of a repo: the commit that it was read at, the datum that wrote it, "" for files of users and
     for directories, and Pachyderm's hash of its content."""
 
@@ -38,7 +38,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobDetails:
     """A job with the code that it ran: its state in lower case, the version of its pipeline, its times (UTC), the image
     and the variables."""
 
@@ -52,7 +52,7 @@ class JobFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CommitDetails:
     """A commit: its start (UTC), its author, "" if unknown, its description in words, its parent's id, and, for an
     imported one, the time of the original."""
 
@@ -79,25 +79,25 @@ class Lineage:
     def _pps(self) -> Any:
         return pps_pb2_grpc.APIStub(self._connection.client._channel)
 
-    def file(self, repo: str, path: str, at: str) -> Found | None:
+    def file(self, repo: str, path: str, at: str) -> FileOrigin | None:
         """A file or directory at a commit or commit set; None if it is not there."""
 
-        def inspect() -> Found:
+        def inspect() -> FileOrigin:
             asked = pfs_pb2.InspectFileRequest(file=self._file(repo, path, at))
             return _found(self._pfs.InspectFile(asked))
 
         return self._once(("file", repo, path, at), inspect)
 
-    def files(self, repo: str, pattern: str, at: str) -> list[Found]:
+    def files(self, repo: str, pattern: str, at: str) -> list[FileOrigin]:
         """The files and directories that match a pattern; the server looks only at those with its literal beginning."""
 
-        def glob() -> list[Found]:
+        def glob() -> list[FileOrigin]:
             asked = pfs_pb2.GlobFileRequest(commit=self._commit(repo, at), pattern=pattern)
             return list(map(_found, self._pfs.GlobFile(asked)))
 
         return self._once(("files", repo, pattern, at), glob) or []
 
-    def read(self, file: Found, offset: int = 0, most: int = 0) -> bytes:
+    def read(self, file: FileOrigin, offset: int = 0, most: int = 0) -> bytes:
         """A file's content from `offset` on, `most` bytes of it if that is given."""
         asked = pfs_pb2.GetFileRequest(file=self._file(file.repo, file.path, file.commit), offset=offset)
         call = self._pfs.GetFile(asked)
@@ -111,7 +111,7 @@ class Lineage:
             call.cancel()
         return bytes(content[:most] if most else content)
 
-    def record(self, file: Found) -> DatumRecord | None:
+    def record(self, file: FileOrigin) -> DatumRecord | None:
         """The record of the datum that wrote a file, from its pipeline's meta commit; None if it is not there."""
 
         def look() -> DatumRecord:
@@ -119,7 +119,7 @@ class Lineage:
             commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=file.commit)
             meta = pfs_pb2.File(commit=commit, path=f"/meta/{file.datum}/meta")
             pieces = [message.value for message in self._pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
-            return datumrecords.parse(b"".join(pieces))
+            return datum_records.parse(b"".join(pieces))
 
         if not file.datum:
             return None
@@ -128,19 +128,19 @@ class Lineage:
         except (ValueError, KeyError, TypeError):  # not a record, or another version's
             return None
 
-    def job(self, pipeline: str, id_: str) -> JobFacts | None:
+    def job(self, pipeline: str, id_: str) -> JobDetails | None:
         """A job of a pipeline; None if it was deleted, as with a squashed commit."""
 
-        def inspect() -> JobFacts:
+        def inspect() -> JobDetails:
             of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=pipeline, project=self._project), id=id_)
             return _job(self._pps.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True)))
 
         return self._once(("job", pipeline, id_), inspect)
 
-    def commit(self, repo: str, at: str) -> Made | None:
+    def commit(self, repo: str, at: str) -> CommitDetails | None:
         """The commit that a repo has in a commit set; None if there is none."""
 
-        def inspect() -> Made:
+        def inspect() -> CommitDetails:
             asked = pfs_pb2.InspectCommitRequest(commit=self._commit(repo, at), wait=pfs_pb2.STARTED)
             return _made(self._pfs.InspectCommit(asked))
 
@@ -183,27 +183,27 @@ class Lineage:
         return pfs_pb2.File(commit=self._commit(repo, at), path=path)
 
 
-def _found(info: Any) -> Found:
+def _found(info: Any) -> FileOrigin:
     commit, is_file = info.file.commit, info.file_type == pfs_pb2.FILE
     repo = commit.repo.name or commit.branch.repo.name
-    return Found(repo, info.file.path, commit.id, info.file.datum, info.hash.hex(), info.size_bytes, is_file)
+    return FileOrigin(repo, info.file.path, commit.id, info.file.datum, info.hash.hex(), info.size_bytes, is_file)
 
 
-def _job(info: Any) -> JobFacts:
+def _job(info: Any) -> JobDetails:
     transform = info.details.transform
     times = (getattr(info, name) if info.HasField(name) else None for name in ("created", "started", "finished"))
     created, started, finished = (each and each.ToDatetime(tzinfo=UTC) for each in times)
     state = pps_pb2.JobState.Name(info.state).removeprefix("JOB_").lower()
-    return JobFacts(state, info.pipeline_version, created, started, finished, transform.image, dict(transform.env))
+    return JobDetails(state, info.pipeline_version, created, started, finished, transform.image, dict(transform.env))
 
 
-def _made(info: Any) -> Made:
-    owner, before = owners.read(info.description), origins(info.description)
-    return Made(
+def _made(info: Any) -> CommitDetails:
+    owner, before = commit_owner.read(info.description), origins(info.description)
+    return CommitDetails(
         id=info.commit.id,
         started=info.started.ToDatetime(tzinfo=UTC),
         author=owner.user if owner else "",
-        description=owners.words(info.description),
+        description=commit_owner.without_owner(info.description),
         parent=info.parent_commit.id if info.HasField("parent_commit") else "",
         original=before[0].started if before else None,
     )

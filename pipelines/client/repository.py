@@ -10,16 +10,16 @@ import grpc
 from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from pipelines.client.commits import Commits
-from pipelines.client.filesets import FileSets, Requests
-from pipelines.client.pieces import pieces_of
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.file_sets import FileSets, ModifyRequests
 from pipelines.client.server.connection import Connection
+from pipelines.client.upload_chunks import chunks_of
 from pipelines.errors import LookalikeError
-from stages.decode.tarstreams import Stream, content, members, reading
+from stages.decode.tar_streams import ChunkReader, content, members, open_archive
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutFile:
     """A file to write over the one at `path`; the content is bytes, an iterable of bytes, or a local file. The latter
     two are read only when the stream reaches them."""
 
@@ -28,14 +28,14 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class DeleteFile:
     """A file to remove or, with a trailing slash, a directory. Removing a missing one is not an error."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class CopyFile:
     """A file to copy on the server, over the one at `path`, from a finished commit of a repo of the same project."""
 
     path: str
@@ -44,7 +44,7 @@ class Copy:
     source: str
 
 
-Edit = Put | Remove | Copy
+FileEdit = PutFile | DeleteFile | CopyFile
 
 
 class Repository:
@@ -59,16 +59,18 @@ class Repository:
         branch = pfs_pb2.Branch(repo=self._repo, name="" if at else "master")
         self._commit = pfs_pb2.Commit(repo=self._repo, branch=branch, id=at)
 
-    def write(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None, description: str = "") -> str:
+    def write(
+        self, edits: Iterable[FileEdit], done: Callable[[FileEdit], None] = lambda _: None, description: str = ""
+    ) -> str:
         """Applies the edits in order as one commit and returns its id. If anything fails, nothing is written.
 
         Raises LookalikeError if the repo does not exist or a file cannot be read.
         """
         directories: list[str] = []
 
-        def noted() -> Iterator[Edit]:
+        def noted() -> Iterator[FileEdit]:
             for edit in edits:
-                directories.extend([edit.path] if isinstance(edit, Remove) and edit.path.endswith("/") else [])
+                directories.extend([edit.path] if isinstance(edit, DeleteFile) and edit.path.endswith("/") else [])
                 yield edit
 
         with FileSets(self._connection) as filesets:
@@ -79,11 +81,11 @@ class Repository:
                     made.append(filesets.make(self.requests(noted(), done)))
                 # In a file set the removal of a directory removes no files of the commit below.
                 before = Repository(self._connection, self.name, parent)
-                below = [Remove(path) for each in directories if parent for path in before.files_in(each)]
+                below = [DeleteFile(path) for each in directories if parent for path in before.files_in(each)]
                 return filesets.compose([*([filesets.make(self.requests(below))] if below else []), *made])
 
             try:
-                return Commits(self._connection, self.name).make(content, description)
+                return CommitWriter(self._connection, self.name).make(content, description)
             except ConnectionError:  # an OSError, into which the client turns some of gRPC's
                 raise
             except OSError as error:
@@ -91,17 +93,17 @@ class Repository:
                     f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put"
                 ) from error
 
-    def stage(self, edits: Iterable[Edit]) -> Any:
+    def stage(self, edits: Iterable[FileEdit]) -> Any:
         """Applies edits of files, in order, as one commit on the branch `staging` and returns that commit, a child of
         the newest one of master. Raises LookalikeError if the repo does not exist."""
         with FileSets(self._connection) as filesets:
-            return Commits(self._connection, self.name).stage(filesets.make(self.requests(edits)))
+            return CommitWriter(self._connection, self.name).stage(filesets.make(self.requests(edits)))
 
     def files_in(self, directory: str) -> list[str]:
         """The paths of all files below a directory (a path with a trailing slash)."""
         return [path for path in self.hashes(directory) if path.startswith(directory)]
 
-    def requests(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> Requests:
+    def requests(self, edits: Iterable[FileEdit], done: Callable[[FileEdit], None] = lambda _: None) -> ModifyRequests:
         """The messages of edits; `done` hears of each edit after them. Raises OSError for an unreadable file."""
         for edit in edits:
             yield from self._messages(edit)
@@ -189,7 +191,7 @@ class Repository:
         limits = pfs_pb2.PathRange(lower=first, upper=last + " ") if last else None
         call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern), path_range=limits))
         try:
-            with reading(Stream(message.value for message in call)) as archive:
+            with open_archive(ChunkReader(message.value for message in call)) as archive:
                 for member in members(archive):
                     if member.isreg():
                         yield "/" + member.name.lstrip("/"), member.size, content(archive, member)
@@ -201,7 +203,7 @@ class Repository:
     def extract(self, path: str, to: Path) -> None:
         """Writes every file below a directory (a path with a trailing slash) into a local one."""
         call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
-        with reading(Stream(message.value for message in call)) as archive:
+        with open_archive(ChunkReader(message.value for message in call)) as archive:
             for member in archive:
                 name = "/" + member.name.lstrip("/")
                 member.name = name.removeprefix(path).lstrip("/")
@@ -237,17 +239,17 @@ class Repository:
     def _file(self, path: str) -> Any:
         return pfs_pb2.File(commit=self._commit, path=path)
 
-    def _messages(self, edit: Edit) -> Iterator[Any]:
+    def _messages(self, edit: FileEdit) -> Iterator[Any]:
         yield pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=edit.path))
         match edit:
-            case Put(path, content):
+            case PutFile(path, content):
                 begun = False
-                for piece in pieces_of(content):
+                for piece in chunks_of(content):
                     yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue(value=piece)))
                     begun = True
                 if not begun:  # an empty file is a message without content
                     yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue()))
-            case Copy(path, repo, commit, source):
+            case CopyFile(path, repo, commit, source):
                 of = Repository(self._connection, repo, commit)._file(source)
                 yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
 

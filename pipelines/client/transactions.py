@@ -10,7 +10,7 @@ from pipelines.client.server.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenTransaction:
     """A transaction under way. `id` will be that of its commit set. A call with this `metadata` is checked now, and
     takes effect at the end."""
 
@@ -22,12 +22,12 @@ class Open:
 
 
 @contextmanager
-def transaction(connection: Connection) -> Iterator[Open]:
+def transaction(connection: Connection) -> Iterator[OpenTransaction]:
     """A transaction that ends with the `with` statement: all its calls take effect, or none if one of them fails."""
     stub = transaction_pb2_grpc.APIStub(connection.client._channel)
     begun = stub.StartTransaction(transaction_pb2.StartTransactionRequest())
     try:
-        yield Open(begun.id)
+        yield OpenTransaction(begun.id)
         stub.FinishTransaction(transaction_pb2.FinishTransactionRequest(transaction=begun))
     except BaseException:
         stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=begun))

@@ -15,7 +15,7 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClusterNode:
     """A schedulable node: its labels, its taints (key, value, effect), its allocatable resources, and the images on
     it."""
 
@@ -27,7 +27,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class ResourceQuota:
     """A ResourceQuota: the limits of a namespace by resource, and the amounts in use."""
 
     name: str
@@ -36,14 +36,14 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PodRequests:
     """The requests of a pod on a node."""
 
     node: str
     requests: Mapping[str, Fraction]
 
 
-def wanted(pod: Mapping[str, Any]) -> dict[str, Fraction]:
+def pod_requests(pod: Mapping[str, Any]) -> dict[str, Fraction]:
     """The requests of a pod, by resource."""
     return {name: amount for name, amount in sums(pod, "requests").items() if amount}
 
@@ -61,28 +61,28 @@ def sums(pod: Mapping[str, Any], kind: str) -> dict[str, Fraction]:
     return total
 
 
-def is_virtual(node: Node) -> bool:
+def is_virtual(node: ClusterNode) -> bool:
     """Whether instances are made to fit each pod, so that the node is never full."""
     return node.labels.get(_VIRTUAL[0]) == _VIRTUAL[1]
 
 
-def offered(node: Node) -> dict[str, Fraction]:
+def node_capacity(node: ClusterNode) -> dict[str, Fraction]:
     """The amounts that an empty node has, by resource."""
     return {name: quantities.parse(text) or Fraction(0) for name, text in node.allocatable.items()}
 
 
-def gives(node: Node, asked: Mapping[str, Fraction]) -> bool:
+def has_capacity(node: ClusterNode, asked: Mapping[str, Fraction]) -> bool:
     """Whether an empty node has enough."""
-    has = offered(node)
+    has = node_capacity(node)
     return is_virtual(node) or all(has.get(name, 0) >= amount for name, amount in asked.items())
 
 
-def amounts(each: Mapping[str, Fraction]) -> str:
+def format_amounts(each: Mapping[str, Fraction]) -> str:
     """Amounts by resource, for people."""
-    return ", ".join(f"{name} {shown(amount)}" for name, amount in each.items())
+    return ", ".join(f"{name} {format_amount(amount)}" for name, amount in each.items())
 
 
-def shown(amount: Fraction) -> str:
+def format_amount(amount: Fraction) -> str:
     """An amount for people: bytes in Gi or Mi."""
     for power, suffix in ((30, "Gi"), (20, "Mi")):
         if amount >= 1 << power:
@@ -90,7 +90,7 @@ def shown(amount: Fraction) -> str:
     return f"{float(amount):.4g}"
 
 
-def repelled_by(node: Node, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+def repelled_by(node: ClusterNode, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """The taints of a node that repel a pod with these tolerations."""
     kept = [taint for taint in node.taints if taint[2] in _REPELLING]
     return [taint for taint in kept if not any(_covers(each, taint) for each in tolerations)]

@@ -8,13 +8,13 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import kubernetes
+from pipelines.cluster import kube_client
 
 _CALL = "/localpachd.Debug/ListGpus"
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class GpuHolder:
     """A holder of GPUs: the pipeline ("" outside Pachyderm), its pod or worker, and the number of GPUs."""
 
     pipeline: str
@@ -23,14 +23,14 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GpuMachine:
     """A machine with GPUs: its status, the model of its GPUs if known, and their number."""
 
     name: str
     status: str
     product: str
     total: int
-    holders: tuple[Holder, ...]
+    holders: tuple[GpuHolder, ...]
 
     @property
     def allocated(self) -> int:
@@ -39,7 +39,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingWorker:
     """A worker without a node that requests GPUs: its pipeline, and whether the cluster adds a node for it."""
 
     pipeline: str
@@ -47,25 +47,25 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class GpuHoldings:
     """The machines with GPUs, and the workers of a cluster that have none yet."""
 
-    nodes: list[Node]
-    pending: tuple[Pending, ...] = ()
+    nodes: list[GpuMachine]
+    pending: tuple[PendingWorker, ...] = ()
 
 
-def read(connection: Connection) -> Holdings:
+def read(connection: Connection) -> GpuHoldings:
     """Every machine with GPUs on which the server's pipelines can run; localpachd's machine always counts. Raises
     LookalikeError if neither localpachd nor a Kubernetes cluster answers."""
     leases = local_leases(connection)
-    return of_cluster() if leases is None else Holdings([leases])
+    return of_cluster() if leases is None else GpuHoldings([leases])
 
 
-def of_cluster() -> Holdings:
+def of_cluster() -> GpuHoldings:
     """The holdings in the cluster of kubectl's context. Raises LookalikeError if it does not answer."""
-    told = kubernetes.holdings()
+    told = kube_client.holdings()
     found = [
-        Node(
+        GpuMachine(
             each["name"],
             "Ready" if each["ready"] else "NotReady",
             each["product"],
@@ -74,11 +74,11 @@ def of_cluster() -> Holdings:
         )
         for each in told["nodes"]
     ]
-    pending = [Pending(pod["pipeline"], pod["node_coming"]) for pod in told["pods"] if not pod["node"]]
-    return Holdings(sorted(found, key=lambda node: node.name), tuple(each for each in pending if each.pipeline))
+    pending = [PendingWorker(pod["pipeline"], pod["node_coming"]) for pod in told["pods"] if not pod["node"]]
+    return GpuHoldings(sorted(found, key=lambda node: node.name), tuple(each for each in pending if each.pipeline))
 
 
-def local_leases(connection: Connection) -> Node | None:
+def local_leases(connection: Connection) -> GpuMachine | None:
     """The machine of a localpachd with its leases; None if the server is not a localpachd."""
     call = connection.client._channel.unary_unary(
         _CALL, request_serializer=Empty.SerializeToString, response_deserializer=Struct.FromString
@@ -90,9 +90,9 @@ def local_leases(connection: Connection) -> Node | None:
             return None
         raise
     devices = [dict(each) for each in reply["devices"]]
-    held = tuple(Holder(str(each["holder"]), f"GPU {each['name']}", 1) for each in devices if each["holder"])
-    return Node(str(reply["machine"]), "Ready", "", len(devices), held)
+    held = tuple(GpuHolder(str(each["holder"]), f"GPU {each['name']}", 1) for each in devices if each["holder"])
+    return GpuMachine(str(reply["machine"]), "Ready", "", len(devices), held)
 
 
-def _holder(pod: dict[str, object]) -> Holder:
-    return Holder(str(pod["pipeline"]), f"{pod['namespace']}/{pod['name']}", int(str(pod["gpus"])))
+def _holder(pod: dict[str, object]) -> GpuHolder:
+    return GpuHolder(str(pod["pipeline"]), f"{pod['namespace']}/{pod['name']}", int(str(pod["gpus"])))

@@ -9,11 +9,11 @@ from typing import Any
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.outages import outlasting
+from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders
-from pipelines.cluster.gpu_holders import Holdings, Node
+from pipelines.cluster.gpu_holders import GpuHoldings, GpuMachine
 from pipelines.errors import LookalikeError
-from stages.datum.wording import counted
+from stages.datum.text_format import counted
 
 _ASK_EVERY = 15.0
 """Seconds between two questions to a cluster: each takes about one."""
@@ -22,7 +22,7 @@ _MOST_HOLDERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class PipelineWait:
     """The true state of a pipeline, "waiting", "running", "standby" or "crashing", and the reason in words, "" for
     none. Pachyderm itself says "crashing" in all four cases, and up to 15 seconds too long."""
 
@@ -31,7 +31,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GpuDemand:
     """The GPUs that each worker of a pipeline requests, and whether the pipeline gives them back after a job."""
 
     gpus: int
@@ -49,7 +49,7 @@ class GpuWaits:
         self._connection = connection
         self._asked = 0.0
         self._for: object = None
-        self._holdings: Holdings | None = None
+        self._holdings: GpuHoldings | None = None
 
     def look(
         self,
@@ -57,18 +57,20 @@ class GpuWaits:
         busy: Collection[str],
         idle: Collection[str] = (),
         said: Mapping[str, Sequence[str]] | None = None,
-    ) -> dict[str, Wait]:
+    ) -> dict[str, PipelineWait]:
         """The waits of pipelines, given as PipelineInfos with details. A job of those in `busy` runs, all jobs of those
         in `idle` have ended. `said` are reasons from Kubernetes, besides those that Pachyderm repeats."""
         wishes = {
-            name: Wish(info.details.resource_limits.gpu.number, info.details.autoscaling, name in busy, name in idle)
+            name: GpuDemand(
+                info.details.resource_limits.gpu.number, info.details.autoscaling, name in busy, name in idle
+            )
             for name, info in infos.items()
             if info.details.resource_limits.gpu.number
         }
         if not wishes:
             return {}
         crashing = {name for name in wishes if infos[name].state == pps_pb2.PIPELINE_CRASHING}
-        machine = outlasting(self._connection, lambda: gpu_holders.local_leases(self._connection))
+        machine = with_retries(self._connection, lambda: gpu_holders.local_leases(self._connection))
         if machine is not None:
             found = {name: on_machine(machine, name, wish, name in crashing) for name, wish in wishes.items()}
             return {name: wait for name, wait in found.items() if wait is not None}
@@ -84,7 +86,7 @@ class GpuWaits:
         waits = {name: on_cluster(self._holdings, self._connection.project, name, wishes) for name in short}
         return {name: wait for name, wait in waits.items() if wait is not None}
 
-    def _ask(self, situation: tuple[Sequence[str], Mapping[str, Wish]]) -> None:
+    def _ask(self, situation: tuple[Sequence[str], Mapping[str, GpuDemand]]) -> None:
         """Asks the cluster for the holders if some pipeline is short of GPUs and the answer is old, or the pipelines'
         situation is another one."""
         now = time.monotonic()
@@ -102,61 +104,65 @@ def is_short(reason: str, kind: str) -> bool:
     return f"Insufficient {kind or 'nvidia.com/gpu'}" in reason
 
 
-def on_machine(machine: Node, name: str, wish: Wish, crashing: bool) -> Wait | None:
+def on_machine(machine: GpuMachine, name: str, wish: GpuDemand, crashing: bool) -> PipelineWait | None:
     """The wait of a pipeline on localpachd's machine."""
     if wish.gpus > machine.total:
         if not crashing:  # it runs on the CPU
             return None
         has = f"has {counted(machine.total, 'GPU', 'GPUs')}" if machine.total else "has no GPU"
         fix = "start the server without --strict-gpus to compute on the CPU"
-        return Wait("crashing", f"a worker requests {counted(wish.gpus, 'GPU', 'GPUs')}, this machine {has}: {fix}")
+        return PipelineWait(
+            "crashing", f"a worker requests {counted(wish.gpus, 'GPU', 'GPUs')}, this machine {has}: {fix}"
+        )
     others = _names([each.pipeline for each in machine.holders])
     if not wish.busy or name in others or machine.total - machine.allocated >= wish.gpus:
         return None
-    return Wait("waiting", _waiting(wish.gpus, others))
+    return PipelineWait("waiting", _waiting(wish.gpus, others))
 
 
-def on_cluster(holdings: Holdings | None, project: str, name: str, wishes: Mapping[str, Wish]) -> Wait | None:
+def on_cluster(
+    holdings: GpuHoldings | None, project: str, name: str, wishes: Mapping[str, GpuDemand]
+) -> PipelineWait | None:
     """The wait of a pipeline for which Kubernetes gives a shortage of GPUs as a reason; None if the shortage is not the
     whole reason. `holdings` are None where the cluster cannot be asked."""
     wish, full = wishes[name], f"{project}/{name}"
     if wish.idle and wish.autoscaling:  # its worker is gone
-        return Wait("standby", "")
+        return PipelineWait("standby", "")
     pending = [each for each in holdings.pending if each.pipeline == full] if holdings else []
     if holdings is None or not (pending or _held(holdings.nodes, full)):  # or another cluster's
         return _by_pachyderm(name, wishes)
     if not pending:  # Pachyderm notices after a while
-        return Wait("running", "")
+        return PipelineWait("running", "")
     large = [node for node in holdings.nodes if node.total >= wish.gpus]
     able = [node for node in large if node.status == "Ready"]
     if not able:
         if any(each.node_coming for each in pending):
-            return Wait("waiting", f"waiting for a node with {_gpus(wish.gpus)}, which the cluster is adding")
+            return PipelineWait("waiting", f"waiting for a node with {_gpus(wish.gpus)}, which the cluster is adding")
         if large:
             nodes = ", ".join(node.name for node in large[:_MOST_HOLDERS])
-            return Wait("waiting", f"waiting for a node with {_gpus(wish.gpus)}: not ready are {nodes}")
-        return Wait("crashing", _never(wish.gpus, [node.total for node in holdings.nodes]))
+            return PipelineWait("waiting", f"waiting for a node with {_gpus(wish.gpus)}: not ready are {nodes}")
+        return PipelineWait("crashing", _never(wish.gpus, [node.total for node in holdings.nodes]))
     if any(node.total - node.allocated >= wish.gpus for node in able):
         return None
     standing = {f"{project}/{each}" for each, other in wishes.items() if not other.autoscaling and each != name}
     keepers = _names(each.pipeline for node in able for each in node.holders if each.pipeline in standing)
     if all(node.total - sum(_held([node], keeper) for keeper in keepers) < wish.gpus for node in able):
-        return Wait("crashing", _kept([_short_name(each, project) for each in keepers], wish.gpus))
+        return PipelineWait("crashing", _kept([_short_name(each, project) for each in keepers], wish.gpus))
     waiting = _waiting(wish.gpus, _names(_holders(able, project, name)))
     if _held(holdings.nodes, full):
-        return Wait("running", f"{counted(len(pending), 'worker', 'workers')} more {waiting}")
-    return Wait("waiting", waiting)
+        return PipelineWait("running", f"{counted(len(pending), 'worker', 'workers')} more {waiting}")
+    return PipelineWait("waiting", waiting)
 
 
-def _by_pachyderm(name: str, wishes: Mapping[str, Wish]) -> Wait:
+def _by_pachyderm(name: str, wishes: Mapping[str, GpuDemand]) -> PipelineWait:
     if wishes[name].busy:
-        return Wait("running", "")
+        return PipelineWait("running", "")
     others = [each for each, wish in wishes.items() if each != name and wish.busy]
     standing = [each for each, wish in wishes.items() if each != name and not wish.autoscaling]
-    return Wait("waiting", _waiting(wishes[name].gpus, others or standing))
+    return PipelineWait("waiting", _waiting(wishes[name].gpus, others or standing))
 
 
-def _holders(nodes: Sequence[Node], project: str, name: str) -> Iterator[str]:
+def _holders(nodes: Sequence[GpuMachine], project: str, name: str) -> Iterator[str]:
     for node in nodes:
         for each in node.holders:
             if each.pipeline != f"{project}/{name}":
@@ -167,7 +173,7 @@ def _short_name(pipeline: str, project: str) -> str:
     return pipeline.removeprefix(f"{project}/")
 
 
-def _held(nodes: Sequence[Node], pipeline: str) -> int:
+def _held(nodes: Sequence[GpuMachine], pipeline: str) -> int:
     return sum(each.gpus for node in nodes for each in node.holders if each.pipeline == pipeline)
 
 

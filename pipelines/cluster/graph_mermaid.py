@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from pipelines.cluster import graph_words
-from pipelines.cluster.graph import Edge, Graph, Node
+from pipelines.cluster import graph_text
+from pipelines.cluster.pipeline_graph import GraphEdge, GraphNode, PipelineGraph
 
 _STYLES = {
     "success": ("success", "#2da44e"), "failure": ("failure", "#d1242f"), "crashing": ("failure", "#d1242f"),
@@ -16,7 +16,7 @@ _STYLES = {
 _ENTITIES = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
 
 
-def drawn(graph: Graph) -> str:
+def render(graph: PipelineGraph) -> str:
     """The text of the flowchart."""
     ids = {node.name: f"n{number}" for number, node in enumerate(graph.nodes)}
     lines = ["flowchart TD"]
@@ -27,23 +27,23 @@ def drawn(graph: Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shape(node: Node) -> str:
-    words = (node.name, graph_words.state(node), graph_words.datums(node), graph_words.effort(node))
+def _shape(node: GraphNode) -> str:
+    words = (node.name, graph_text.state(node), graph_text.datums(node), graph_text.effort(node))
     label = "<br>".join(map(_escaped, filter(None, words)))
     before, after = ("[(", ")]") if node.kind in ("repo", "cron") else ("([", "])") if node.kind == "service" else "[]"
     return f'{before}"{label}"{after}'
 
 
-def _class(node: Node) -> str:
+def _class(node: GraphNode) -> str:
     return f":::{_STYLES[node.state][0]}" if node.state in _STYLES else ""
 
 
-def _arrow(edge: Edge) -> str:
+def _arrow(edge: GraphEdge) -> str:
     words = ", ".join(_words(edge))
     return ("-.->" if edge.lazy else "-->") + (f"|{words}|" if words else "")
 
 
-def _words(edge: Edge) -> Iterable[str]:
+def _words(edge: GraphEdge) -> Iterable[str]:
     if edge.combined:
         yield edge.combined
     if edge.lazy:

@@ -4,11 +4,11 @@ light or dark scheme of its reader. Pure."""
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from pipelines.cluster import graph_words
-from pipelines.cluster.graph import Edge, Graph, Node
-from pipelines.cluster.graph_words import SIGNS, clipped
-from pipelines.cluster.layering import Layers, Place, columns, layered
-from stages.datum.wording import visible
+from pipelines.cluster import graph_text
+from pipelines.cluster.graph_layout import GraphLayout, LayoutPosition, columns, compute_layout
+from pipelines.cluster.graph_text import SIGNS, clipped
+from pipelines.cluster.pipeline_graph import GraphEdge, GraphNode, PipelineGraph
+from stages.datum.text_format import visible
 
 _WIDE, _HIGH, _LOW = 220, 74, 46
 """A box, and the height of that of a repo, in pixels."""
@@ -47,13 +47,13 @@ _CLASSES = {
     "restarting": "bad",
 }  # fmt: skip
 
-Spot = tuple[float, float]
+SvgPoint = tuple[float, float]
 
 
-def drawn(graph: Graph, title: str) -> str:
+def render(graph: PipelineGraph, title: str) -> str:
     """The document."""
     nodes = {node.name: node for node in graph.nodes}
-    layout = layered(nodes, [(edge.source, edge.target) for edge in graph.edges])
+    layout = compute_layout(nodes, [(edge.source, edge.target) for edge in graph.edges])
     middles = columns(layout, lambda name: _WIDE if name else _PASSAGE, _ACROSS)
     left = min((x - (_WIDE if name else _PASSAGE) / 2 for x, name in _each(layout, middles)), default=0.0)
     spots = {place: (x - left + _MARGIN, _top(place[0])) for place, x in middles.items()}
@@ -82,12 +82,15 @@ def _top(layer: int) -> float:
     return _MARGIN + layer * (_HIGH + _DOWN)
 
 
-def _each(layout: Layers, middles: Mapping[Place, float]) -> Iterator[tuple[float, str]]:
+def _each(layout: GraphLayout, middles: Mapping[LayoutPosition, float]) -> Iterator[tuple[float, str]]:
     return ((x, layout.nodes[layer][place]) for (layer, place), x in middles.items())
 
 
 def _lines(
-    edges: Sequence[Edge], layout: Layers, spots: Mapping[Place, Spot], nodes: Mapping[str, Node]
+    edges: Sequence[GraphEdge],
+    layout: GraphLayout,
+    spots: Mapping[LayoutPosition, SvgPoint],
+    nodes: Mapping[str, GraphNode],
 ) -> Iterator[str]:
     drawable = [edge for edge in edges if (edge.source, edge.target) in layout.paths]
     paths = {(edge.source, edge.target): layout.paths[edge.source, edge.target] for edge in drawable}
@@ -116,7 +119,7 @@ def _ports(lines: Mapping[tuple[str, str], tuple[str, float]]) -> dict[tuple[str
     return found
 
 
-def _curve(first: Spot, passages: Sequence[Spot], final: Spot) -> str:
+def _curve(first: SvgPoint, passages: Sequence[SvgPoint], final: SvgPoint) -> str:
     x, y = first
     parts = [f"M{x:.1f} {y:.1f}"]
     stops = [stop for px, py in passages for stop in ((px, py), (px, py + _HIGH))] if first[1] < final[1] else []
@@ -130,31 +133,31 @@ def _curve(first: Spot, passages: Sequence[Spot], final: Spot) -> str:
     return "".join(parts)
 
 
-def _height(node: Node) -> int:
+def _height(node: GraphNode) -> int:
     return _LOW if node.kind in ("repo", "cron") else _HIGH
 
 
-def _box(node: Node, middle: float, top: float) -> Iterator[str]:
+def _box(node: GraphNode, middle: float, top: float) -> Iterator[str]:
     kind = "repo" if node.kind in ("repo", "cron") else node.kind
     high, left = _height(node), middle - _WIDE / 2
-    words = (node.name, graph_words.state(node), graph_words.datums(node), graph_words.effort(node), node.reason)
+    words = (node.name, graph_text.state(node), graph_text.datums(node), graph_text.effort(node), node.reason)
     yield f'<g class="{kind} {_CLASSES.get(node.state, "")}">'
     yield f"<title>{escape(visible(', '.join(filter(None, words))))}</title>"
     corner = _LOW // 2 if high == _LOW else 10
     yield f'<rect class="box" x="{left:.1f}" y="{top:.1f}" width="{_WIDE}" height="{high}" rx="{corner}"/>'
     if high == _LOW:
         yield _text("name", middle, top + 20, clipped(node.name, _NAME), "middle")
-        yield _text("", middle, top + 36, clipped(f"repo {graph_words.size(node)}".strip(), _WORDS), "middle")
+        yield _text("", middle, top + 36, clipped(f"repo {graph_text.size(node)}".strip(), _WORDS), "middle")
     else:
         yield f'<circle class="dot" cx="{left + 17:.1f}" cy="{top + 18:.1f}" r="4.5"/>'
         yield _text("name", left + 29, top + 23, clipped(node.name, _NAME))
         yield _text("state", left + 14, top + 43, clipped(node.state, 11))
-        yield _text("", left + _WIDE - 12, top + 43, clipped(graph_words.effort(node), 19), "end")
-        yield _text("", left + 14, top + 61, clipped(graph_words.datums(node) or node.reason, _WORDS))
+        yield _text("", left + _WIDE - 12, top + 43, clipped(graph_text.effort(node), 19), "end")
+        yield _text("", left + 14, top + 61, clipped(graph_text.datums(node) or node.reason, _WORDS))
     yield "</g>"
 
 
-def _sign(node: Node, edges: Sequence[Edge], middle: float, top: float) -> Iterator[str]:
+def _sign(node: GraphNode, edges: Sequence[GraphEdge], middle: float, top: float) -> Iterator[str]:
     """The way in which a pipeline's inputs are combined, where their lines meet."""
     kinds = dict.fromkeys(edge.combined for edge in edges if edge.target == node.name and edge.combined)
     sign = SIGNS[next(iter(kinds))] if len(kinds) == 1 else "…" if kinds else ""
@@ -163,7 +166,7 @@ def _sign(node: Node, edges: Sequence[Edge], middle: float, top: float) -> Itera
         yield f'<text class="mark" x="{middle:.1f}" y="{top - 11.5:.1f}">{sign}</text>'
 
 
-def _legend(graph: Graph, height: float) -> Iterator[str]:
+def _legend(graph: PipelineGraph, height: float) -> Iterator[str]:
     kinds = dict.fromkeys(edge.combined for edge in graph.edges if edge.combined)
     words = [f"{SIGNS[kind]} {kind}" for kind in SIGNS if kind in kinds]
     words += ["dashed: lazy"] if any(edge.lazy for edge in graph.edges) else []

@@ -7,32 +7,32 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.enterprise import enterprise_pb2
 
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import gpu_holders, kubernetes, obstacles, registries
-from pipelines.cluster.capacity import Held, Node, Quota, wanted
-from pipelines.cluster.obstacles import Cluster
+from pipelines.cluster import gpu_holders, kube_client, obstacles, registries
+from pipelines.cluster.capacity import ClusterNode, PodRequests, ResourceQuota, pod_requests
+from pipelines.cluster.obstacles import ClusterState
 from pipelines.errors import LookalikeError
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Finding, Flaw, Level, Place
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
 
 
-def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -> list[Finding]:
+def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespace: str = "") -> list[Finding]:
     """The obstacles for the specifications, with Pachyderm's workers in a namespace ("" for that of
     kubectl's context). Where the cluster cannot be asked, that is the finding. None for localpachd, which takes the
     machine for the image and runs on the CPU where there is no GPU."""
     if gpu_holders.local_leases(connection) is not None:
         return []
     version = connection.client.get_remote_version()
-    here = Place(None)
+    here = FlawPlace(None)
     found = [Finding(flaw, "", here) for flaw in obstacles.check_version((version.major, version.minor))]
-    there = Jobs(connection).pipelines()
+    there = ProjectJobs(connection).pipelines()
     names = {draft.name for draft in drafts}
     if not _licensed(connection):
         number = sum(1 for _ in connection.client.list_pipeline(details=False))
         found += [Finding(flaw, "", here) for flaw in obstacles.check_number(number, len(names - there.keys()))]
     try:
-        told = kubernetes.capacity(namespace)
+        told = kube_client.capacity(namespace)
         if not told["pachyderm"]:
             raise LookalikeError(
                 f"kubectl's cluster has no Pachyderm in the namespace {told['namespace']}: choose another "
@@ -40,11 +40,11 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
             )
     except LookalikeError as error:
         why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"
-        return [*found, Finding(Flaw(Level.NOTE, "cluster", (), why), "", here)]
+        return [*found, Finding(Flaw(FlawLevel.NOTE, "cluster", (), why), "", here)]
     temporary = {name for name, info in there.items() if info.details.autoscaling}
-    known = Cluster(
+    known = ClusterState(
         [
-            Node(
+            ClusterNode(
                 each["name"],
                 each["labels"],
                 [(taint["key"], taint["value"], taint["effect"]) for taint in each["taints"]],
@@ -53,7 +53,7 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
             )
             for each in told["nodes"]
         ],
-        [Quota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
+        [ResourceQuota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
         cache(registries.ask),
         _held(told["pods"], {f"{connection.project}/{name}" for name in names | temporary}),
     )
@@ -68,8 +68,8 @@ def _licensed(connection: Connection) -> bool:
         return True
 
 
-def _held(pods: Sequence[Mapping[str, Any]] | None, replaced: Set[str]) -> list[Held] | None:
+def _held(pods: Sequence[Mapping[str, Any]] | None, replaced: Set[str]) -> list[PodRequests] | None:
     """The resources of pods, without those of pipelines that are replaced or give them back."""
     if pods is None:
         return None
-    return [Held(each["node"], wanted(each)) for each in pods if each["pipeline"] not in replaced]
+    return [PodRequests(each["node"], pod_requests(each)) for each in pods if each["pipeline"] not in replaced]

@@ -9,7 +9,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 
-from pipelines.specifications.images import DEFAULT_TAG, Image
+from pipelines.specifications.image_reference import DEFAULT_TAG, ImageReference
 
 _ANSWERS_WITHIN = 10.0
 """Time limit of a call in seconds."""
@@ -29,7 +29,7 @@ _MANIFESTS = ", ".join(
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
-class Answer(enum.Enum):
+class ImageAvailability(enum.Enum):
     """A registry's answer about an image: present, absent, only for authenticated users, or unknown."""
 
     THERE = "there"
@@ -38,7 +38,7 @@ class Answer(enum.Enum):
     SILENT = "silent"
 
 
-def ask(image: Image) -> Answer:
+def ask(image: ImageReference) -> ImageAvailability:
     """The answer of an image's registry to an anonymous request."""
     host = image.registry or _HUB
     path = image.where.removeprefix(f"{image.registry}/") if image.registry else image.where or "library/"
@@ -51,12 +51,12 @@ def ask(image: Image) -> Answer:
             token = _token(dict(_CHALLENGE.findall(challenge)))
             status, _ = _head(url, {**headers, "Authorization": f"Bearer {token}"})
     except (OSError, ssl.SSLError, ValueError):
-        return Answer.SILENT
+        return ImageAvailability.SILENT
     if status == 200:
-        return Answer.THERE
+        return ImageAvailability.THERE
     if status == 404:
-        return Answer.MISSING
-    return Answer.DENIED if status in (401, 403) else Answer.SILENT
+        return ImageAvailability.MISSING
+    return ImageAvailability.DENIED if status in (401, 403) else ImageAvailability.SILENT
 
 
 def _head(url: str, headers: Mapping[str, str]) -> tuple[int, str]:

@@ -6,10 +6,10 @@ from typing import Annotated
 import grpc
 import typer
 
-from pipelines.client.server.failures import cause, explain
+from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.commands.command_registry import LazyGroup, module
 from pipelines.commands.kit import interrupts, terminal
 from pipelines.commands.kit.app import SETTINGS
-from pipelines.commands.loading import Commands, module
 from pipelines.errors import LookalikeError
 
 _NAME = "lookalike"
@@ -19,7 +19,7 @@ _EXPECTED = (LookalikeError, grpc.RpcError, OSError)
 
 app = typer.Typer(
     name=_NAME,
-    cls=Commands,
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,

@@ -14,9 +14,9 @@ from io import FileIO
 from itertools import groupby
 from pathlib import Path
 
-from stages.record.blocknames import BITS, bits_of
-from stages.record.names import escape_path, unescape
-from stages.record.parts import PART
+from stages.record.block_names import BITS, bits_of
+from stages.record.part_names import PART
+from stages.record.pfs_names import escape_path, unescape
 
 LIMIT = PART
 """Most pictures in a block of a library whose parts have their usual size."""
@@ -26,7 +26,7 @@ _PIECE = 512 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteRange:
     """The range of a picture's bytes: `size` bytes of a file from `offset` on; None for the whole file."""
 
     path: Path
@@ -91,7 +91,7 @@ def join(
     return written, gone - written.keys()
 
 
-def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
+def tar(members: Mapping[str, ByteRange]) -> Iterator[bytes]:
     """The block of these pictures, by true name, piece by piece: equal pictures give equal bytes.
 
     Raises OSError if one cannot be read.
@@ -112,7 +112,7 @@ def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
     yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
 
 
-def content(span: Span) -> Iterator[bytes]:
+def content(span: ByteRange) -> Iterator[bytes]:
     """The bytes of a picture, piece by piece. Raises OSError, which names the file, if they cannot be read."""
     with _opened(span.path) as file:
         yield from _read(file, span, _size(span))
@@ -149,11 +149,11 @@ def _opened(path: Path) -> FileIO:
     return path.open("rb", buffering=0)  # no buffer: pictures are read at once
 
 
-def _size(span: Span) -> int:
+def _size(span: ByteRange) -> int:
     return span.path.stat().st_size - span.offset if span.size is None else span.size
 
 
-def _read(file: FileIO, span: Span, size: int) -> Iterator[bytes]:
+def _read(file: FileIO, span: ByteRange, size: int) -> Iterator[bytes]:
     file.seek(span.offset)
     while size:
         try:
@@ -166,7 +166,7 @@ def _read(file: FileIO, span: Span, size: int) -> Iterator[bytes]:
         size -= len(piece)
 
 
-def read(block: Path) -> dict[str, Span]:
+def read(block: Path) -> dict[str, ByteRange]:
     """The pictures of a block by true name. Raises tarfile.TarError for an invalid archive."""
     with tarfile.open(block, mode="r:") as archive:
-        return {unescape(each.name): Span(block, each.offset_data, each.size) for each in archive if each.isfile()}
+        return {unescape(each.name): ByteRange(block, each.offset_data, each.size) for each in archive if each.isfile()}

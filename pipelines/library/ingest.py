@@ -8,20 +8,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.client.commits import Commits
-from pipelines.client.filesets import FileSets
-from pipelines.client.repository import Remove, Repository
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.file_sets import FileSets
+from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library.changing import Changing, Choice, Report
-from pipelines.library.pictures import Source
+from pipelines.library.folder_sync import FolderDifference
+from pipelines.library.library_commit import LibraryCommit, PictureChoice, UploadProgress
+from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
-from pipelines.library.snapshots import REPO, Downloads, Snapshot
-from pipelines.library.syncing import Difference
+from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class IngestResult:
     """The outcome of a write: the true names of the pictures put or removed, its commit, and the reasons for which
     files could not be read, by path on disk."""
 
@@ -37,10 +37,10 @@ class Written:
 
 def add(
     connection: Connection,
-    sources: Sequence[Source],
-    report: Report = lambda _: None,
+    sources: Sequence[PictureSource],
+    report: UploadProgress = lambda _: None,
     most_single: int | None = None,
-) -> Written:
+) -> IngestResult:
     """Puts files under their true names, replacing those of the same name; files that cannot be read are left out.
 
     Up to `most_single` (see Changing) become one top-level file each, except those that are in a block already. More go
@@ -50,35 +50,35 @@ def add(
     if not sources:
         raise LookalikeError("no files found: nothing was put")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = Changing(connection, filesets, Path(scratch), sources, most_single=most_single, report=report)
-        commit = Commits(connection, REPO).make(changing.content)
-        return Written(changing.names, commit, changing.unreadable)
+        changing = LibraryCommit(connection, filesets, Path(scratch), sources, most_single=most_single, report=report)
+        commit = CommitWriter(connection, REPO).make(changing.content)
+        return IngestResult(changing.names, commit, changing.unreadable)
 
 
 def mirror(
     connection: Connection,
-    different: Difference,
-    report: Report = lambda _: None,
+    different: FolderDifference,
+    report: UploadProgress = lambda _: None,
     most_single: int | None = None,
-) -> Written:
+) -> IngestResult:
     """Puts and removes, in one commit, what makes the library equal to a folder; files are laid out as by `add`.
 
     Pictures that others have removed meanwhile need no removal, and those that others put stay. `names` are those put.
     """
     sources = different.sources
 
-    def present(library: Snapshot) -> list[str]:
+    def present(library: LibrarySnapshot) -> list[str]:
         return [name for name in different.removed if library.holds(name)]
 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = Changing(
+        changing = LibraryCommit(
             connection, filesets, Path(scratch), sources, present, most_single, report, different.copies
         )
-        commit = Commits(connection, REPO).make(changing.content)
-        return Written(changing.names, commit, changing.unreadable)
+        commit = CommitWriter(connection, REPO).make(changing.content)
+        return IngestResult(changing.names, commit, changing.unreadable)
 
 
-def remove(connection: Connection, words: Sequence[str]) -> Written:
+def remove(connection: Connection, words: Sequence[str]) -> IngestResult:
     """Removes the pictures that these words mean, see `selection.select`, which may be names, folders and globs. Raises
     LookalikeError, and removes none, if one means nothing."""
     return _remove(connection, lambda library: select(words, library.holds, library.names, "the library"))
@@ -88,17 +88,17 @@ def present(connection: Connection, names: Collection[str]) -> tuple[list[str], 
     """Of these true names those that can be removed, and for the others the reasons: they are not in the library, or
     inside of a file of many."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        newest = Commits(connection, REPO).newest()
-        library = Snapshot(connection, newest, Downloads(Path(scratch)))
+        newest = CommitWriter(connection, REPO).newest()
+        library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
         held = {name: library.holds(name) for name in names}
         absent = {name: _absence(library, name) for name, there in held.items() if not there}
         return [name for name, there in held.items() if there], absent
 
 
-def forget(connection: Connection, names: Collection[str]) -> Written | None:
+def forget(connection: Connection, names: Collection[str]) -> IngestResult | None:
     """Removes the pictures with these true names, ignoring missing ones; None if all are missing."""
 
-    def present(library: Snapshot) -> list[str]:
+    def present(library: LibrarySnapshot) -> list[str]:
         found = [name for name in names if library.holds(name)]
         if not found:
             raise NothingFoundError("none of the pictures is in the library")
@@ -114,22 +114,22 @@ def remove_all(connection: Connection) -> str:
     """Removes everything from `images`; returns the commit."""
 
     def content(parent: str) -> str:
-        library = Snapshot(connection, parent, Downloads(Path()))
-        return filesets.make(Repository(connection, REPO).requests(map(Remove, library.paths())))
+        library = LibrarySnapshot(connection, parent, BlockDownloads(Path()))
+        return filesets.make(Repository(connection, REPO).requests(map(DeleteFile, library.paths())))
 
     with FileSets(connection) as filesets:
-        return Commits(connection, REPO).make(content)
+        return CommitWriter(connection, REPO).make(content)
 
 
-def _absence(library: Snapshot, name: str) -> str:
+def _absence(library: LibrarySnapshot, name: str) -> str:
     parts = name.split("/")
     above = ("/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
     holder = next((each for each in above if library.holds(each)), None)
     return "not in the library" if holder is None else f"inside {holder}, which can only be removed as a whole"
 
 
-def _remove(connection: Connection, choose: Choice) -> Written:
+def _remove(connection: Connection, choose: PictureChoice) -> IngestResult:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = Changing(connection, filesets, Path(scratch), choose=choose)
-        commit = Commits(connection, REPO).make(changing.content)
-        return Written(changing.removed, commit)
+        changing = LibraryCommit(connection, filesets, Path(scratch), choose=choose)
+        commit = CommitWriter(connection, REPO).make(changing.content)
+        return IngestResult(changing.removed, commit)

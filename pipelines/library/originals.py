@@ -14,12 +14,12 @@ from urllib.parse import quote
 from PIL import Image
 
 from pipelines.client.server.connection import Connection
-from pipelines.library import blocks, members, results
-from pipelines.library.pictures import Source
-from pipelines.library.results import Sheet
-from pipelines.library.snapshots import Downloads, Snapshot
-from stages.decode import stl10, stl10records
-from stages.record.names import escape_path
+from pipelines.library import archive_members, blocks, result_sheets
+from pipelines.library.picture_sources import PictureSource
+from pipelines.library.result_sheets import ResultSheet
+from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
+from stages.decode import stl10, stl10_records
+from stages.record.pfs_names import escape_path
 
 DIRECTORY = "originals"
 """The directory of the copies, beside those of the sheets."""
@@ -28,15 +28,15 @@ _MATCHES = re.compile(r'<ol class="matches">.*?</ol>', re.DOTALL)
 _NAME = re.compile(r"<li><bdi>(.*?)</bdi></li>")
 _PICTURE = re.compile(r'(<img [^>]*>)(?=<figcaption><ul class="sources"><li><bdi><a (href="[^"]*"))')
 
-Report = Callable[[int], None]
+CopyProgress = Callable[[int], None]
 
 
-def names(sheets: Iterable[Sheet]) -> list[str]:
+def names(sheets: Iterable[ResultSheet]) -> list[str]:
     """The true names of all neighbours on these sheets, sorted."""
     found = {
         name
         for sheet in sheets
-        for query in results.answers(sheet)
+        for query in result_sheets.answers(sheet)
         for neighbour in query["neighbors"]
         for name in neighbour["sources"]
     }
@@ -55,14 +55,14 @@ def fetch(
     wanted: Iterable[str],
     to: Path,
     scratch: Path,
-    report: Report = lambda _: None,
+    report: CopyProgress = lambda _: None,
 ) -> dict[str, Path]:
     """Copies pictures at a commit of `images` into a directory, those of blocks and archives too; the file of each name
     that is there. A record of STL-10 becomes a PNG file. scratch: for blocks and archives, one at a time.
 
     Raises LookalikeError if a block is damaged.
     """
-    library = Snapshot(connection, commit, Downloads(scratch))
+    library = LibrarySnapshot(connection, commit, BlockDownloads(scratch))
     found: dict[str, Path] = {}
     for prefix, inside in sorted(library.by_leaf(wanted).items()):
         for name in inside:
@@ -74,22 +74,22 @@ def fetch(
     return found
 
 
-def _content(library: Snapshot, name: str, scratch: Path) -> Iterator[bytes] | None:
+def _content(library: LibrarySnapshot, name: str, scratch: Path) -> Iterator[bytes] | None:
     home = library.home(name)
     if home is not None:
         return blocks.content(library.block(home)[name])
     files = library.files(name)
     if files:
         return library.content(files[0])
-    above = members.above(name, library)
+    above = archive_members.above(name, library)
     if above is None:
         return None
     whole = scratch / "archives"
-    member = members.fetch(members.whole(library, above, whole), above, name, scratch)
+    member = archive_members.fetch(archive_members.whole(library, above, whole), above, name, scratch)
     return None if member is None else _once(member)
 
 
-def _once(member: Source) -> Iterator[bytes]:
+def _once(member: PictureSource) -> Iterator[bytes]:
     """The bytes of a member, whose copy is deleted. A record of STL-10 stays in its file."""
     yield from blocks.content(member.span)
     if not stl10.is_record_name(member.name):
@@ -98,7 +98,7 @@ def _once(member: Source) -> Iterator[bytes]:
 
 def _written(name: str, content: Iterable[bytes], to: Path) -> Path:
     if stl10.is_record_name(name):
-        ((_, pixels),) = stl10records.pictures(b"", io.BytesIO(b"".join(content)))
+        ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(b"".join(content)))
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, "PNG")
         name, content = f"{name}.png", [file.getvalue()]
@@ -110,10 +110,10 @@ def _written(name: str, content: Iterable[bytes], to: Path) -> Path:
     return fresh.replace(path)
 
 
-def link(sheets: Sequence[Sheet], files: Mapping[str, Path]) -> int:
+def link(sheets: Sequence[ResultSheet], files: Mapping[str, Path]) -> int:
     """Links names and pictures on the pages of these sheets to the files, relative to the page; the number of names on
     the pages that have a link."""
-    return sum(_link(page, files) for sheet in sheets for page in results.pages(sheet.directory))
+    return sum(_link(page, files) for sheet in sheets for page in result_sheets.pages(sheet.directory))
 
 
 def _link(page: Path, files: Mapping[str, Path]) -> int:

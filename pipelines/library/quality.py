@@ -12,17 +12,17 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Label: TypeAlias = Callable[[str], str]
+LabelFunction: TypeAlias = Callable[[str], str]
 """Maps a picture's true source path to its label."""
 
-Verdicts: TypeAlias = Sequence[Sequence[bool]]
+QueryVerdicts: TypeAlias = Sequence[Sequence[bool]]
 """For each query, nearest neighbour first: whether the neighbour has the query's label."""
 
 BINS = 8
 """Levels of each colour channel in the histogram."""
 
 
-def judge(lines: Iterable[str], label: Label) -> list[list[bool]]:
+def judge(lines: Iterable[str], label: LabelFunction) -> list[list[bool]]:
     """Compares the labels in the lines of neighbors.jsonl, one query each.
 
     A picture with several sources has all their labels, and one in common is enough.
@@ -37,7 +37,7 @@ def judge(lines: Iterable[str], label: Label) -> list[list[bool]]:
     return verdicts
 
 
-def precision(verdicts: Verdicts, k: int) -> float:
+def precision(verdicts: QueryVerdicts, k: int) -> float:
     """Precision@k: the share of correct ones among each query's k nearest, averaged over the queries.
 
     A neighbour that is missing, in a library of fewer than k pictures, counts as wrong.
@@ -49,7 +49,10 @@ def precision(verdicts: Verdicts, k: int) -> float:
 
 
 def judge_histogram(
-    library: Mapping[str, npt.NDArray[np.uint8]], queries: Mapping[str, npt.NDArray[np.uint8]], k: int, label: Label
+    library: Mapping[str, npt.NDArray[np.uint8]],
+    queries: Mapping[str, npt.NDArray[np.uint8]],
+    k: int,
+    label: LabelFunction,
 ) -> list[list[bool]]:
     """The verdicts on the k nearest library pictures by colour histogram, the baseline for a backbone.
 

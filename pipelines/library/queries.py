@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, pictures
-from pipelines.library.pictures import Source
+from pipelines.library import blocks, picture_sources
+from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
-from stages.record import blocknames
-from stages.record.names import NAMES_FILE, escape_component, escape_path, unescape
+from stages.record import block_names
+from stages.record.pfs_names import NAMES_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryUpload:
     """The outcome: the true names of the entries, the number of files, the commit, the skipped directory entries, and
     the reasons for which files could not be read, by path."""
 
@@ -29,24 +29,26 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QueryEntries:
     """Paths as entries: the files of each, the skipped directory entries, and the reasons for which files could not be
     read, by path."""
 
-    groups: list[list[Source]]
+    groups: list[list[PictureSource]]
     left_out: list[str]
     unreadable: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class QueryRemoval:
     """The true names of removed entries, and the commit."""
 
     entries: list[str]
     commit: str
 
 
-def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int], None] = lambda _: None) -> Asked:
+def put(
+    connection: Connection, arguments: Sequence[Path], report: Callable[[int], None] = lambda _: None
+) -> QueryUpload:
     """Puts each path as one query entry, a directory with all its files and a list of their names, replacing entries
     of the same name, in one commit. `report` is called with the number of files put since its last call.
 
@@ -56,13 +58,13 @@ def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int
     return replace(put_files(connection, found.groups, report), left_out=found.left_out, unreadable=found.unreadable)
 
 
-def find(arguments: Sequence[Path]) -> Found:
+def find(arguments: Sequence[Path]) -> QueryEntries:
     """Each path as one query entry, a directory with all its files. Raises LookalikeError for a missing path, and for
     one without a file that can be read."""
-    all_found = Found([], [], {})
+    all_found = QueryEntries([], [], {})
     for argument in arguments:
-        found = pictures.find([argument])
-        readable = pictures.readable(found.sources)
+        found = picture_sources.find([argument])
+        readable = picture_sources.readable(found.sources)
         all_found.unreadable.update(found.unreadable | readable.unreadable)
         all_found.left_out.extend(found.left_out)
         if not readable.sources:
@@ -71,7 +73,7 @@ def find(arguments: Sequence[Path]) -> Found:
     return all_found
 
 
-def lay_out(groups: Sequence[Sequence[Source]], directory: Path) -> dict[str, str]:
+def lay_out(groups: Sequence[Sequence[PictureSource]], directory: Path) -> dict[str, str]:
     """Lays each group of files out in a directory as it would be in the repo, with links to the files. Returns the true
     names of the entries by their names in the repo. Raises LookalikeError for names that collide."""
     entries: dict[str, str] = {}
@@ -81,7 +83,7 @@ def lay_out(groups: Sequence[Sequence[Source]], directory: Path) -> dict[str, st
         _refuse_twin(path, name, entries)
         entries[path.partition("/")[0]] = name
         for edit in _edits(path, bool(inner), sources):
-            if isinstance(edit, Put):
+            if isinstance(edit, PutFile):
                 file = directory / edit.path.lstrip("/")
                 file.parent.mkdir(parents=True, exist_ok=True)
                 if isinstance(edit.content, Path):
@@ -92,13 +94,13 @@ def lay_out(groups: Sequence[Sequence[Source]], directory: Path) -> dict[str, st
 
 
 def put_files(
-    connection: Connection, groups: Sequence[Sequence[Source]], report: Callable[[int], None] = lambda _: None
-) -> Asked:
+    connection: Connection, groups: Sequence[Sequence[PictureSource]], report: Callable[[int], None] = lambda _: None
+) -> QueryUpload:
     """Puts each group of files as one query entry, either one file or files of one directory, replacing entries of the
     same name, in one commit."""
     repo = Repository(connection, REPO)
     entries: dict[str, str] = {}
-    edits: list[Edit] = []
+    edits: list[FileEdit] = []
     for sources in groups:
         name, _, inner = sources[0].name.partition("/")
         path = escape_component(name)
@@ -106,11 +108,11 @@ def put_files(
         entries[path.partition("/")[0]] = name
         edits += _edits(path, bool(inner), sources)
 
-    def done(edit: Edit) -> None:
-        report(isinstance(edit, Put) and isinstance(edit.content, Path))
+    def done(edit: FileEdit) -> None:
+        report(isinstance(edit, PutFile) and isinstance(edit.content, Path))
 
     commit = repo.write(edits, done)
-    return Asked(list(entries.values()), sum(map(len, groups)), commit, [])
+    return QueryUpload(list(entries.values()), sum(map(len, groups)), commit, [])
 
 
 def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
@@ -120,23 +122,23 @@ def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
 
 
 def put_in_blocks(
-    connection: Connection, name: str, sources: Sequence[Source], report: Callable[[int], None] = lambda _: None
-) -> Asked:
+    connection: Connection, name: str, sources: Sequence[PictureSource], report: Callable[[int], None] = lambda _: None
+) -> QueryUpload:
     """Puts pictures as the one entry `name`, in blocks as in a large library, replacing its content."""
     path = f"/{escape_component(name)}"
     spans = {source.name: source.span for source in sources}
     leaves = blocks.divide(spans)
 
-    def edits() -> Iterator[Edit]:
-        yield from (Remove(path), Remove(f"{path}/"))
+    def edits() -> Iterator[FileEdit]:
+        yield from (DeleteFile(path), DeleteFile(f"{path}/"))
         for prefix, names in sorted(leaves.items()):
-            yield Put(f"{path}/{blocknames.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
+            yield PutFile(f"{path}/{block_names.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
             report(len(names))
 
-    return Asked([name], len(sources), Repository(connection, REPO).write(edits()), [])
+    return QueryUpload([name], len(sources), Repository(connection, REPO).write(edits()), [])
 
 
-def remove(connection: Connection, words: Sequence[str] | None) -> Removed:
+def remove(connection: Connection, words: Sequence[str] | None) -> QueryRemoval:
     """Removes the entries that these words mean, see `selection.select`; None stands for all. Raises LookalikeError,
     and removes none, if a word means nothing or there is no entry."""
     repo = Repository(connection, REPO)
@@ -144,8 +146,8 @@ def remove(connection: Connection, words: Sequence[str] | None) -> Removed:
     if not entries:
         raise NothingFoundError("there are no queries: nothing was removed")
     names = list(entries) if words is None else select(words, entries.__contains__, lambda: entries, "the queries")
-    edits = [Remove(f"/{entries[name]}{end}") for name in names for end in ("", "/")]
-    return Removed(names, repo.write(edits))
+    edits = [DeleteFile(f"/{entries[name]}{end}") for name in names for end in ("", "/")]
+    return QueryRemoval(names, repo.write(edits))
 
 
 def true_name(connection: Connection, entry: str, at: str = "") -> str:
@@ -174,13 +176,13 @@ def _refuse_twins(repo: Repository, path: str, name: str, entries: Mapping[str, 
         raise LookalikeError(f"there is another query whose long name begins as that of {name}: rename this one")
 
 
-def _edits(path: str, directory: bool, sources: Sequence[Source]) -> list[Edit]:
+def _edits(path: str, directory: bool, sources: Sequence[PictureSource]) -> list[FileEdit]:
     # The old entry of this name may be a file or a directory.
     entry = path.partition("/")[0]
-    edits: list[Edit] = [Remove(f"/{entry}"), Remove(f"/{entry}/")]
+    edits: list[FileEdit] = [DeleteFile(f"/{entry}"), DeleteFile(f"/{entry}/")]
     if not directory:
-        return [*edits, Put(f"/{path}", sources[0].path)]
+        return [*edits, PutFile(f"/{path}", sources[0].path)]
     inner = [escape_path(source.name.partition("/")[2]) for source in sources]
-    edits += [Put(f"/{path}/{name}", source.path) for name, source in zip(inner, sources, strict=True)]
+    edits += [PutFile(f"/{path}/{name}", source.path) for name, source in zip(inner, sources, strict=True)]
     # Pachyderm's hash of a directory does not see names: without this list a renamed file would go unnoticed.
-    return [*edits, Put(f"/{path}/{NAMES_FILE}", "".join(f"{name}\n" for name in inner).encode())]
+    return [*edits, PutFile(f"/{path}/{NAMES_FILE}", "".join(f"{name}\n" for name in inner).encode())]

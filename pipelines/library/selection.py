@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
-from pipelines.library.pictures import folder_name
+from pipelines.library.picture_sources import folder_name
 from speclang.globs import Glob, GlobError
 
 _GLOB = frozenset("*?[{")

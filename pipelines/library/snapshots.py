@@ -12,29 +12,29 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
-from pipelines.library.blocks import Span
-from stages.record import blocknames, holders
-from stages.record.names import unescape
+from pipelines.library.blocks import ByteRange
+from stages.record import block_names, picture_containers
+from stages.record.pfs_names import unescape
 
 REPO = "images"
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class SnapshotFile:
     """A file of the library at a finished commit."""
 
     commit: str
     path: str
 
 
-class Downloads:
+class BlockDownloads:
     """Blocks by their hashes, in a directory of their own: blocks with equal hashes have equal pictures."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._read: dict[bytes, dict[str, Span]] = {}
+        self._read: dict[bytes, dict[str, ByteRange]] = {}
 
-    def pictures(self, repo: Repository, name: str, content: bytes) -> dict[str, Span]:
+    def pictures(self, repo: Repository, name: str, content: bytes) -> dict[str, ByteRange]:
         """The pictures by true name of the block that is called `name` and has the hash `content`."""
         if content not in self._read:
             file = self._file(content)
@@ -55,10 +55,10 @@ class Downloads:
         return self._directory / f"{content.hex()}.tar"
 
 
-class Snapshot:
+class LibrarySnapshot:
     """`images` at a commit; empty for the id ""."""
 
-    def __init__(self, connection: Connection, commit: str, downloads: Downloads) -> None:
+    def __init__(self, connection: Connection, commit: str, downloads: BlockDownloads) -> None:
         self._repo = Repository(connection, REPO, commit)
         self._downloads = downloads
         self.entries = self._repo.entries() if commit else {}
@@ -66,15 +66,15 @@ class Snapshot:
         self.blocks = {
             prefix: content
             for name, content in self.entries.items()
-            if (prefix := blocknames.prefix_of(name)) is not None
+            if (prefix := block_names.prefix_of(name)) is not None
         }
         """The hashes of blocks by prefix."""
 
-    def block(self, prefix: str) -> dict[str, Span]:
+    def block(self, prefix: str) -> dict[str, ByteRange]:
         """The pictures of a block; none for a new one."""
         if prefix not in self.blocks:
             return {}
-        return self._downloads.pictures(self._repo, blocknames.file_name(prefix), self.blocks[prefix])
+        return self._downloads.pictures(self._repo, block_names.file_name(prefix), self.blocks[prefix])
 
     def forget(self, prefix: str) -> None:
         """Deletes the downloaded pictures of a block."""
@@ -82,7 +82,7 @@ class Snapshot:
 
     def home(self, name: str) -> str | None:
         """The prefix of the block that holds a picture, if one does."""
-        prefix = blocknames.home(name, self.blocks)
+        prefix = block_names.home(name, self.blocks)
         return prefix if prefix is not None and name in self.block(prefix) else None
 
     def holds(self, name: str) -> bool:
@@ -93,7 +93,7 @@ class Snapshot:
         """The files outside blocks that a picture of this true name is, at most two."""
         if len(self.entries) == len(self.blocks):  # all entries are blocks
             return []
-        return [path for path in holders.paths_of(name) if self._is_file(path)]
+        return [path for path in picture_containers.paths_of(name) if self._is_file(path)]
 
     def hash_of(self, path: str) -> bytes | None:
         """The hash of a file outside blocks."""
@@ -103,7 +103,7 @@ class Snapshot:
         """The true name of every picture. Reads all blocks."""
         found: set[str] = set()
         for entry in self.entries:
-            prefix = blocknames.prefix_of(entry)
+            prefix = block_names.prefix_of(entry)
             if prefix is not None:
                 found.update(self.block(prefix))
             elif entry.endswith("/"):
@@ -115,7 +115,7 @@ class Snapshot:
     def outside_blocks(self, folder: str) -> Iterator[tuple[str, str, bytes]]:
         """The true name, the path and the hash of every picture below a folder that is in no block."""
         for entry, content in self.entries.items():
-            if blocknames.prefix_of(entry) is not None:
+            if block_names.prefix_of(entry) is not None:
                 continue
             found = self._repo.hashes(f"/{entry}") if entry.endswith("/") else {f"/{entry}": content}
             for path, each in found.items():
@@ -136,7 +136,7 @@ class Snapshot:
         """The names by the block, existing or new, to which they belong."""
         leaves: dict[str, list[str]] = {}
         for name in names:
-            prefix = blocknames.home(name, self.blocks)
+            prefix = block_names.home(name, self.blocks)
             if prefix is None:
                 prefix = blocks.free_branch(name, self.blocks)
             leaves.setdefault(prefix, []).append(name)
@@ -149,4 +149,4 @@ class Snapshot:
 
 def block_path(prefix: str) -> str:
     """The path of a block."""
-    return f"/{blocknames.file_name(prefix)}"
+    return f"/{block_names.file_name(prefix)}"

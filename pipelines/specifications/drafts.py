@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields, optional
-from pipelines.specifications.documents import NotJsonError
-from pipelines.specifications.findings import Finding, Flaw, Level, Place
-from pipelines.specifications.reading import Spec
-from speclang.fields import Field
+from pipelines.specifications import json_documents, optional_specs, spec_fields
+from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
+from pipelines.specifications.json_documents import NotJsonError
+from pipelines.specifications.pipeline_specs import PipelineSpec
+from speclang.field_paths import FieldPath
 from speclang.merge_patches import merge
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SpecDraft:
     """One pipeline as written. `document` is a CreatePipelineRequest in protojson with names in snake_case, without the
     invalid parts, which are in `findings`. `places` maps fields to their places; a field that is not in it has the
     place of the one that contains it. `written` is the document before the first patch, None if there was none.
@@ -24,7 +24,7 @@ class Draft:
 
     path: Path
     document: Mapping[str, Any]
-    places: Mapping[Field, Place]
+    places: Mapping[FieldPath, FlawPlace]
     findings: Sequence[Finding] = ()
     written: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -35,12 +35,12 @@ class Draft:
         pipeline = self.document.get("pipeline") or {}
         return str(pipeline.get("name") or "")
 
-    def place(self, at: Field) -> Place:
+    def place(self, at: FieldPath) -> FlawPlace:
         """The place of a field, or the one where it belongs."""
         for end in range(len(at), 0, -1):
             if at[:end] in self.places:
                 return self.places[at[:end]]
-        return Place(self.path)
+        return FlawPlace(self.path)
 
     def finding(self, flaw: Flaw) -> Finding:
         """The finding of a flaw in this specification."""
@@ -57,7 +57,7 @@ class Draft:
         """The number in a field, 0 if it is missing; protojson allows text as well."""
         return float(self.get(*at, default=0))
 
-    def patched(self, patch: "Patch") -> "Draft":
+    def patched(self, patch: "SpecPatch") -> "SpecDraft":
         """This specification changed by a merge patch."""
         document = merge(self.document, patch.value)
         kept = {at: place for at, place in self.places.items() if not _replaced(at, patch)}
@@ -65,17 +65,17 @@ class Draft:
         settings = {**self.settings, **patch.settings}
         return replace(self, document=document, places={**kept, **patch.places}, written=written, settings=settings)
 
-    def spec(self) -> Spec:
+    def spec(self) -> PipelineSpec:
         """Its valid parts as a specification that can be deployed."""
-        return Spec(self.name, self.path, self.document, self.written)
+        return PipelineSpec(self.name, self.path, self.document, self.written)
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class SpecPatch:
     """A merge patch for a specification, with names in snake_case, and the places of its fields."""
 
     value: Mapping[str, Any]
-    places: Mapping[Field, Place] = field(default_factory=dict)
+    places: Mapping[FieldPath, FlawPlace] = field(default_factory=dict)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -85,13 +85,13 @@ class Patch:
         return env if isinstance(env, Mapping) else {}
 
 
-def find(paths: Iterable[Path]) -> list[Draft]:
+def find(paths: Iterable[Path]) -> list[SpecDraft]:
     """The drafts of files and of the files in directories, opt-in ones too; a file that is not a JSON object gives an
     empty draft with that finding. Raises LookalikeError for a missing or unreadable file."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found = optional.files(path)
+            found = optional_specs.files(path)
             if not found:
                 raise LookalikeError(f"{path} holds no specification (*.json)")
             files += found
@@ -102,35 +102,35 @@ def find(paths: Iterable[Path]) -> list[Draft]:
     return [_found(path) for path in dict.fromkeys(files)]
 
 
-def neighbours(found: Sequence[Draft]) -> list[Draft]:
+def neighbours(found: Sequence[SpecDraft]) -> list[SpecDraft]:
     """The other readable specifications in the directories of these, opt-in ones too."""
     known = {draft.path.resolve() for draft in found}
-    others: list[Draft] = []
-    for path in dict.fromkeys(path for draft in found for path in optional.beside(draft.path)):
+    others: list[SpecDraft] = []
+    for path in dict.fromkeys(path for draft in found for path in optional_specs.beside(draft.path)):
         if path.resolve() not in known:
             with contextlib.suppress(LookalikeError):
                 others.append(read(path))
     return others
 
 
-def read(path: Path) -> Draft:
+def read(path: Path) -> SpecDraft:
     """One specification file. Raises NotJsonError unless it holds a JSON object."""
-    document = documents.read(path)
-    read = fields.read(document.value)
-    places = {at: Place(path, document.lines[written]) for at, written in read.written.items() if at}
-    draft = Draft(path, read.value, places)
+    document = json_documents.read(path)
+    read = spec_fields.read(document.value)
+    places = {at: FlawPlace(path, document.lines[written]) for at, written in read.written.items() if at}
+    draft = SpecDraft(path, read.value, places)
     return replace(draft, findings=[draft.finding(flaw) for flaw in read.flaws])
 
 
-def _found(path: Path) -> Draft:
+def _found(path: Path) -> SpecDraft:
     try:
         return read(path)
     except NotJsonError as error:
-        flaw = Flaw(Level.ERROR, "json", (), error.why, "")
-        return Draft(path, {}, {}, [Finding(flaw, "", Place(path, error.line))])
+        flaw = Flaw(FlawLevel.ERROR, "json", (), error.why, "")
+        return SpecDraft(path, {}, {}, [Finding(flaw, "", FlawPlace(path, error.line))])
 
 
-def _replaced(at: Field, patch: Patch) -> bool:
+def _replaced(at: FieldPath, patch: SpecPatch) -> bool:
     """Whether a merge patch replaces a field, or one that contains it."""
     value: Any = patch.value
     for part in at:

@@ -4,10 +4,10 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
-from speclang.fields import Field
+from speclang.field_paths import FieldPath
 
 
-class Level(enum.IntEnum):
+class FlawLevel(enum.IntEnum):
     """The gravity of a flaw: an ERROR fails at creation or at run time, a WARNING may surprise, and a NOTE is for
     information, such as something that could not be checked."""
 
@@ -17,7 +17,7 @@ class Level(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FlawPlace:
     """The place of a flaw: a file and, where it is known, its line. None stands for the server itself."""
 
     file: Path | None
@@ -34,9 +34,9 @@ class Flaw:
     """Something that is wrong in one specification: `why` and the `fix`, each a phrase without a full stop. `rule`
     names the check."""
 
-    level: Level
+    level: FlawLevel
     rule: str
-    field: Field
+    field: FieldPath
     why: str
     fix: str = ""
 
@@ -47,4 +47,4 @@ class Finding:
 
     flaw: Flaw
     pipeline: str
-    place: Place
+    place: FlawPlace

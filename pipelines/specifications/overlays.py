@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields, optional, own
-from pipelines.specifications.documents import Document
-from pipelines.specifications.drafts import Draft, Patch
-from pipelines.specifications.findings import Finding, Flaw, Place
-from pipelines.specifications.images import Image
-from pipelines.specifications.reading import HERE
-from speclang.fields import Field, dotted
+from pipelines.specifications import json_documents, optional_specs, spec_fields, specs_directory
+from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace
+from pipelines.specifications.image_reference import ImageReference
+from pipelines.specifications.json_documents import JsonDocument
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
+from speclang.field_paths import FieldPath, dotted
 
 _DIRECTORY = "overlays"
 """The directory of overlays beside specifications."""
@@ -41,9 +41,9 @@ class Overlay:
     path: Path
     description: str
     images: Mapping[str, tuple[str, str]]
-    all: Patch
-    gpus: Patch
-    pipelines: Mapping[str, Patch]
+    all: SpecPatch
+    gpus: SpecPatch
+    pipelines: Mapping[str, SpecPatch]
     image_cache: Mapping[str, Any]
     findings: Sequence[Finding]
 
@@ -52,21 +52,21 @@ class Overlay:
         """Whether it leaves all pipelines alone that it does not name."""
         return not (self.images or self.all.value or self.gpus.value)
 
-    def apply(self, draft: Draft) -> Draft:
+    def apply(self, draft: SpecDraft) -> SpecDraft:
         """The specification with this overlay applied."""
         draft = self._with_image(draft).patched(self.all)
         if draft.number("resource_limits", "gpu", "number"):
             draft = draft.patched(self.gpus)
-        return draft.patched(self.pipelines.get(draft.name, Patch({})))
+        return draft.patched(self.pipelines.get(draft.name, SpecPatch({})))
 
-    def _with_image(self, draft: Draft) -> Draft:
+    def _with_image(self, draft: SpecDraft) -> SpecDraft:
         written = draft.get("transform", "image", default="")
-        image = Image.parse(written)
+        image = ImageReference.parse(written)
         for pattern, (registry, tag) in self.images.items():
             if image is not None and fnmatchcase(image.name, pattern):
-                place = Place(self.path)
+                place = FlawPlace(self.path)
                 moved = image.moved(registry, tag)
-                return draft.patched(Patch({"transform": {"image": str(moved)}}, {("transform", "image"): place}))
+                return draft.patched(SpecPatch({"transform": {"image": str(moved)}}, {("transform", "image"): place}))
         return draft
 
 
@@ -83,12 +83,12 @@ def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
         near = difflib.get_close_matches(name, names(), n=1)
         known = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names())}, or name a file"
         raise LookalikeError(f"unknown overlay {name}: {known}")
-    document = documents.read(path)
+    document = json_documents.read(path)
     document = replace(document, value=_filled(document.value, path, environment))
     _check_members(document)
     findings: list[Finding] = []
 
-    def patch(*at: str) -> Patch:
+    def patch(*at: str) -> SpecPatch:
         value: Any = document.value
         for part in at:
             value = value.get(part, {})
@@ -111,14 +111,14 @@ def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
 
 def _named() -> dict[str, Path]:
     """The overlays that have names, by these."""
-    places = (HERE / _DIRECTORY, own.current() / _DIRECTORY)
+    places = (SHIPPED_SPECS / _DIRECTORY, specs_directory.current() / _DIRECTORY)
     return {path.stem: path for place in places for path in place.glob("*.json")}
 
 
-def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
+def apply(overlays: Sequence[Overlay], drafts: Sequence[SpecDraft]) -> list[SpecDraft]:
     """The specifications with the overlays applied in order. Raises LookalikeError if an overlay names a pipeline that
     is neither among them nor one that lookalike ships: a directory may lack opt-in ones."""
-    known = [*(draft.name for draft in drafts), *(path.stem for path in optional.files(HERE))]
+    known = [*(draft.name for draft in drafts), *(path.stem for path in optional_specs.files(SHIPPED_SPECS))]
     for overlay in overlays:
         for name in overlay.pipelines:
             if name not in known:
@@ -130,28 +130,28 @@ def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
     return list(drafts)
 
 
-def _patch(document: Document, at: Sequence[str], value: Any) -> tuple[Patch, list[Finding]]:
-    read = fields.read(value, patch=True)
+def _patch(document: JsonDocument, at: Sequence[str], value: Any) -> tuple[SpecPatch, list[Finding]]:
+    read = spec_fields.read(value, patch=True)
     inside = {field: (*at, *written) for field, written in read.written.items()}
 
-    def place(field: Field) -> Place:
-        return Place(document.path, document.lines.get(inside.get(field, tuple(at))))
+    def place(field: FieldPath) -> FlawPlace:
+        return FlawPlace(document.path, document.lines.get(inside.get(field, tuple(at))))
 
     places = {field: place(field) for field in inside if field}
-    return Patch(read.value, places), [Finding(_inside(flaw, at), "", place(flaw.field)) for flaw in read.flaws]
+    return SpecPatch(read.value, places), [Finding(_inside(flaw, at), "", place(flaw.field)) for flaw in read.flaws]
 
 
 def _inside(flaw: Flaw, at: Sequence[str]) -> Flaw:
     return replace(flaw, field=(*at, *flaw.field))
 
 
-def _images(document: Document) -> Iterator[tuple[str, tuple[str, str]]]:
+def _images(document: JsonDocument) -> Iterator[tuple[str, tuple[str, str]]]:
     for pattern, change in document.value.get("images", {}).items():
         registry, tag = (change.get(member, "") for member in _OF_IMAGES)
         yield pattern, (str(registry).rstrip("/"), str(tag))
 
 
-def _check_members(document: Document) -> None:
+def _check_members(document: JsonDocument) -> None:
     value = document.value
     _check_names(document, (), value, _MEMBERS)
     for name in ("images", "all", "gpus", "pipelines", "image_cache"):
@@ -163,12 +163,12 @@ def _check_members(document: Document) -> None:
         _check_object(document, ("pipelines", name), each)
 
 
-def _check_object(document: Document, at: Field, value: Any) -> None:
+def _check_object(document: JsonDocument, at: FieldPath, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise LookalikeError(f"{document.path}:{document.lines.get(at, 1)}: {dotted(at)} must be an object in braces")
 
 
-def _check_names(document: Document, at: Field, value: Mapping[str, Any], known: Sequence[str]) -> None:
+def _check_names(document: JsonDocument, at: FieldPath, value: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in value:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

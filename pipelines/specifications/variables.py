@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Sequence
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications.drafts import Draft, Patch
-from stages.datum.stageversion import STAGE
+from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from stages.datum.stage_version import STAGE
 
 _WHERE = ("transform", "env")
 
 
-def apply(settings: Sequence[str], found: Sequence[Draft]) -> list[Draft]:
+def apply(settings: Sequence[str], found: Sequence[SpecDraft]) -> list[SpecDraft]:
     """The specifications with these variables changed. Raises LookalikeError for a setting without a name or a value,
     and for a variable that none of them has."""
     drafts = list(found)
@@ -23,6 +23,6 @@ def apply(settings: Sequence[str], found: Sequence[Draft]) -> list[Draft]:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             fix = f"did you mean {near[0]}?" if near else f"they have {', '.join(sorted(known)) or 'none'}"
             raise LookalikeError(f"no specification has the variable {name}: {fix}")
-        patch = Patch({"transform": {"env": {name: value}}})
+        patch = SpecPatch({"transform": {"env": {name: value}}})
         drafts = [draft.patched(patch) if name in draft.get(*_WHERE, default={}) else draft for draft in drafts]
     return drafts

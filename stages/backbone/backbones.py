@@ -13,17 +13,17 @@ import keras
 import numpy as np
 
 from stages.backbone import devices
-from stages.backbone.backbonefile import check, foreign, identity, normalise
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
-from stages.backbone.embedders import Embedder
-from stages.backbone.passes import Forward
+from stages.backbone.backbone_file import check, foreign, identity, normalise
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.backbone.embedder import Embedder
+from stages.backbone.forward_passes import ForwardPass
 from stages.datum.contract import StageError
 
 BATCH = 32
-"""Pictures of one forward pass; see stages.backbone.embedders."""
+"""Pictures of one forward pass; see stages.backbone.embedder."""
 
 
-def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
+def describe(model: keras.Model, name: str, pooling: str, weights: WeightsOrigin) -> BackboneSpec:
     """The description, without an identity, of a model that maps (n, S, S, 3) pictures to (n, d) vectors.
 
     Raises StageError for any other model, with the change that it needs.
@@ -92,7 +92,7 @@ def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str], at_
     return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(at_once), devices.kind())
 
 
-def forward(model: keras.Model) -> Forward:
+def forward(model: keras.Model) -> ForwardPass:
     """The forward pass of a model."""
     # XLA on the CPU is many times slower for these models, and its fusions would change the result.
     model.compile(jit_compile=False)

@@ -2,7 +2,7 @@
 
 TensorFlow fixes its devices when the first tensor is made, so `prepare` comes before that. `stages.backbone.backbones`
 and
-`stages.backbone.zoo` see to it for all models that they load or make.
+`stages.zoo` see to it for all models that they load or make.
 """
 
 import ctypes
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import keras
 import tensorflow as tf
 
-from stages.backbone.embedders import CPU
-from stages.backbone.gpumemory import FRACTION, GROWTH, NO_GPU, GpuMemory, gpu_memory
+from stages.backbone.embedder import CPU
+from stages.backbone.gpu_memory import FRACTION, GROWTH, NO_GPU, GpuMemory, gpu_memory
 from stages.datum.contract import StageError
 
 _done = False

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import keras
 from numpy.typing import NDArray
 
-from stages.backbone.torchfile import read_tensors
+from stages.backbone.torch_file import read_tensors
 from stages.datum.contract import StageError
 
 POOLED = "pooled"  # name of the layer that gives the 1280 features before they are scaled to length 1
@@ -22,7 +22,7 @@ _VERSION = "0.1.0"  # of the packages
 _EPSILON = 1e-3  # of batch normalisation, as trained
 
 
-class Lite(NamedTuple):
+class LiteNetwork(NamedTuple):
     """One network of the family: factors on channels and blocks of the smallest, and its file of weights."""
 
     name: str
@@ -65,9 +65,9 @@ class Lite(NamedTuple):
 LITE = {
     each.name: each
     for each in (
-        Lite("efficientnet-lite0", 1.0, 1.0, "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
-        Lite("efficientnet-lite1", 1.0, 1.1, "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
-        Lite("efficientnet-lite2", 1.1, 1.2, "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
+        LiteNetwork("efficientnet-lite0", 1.0, 1.0, "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
+        LiteNetwork("efficientnet-lite1", 1.0, 1.1, "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
+        LiteNetwork("efficientnet-lite2", 1.1, 1.2, "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
     )
 }
 
@@ -97,7 +97,7 @@ def _channels(wanted: float) -> int:
     return nearest + 8 if nearest < 0.9 * wanted else nearest
 
 
-def efficientnet_lite(lite: Lite, image_size: int, weights: Path) -> keras.Model:
+def efficientnet_lite(lite: LiteNetwork, image_size: int, weights: Path) -> keras.Model:
     """uint8 RGB (n, image_size, image_size, 3) -> float32 (n, 1280) of length 1, so that euclidean ranks as cosine
     does.
 

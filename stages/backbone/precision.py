@@ -26,7 +26,7 @@ _EXACT = (
 
 
 @dataclass(frozen=True)
-class Drift:
+class PrecisionDrift:
     """How far another precision moves the vectors from those of float32.
 
     kept: share of the k nearest that are the same pictures, 0 to 1. furthest: the largest |v - w| / |v| of a picture's
@@ -59,13 +59,13 @@ def in_precision(model: keras.Model, precision: str) -> keras.Model:
     return made
 
 
-def drift(before: NDArray[np.float32], after: NDArray[np.float32], k: int = 3) -> Drift:
+def drift(before: NDArray[np.float32], after: NDArray[np.float32], k: int = 3) -> PrecisionDrift:
     """Compares the vectors, (n, d) with n > k, of the same pictures in two precisions."""
     nearest = [_nearest(each.astype(np.float64), k) for each in (before, after)]
     kept = np.mean([len(np.intersect1d(*rows)) / k for rows in zip(*nearest, strict=True)])
     moved = np.linalg.norm(after.astype(np.float64) - before, axis=1)
     furthest = float((moved / np.maximum(np.linalg.norm(before, axis=1), 1e-30)).max())
-    return Drift(float(kept), furthest, k, len(before))
+    return PrecisionDrift(float(kept), furthest, k, len(before))
 
 
 def _nearest(vectors: NDArray[np.float64], k: int) -> NDArray[np.int64]:

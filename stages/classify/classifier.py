@@ -10,10 +10,10 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from stages.backbone.passes import EVEN
-from stages.classify import archive, chosen
-from stages.classify.chosen import Chosen
-from stages.classify.training.runs import MODEL, Backbone, Takes
+from stages.backbone.forward_passes import EVEN
+from stages.classify import classifier_description, network_file
+from stages.classify.classifier_description import ClassifierDescription
+from stages.classify.training.run_records import MODEL, BackboneFacts, InputKind
 from stages.datum.contract import StageError
 
 BATCH = EVEN
@@ -27,7 +27,7 @@ class Classifier:
     An answer depends on its row alone, bit for bit on one machine: the last batch is filled up.
     """
 
-    def __init__(self, model: keras.Model, described: Chosen) -> None:
+    def __init__(self, model: keras.Model, described: ClassifierDescription) -> None:
         """Raises StageError if the model and the description do not belong together."""
         _check(model, described)
         model.compile(jit_compile=False)  # XLA's fusions would change the result
@@ -40,12 +40,12 @@ class Classifier:
         return self.chosen.labels
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> InputKind:
         """The kind of its inputs."""
         return self.chosen.takes
 
     @property
-    def backbone(self) -> Backbone:
+    def backbone(self) -> BackboneFacts:
         """The network that the vectors come from, or whose pictures it takes."""
         return self.chosen.backbone
 
@@ -74,14 +74,16 @@ def open(directory: Path) -> Classifier:
 
     Raises StageError if one is missing, is not such a file, or does not belong to the other.
     """
-    files = directory / chosen.FILE, directory / MODEL
+    files = directory / classifier_description.FILE, directory / MODEL
     for file in files:
         if not file.is_file():
-            raise StageError(f"there is no {file.name}: a classifier is two files, {MODEL} and {chosen.FILE}")
-    return Classifier(archive.load(files[1]), chosen.parse(files[0].read_bytes()))
+            raise StageError(
+                f"there is no {file.name}: a classifier is two files, {MODEL} and {classifier_description.FILE}"
+            )
+    return Classifier(network_file.load(files[1]), classifier_description.parse(files[0].read_bytes()))
 
 
-def _row(described: Chosen) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _row(described: ClassifierDescription) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and the type of one row of the inputs."""
     if described.takes == "vectors":
         return (described.backbone.dimension,), np.dtype(np.float32)
@@ -89,12 +91,13 @@ def _row(described: Chosen) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return (side, side, 3), np.dtype(np.uint8)
 
 
-def _check(model: keras.Model, described: Chosen) -> None:
+def _check(model: keras.Model, described: ClassifierDescription) -> None:
     taken, given = ([tuple(each.shape[1:]) for each in several] for several in (model.inputs, model.outputs))
     wanted = [_row(described)[0]], [(len(described.labels),)]
     if (taken, given) != wanted:
         raise StageError(
-            f"{MODEL} and {chosen.FILE} do not belong together: the model maps {_shapes(taken)} to {_shapes(given)}, "
+            f"{MODEL} and {classifier_description.FILE} do not belong together: "
+            f"the model maps {_shapes(taken)} to {_shapes(given)}, "
             f"the description says {_shapes(wanted[0])} to {_shapes(wanted[1])}. Take both from one commit"
         )
 

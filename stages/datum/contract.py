@@ -25,8 +25,8 @@ from types import ModuleType
 
 import grpc
 
-from stages.datum import nextdatum
-from stages.datum.stageversion import STAGE, refusal
+from stages.datum import datum_messages
+from stages.datum.stage_version import STAGE, refusal
 
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 PFS_ROOT = "LOCALPACHD_PFS"
@@ -42,7 +42,7 @@ class StageError(Exception):
 
 
 @dataclass(frozen=True)
-class Input:
+class DatumInput:
     """One input of one datum.
 
     name: the input's name in the spec. path: the absolute path on disk of the datum's file or directory. repo_path: its
@@ -64,7 +64,7 @@ class Datum:
     downloaded (`lazy`, `empty_files`) a copy by reference, of which no byte is moved.
     """
 
-    inputs: Mapping[str, Input]
+    inputs: Mapping[str, DatumInput]
     out: Path
     by_reference: bool = False
 
@@ -82,7 +82,7 @@ class Datum:
             shutil.copyfile(file, to)
 
 
-Process = Callable[[Datum], None]
+DatumHandler = Callable[[Datum], None]
 
 
 def run(module: str, arguments: Sequence[str] | None = None) -> int:
@@ -136,7 +136,7 @@ def datum_from(env: Iterable[str], root: Path) -> Datum:
         if commit is None or not path.is_relative_to(home):
             continue
         below = path.relative_to(home)
-        inputs[name] = Input(name, path, "/".join(below.parts), commit)
+        inputs[name] = DatumInput(name, path, "/".join(below.parts), commit)
     if not inputs:
         raise StageError(f"the worker named no input below {root}: is {PFS_ROOT} set to the directory of the inputs?")
     return Datum(inputs, root / "out", by_reference=True)
@@ -145,14 +145,14 @@ def datum_from(env: Iterable[str], root: Path) -> Datum:
 def _serve(module: str, port: str) -> int:
     """Processes datum after datum until the worker ends this process, as it does after each datum set."""
     root = Path(os.environ.get(PFS_ROOT) or "/pfs")
-    process: Process | None = None
+    process: DatumHandler | None = None
     error = ""
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=_CHANNEL_OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=SECONDS_TO_CONNECT)
         except grpc.FutureTimeoutError:
             return _complain(module, f"no Pachyderm worker answers at 127.0.0.1:{port} ({WORKER_PORT})")
-        next_datum = channel.unary_unary(nextdatum.METHOD, nextdatum.request, nextdatum.env)
+        next_datum = channel.unary_unary(datum_messages.METHOD, datum_messages.request, datum_messages.env)
         while True:
             try:
                 env = next_datum(error)
@@ -188,12 +188,12 @@ def load(module: str) -> ModuleType:
     return imported
 
 
-def _start(module: str, deployed: str = "") -> Process:
+def _start(module: str, deployed: str = "") -> DatumHandler:
     """Imports and starts the stage. deployed: the version of its code that a pipeline states, "" for none."""
     stage = load(module)
     if deployed and (why := refusal(_stage(module).replace("_", "-"), stage.VERSION, deployed)):
         raise StageError(why)
-    process: Process = stage.start(os.environ)
+    process: DatumHandler = stage.start(os.environ)
     return process
 
 
@@ -226,7 +226,7 @@ def _announce(module: str, datum: Datum) -> None:
 
 def _run_plain(module: str, arguments: Sequence[str]) -> int:
     try:
-        process: Process | None = None
+        process: DatumHandler | None = None
         for datum in _datums_from_arguments(module, arguments):
             datum.out.mkdir(parents=True, exist_ok=True)
             _announce(module, datum)
@@ -265,7 +265,7 @@ def _datums_from_arguments(module: str, arguments: Sequence[str]) -> list[Datum]
         return _datums_from_file(given.datums)
     if given.datums or not given.input or not given.out:
         parser.error("give --input and --out, or --datums alone")
-    inputs: dict[str, Input] = {}
+    inputs: dict[str, DatumInput] = {}
     for text in given.input:
         each = _input_from_argument(text)
         if each.name in inputs:
@@ -281,7 +281,7 @@ def _datums_from_file(file: Path) -> list[Datum]:
         try:
             stated = json.loads(line)
             inputs = {
-                name: Input(name, Path(each["path"]).absolute(), str(each["repo_path"]), str(each["commit"]))
+                name: DatumInput(name, Path(each["path"]).absolute(), str(each["repo_path"]), str(each["commit"]))
                 for name, each in stated["inputs"].items()
             }
             datums.append(Datum(inputs, Path(stated["out"]).absolute()))
@@ -293,7 +293,7 @@ def _datums_from_file(file: Path) -> list[Datum]:
     return datums
 
 
-def _input_from_argument(text: str) -> Input:
+def _input_from_argument(text: str) -> DatumInput:
     name, equals, place = text.partition("=")
     if not (name and equals and place):
         raise StageError(f"--input {text!r} is not NAME=PATH")
@@ -305,7 +305,7 @@ def _input_from_argument(text: str) -> Input:
         repo_path = below.strip("/")
     if not path.exists():
         raise StageError(f"--input {name}: no file or directory at {path}")
-    return Input(name, path, repo_path, "")
+    return DatumInput(name, path, repo_path, "")
 
 
 def _complain(module: str, text: str, status: int = 1) -> int:

@@ -24,9 +24,9 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import COMPRESSION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages.decode import jpegscans, raw
-from stages.record.kinds import Kind
-from stages.record.limits import (
+from stages.decode import jpeg_scans, raw_preview
+from stages.record.file_kinds import FileKind
+from stages.record.file_limits import (
     MAX_AVIF_PIXELS,
     MAX_HEIC_PIXELS,
     MAX_JPEG_2000_PIXELS,
@@ -38,25 +38,25 @@ from stages.record.limits import (
 from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW
 
 # Decoders by name, not Image.open, which tries every plugin and rejects a JPEG whose extra frames are damaged.
-_DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
-    Kind.JPEG: JpegImageFile,
-    Kind.PNG: PngImageFile,
-    Kind.WEBP: WebPImageFile,
-    Kind.GIF: GifImageFile,
-    Kind.BMP: BmpImageFile,
-    Kind.TIFF: TiffImageFile,
-    Kind.HEIC: pi_heif.HeifImageFile,
-    Kind.AVIF: AvifImageFile,
-    Kind.JPEG_2000: Jpeg2KImageFile,
-    Kind.RAW: JpegImageFile,
+_DECODERS: dict[FileKind, type[ImageFile.ImageFile]] = {
+    FileKind.JPEG: JpegImageFile,
+    FileKind.PNG: PngImageFile,
+    FileKind.WEBP: WebPImageFile,
+    FileKind.GIF: GifImageFile,
+    FileKind.BMP: BmpImageFile,
+    FileKind.TIFF: TiffImageFile,
+    FileKind.HEIC: pi_heif.HeifImageFile,
+    FileKind.AVIF: AvifImageFile,
+    FileKind.JPEG_2000: Jpeg2KImageFile,
+    FileKind.RAW: JpegImageFile,
 }
 _MOST_PIXELS = {
-    Kind.JPEG: MAX_JPEG_PIXELS,
-    Kind.WEBP: MAX_WEBP_PIXELS,
-    Kind.HEIC: MAX_HEIC_PIXELS,
-    Kind.AVIF: MAX_AVIF_PIXELS,
-    Kind.JPEG_2000: MAX_JPEG_2000_PIXELS,
-    Kind.RAW: MAX_JPEG_PIXELS,
+    FileKind.JPEG: MAX_JPEG_PIXELS,
+    FileKind.WEBP: MAX_WEBP_PIXELS,
+    FileKind.HEIC: MAX_HEIC_PIXELS,
+    FileKind.AVIF: MAX_AVIF_PIXELS,
+    FileKind.JPEG_2000: MAX_JPEG_2000_PIXELS,
+    FileKind.RAW: MAX_JPEG_PIXELS,
 }
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -91,7 +91,7 @@ class BadPicture(Exception):
 
 
 @dataclass(frozen=True)
-class Opened:
+class PictureFile:
     """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.record.sources.Source.
     orientation, date: those from outside it, if any."""
 
@@ -127,15 +127,15 @@ class Opened:
         return _date(self.date) or _date(_exif_date(self.picture))
 
 
-def opened(data: bytes, kind: Kind) -> Opened:
+def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     """Opens a file of that kind.
 
     Raises BadPicture for one with too many pixels or none, and for a RAW file without a preview; for damaged bytes
     whatever the decoder raises.
     """
     orientation, date = None, ""
-    if kind is Kind.RAW:
-        preview = raw.preview(data)
+    if kind is FileKind.RAW:
+        preview = raw_preview.preview(data)
         if preview is None:
             raise BadPicture("a RAW picture without a preview: save it as JPEG")
         data, orientation, date = preview.jpeg, preview.orientation, preview.date
@@ -143,18 +143,18 @@ def opened(data: bytes, kind: Kind) -> Opened:
     _check_size(picture, kind)
     if isinstance(picture, JpegImageFile):
         _check_scans(picture, data)
-    return Opened(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date)
+    return PictureFile(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date)
 
 
-def _encoder(picture: ImageFile.ImageFile, kind: Kind) -> str:
+def _encoder(picture: ImageFile.ImageFile, kind: FileKind) -> str:
     facts: list[Any] = [kind.name, picture.mode, [tile.args for tile in picture.tile]]
     if isinstance(picture, JpegImageFile):
         facts = [kind.name, sorted(picture.quantization.items()), picture.layer, "progression" in picture.info]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:_ENCODER_DIGITS]
 
 
-def _coding(picture: ImageFile.ImageFile, kind: Kind, data: bytes) -> str:
-    if kind is Kind.RAW:
+def _coding(picture: ImageFile.ImageFile, kind: FileKind, data: bytes) -> str:
+    if kind is FileKind.RAW:
         return RAW
     if picture.mode in ("P", "PA"):
         return PALETTE
@@ -165,7 +165,7 @@ def _coding(picture: ImageFile.ImageFile, kind: Kind, data: bytes) -> str:
     return LOSSLESS if isinstance(picture, PngImageFile | BmpImageFile) else LOSSY
 
 
-def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
+def _check_size(picture: ImageFile.ImageFile, kind: FileKind) -> None:
     width, height = picture.size
     most = _MOST_PIXELS.get(kind, MAX_PIXELS)
     if width * height > most:
@@ -176,9 +176,9 @@ def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
 
 def _check_scans(picture: JpegImageFile, data: bytes) -> None:
     pixels = picture.size[0] * picture.size[1]
-    if jpegscans.at_most(data) * pixels <= MAX_JPEG_SCANNED_PIXELS:
+    if jpeg_scans.at_most(data) * pixels <= MAX_JPEG_SCANNED_PIXELS:
         return
-    scans = jpegscans.count(data)
+    scans = jpeg_scans.count(data)
     if scans * pixels > MAX_JPEG_SCANNED_PIXELS:
         most = max(1, MAX_JPEG_SCANNED_PIXELS // pixels)
         raise BadPicture(f"a JPEG picture of {scans:,} scans: one of this size may have at most {most:,}")

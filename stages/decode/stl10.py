@@ -1,6 +1,6 @@
 """STL-10's binary picture files told apart by name and size, and the names of their records.
 
-Only the standard library: the command imports this at every start. Knows no pixels: see stages.decode.stl10records.
+Only the standard library: the command imports this at every start. Knows no pixels: see stages.decode.stl10_records.
 """
 
 from __future__ import annotations

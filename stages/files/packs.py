@@ -20,14 +20,14 @@ import numpy as np
 
 from stages.datum.contract import StageError
 from stages.datum.damage import LONGEST_HEADER, is_damage
-from stages.record.framing import FITS, Framed, Framing, Pixels
+from stages.record.framing import FITS, Framing, PictureSquare, Pixels
 from stages.record.sources import Source
 
 # ASCII, so that names that are not valid UTF-8 (lone surrogates) survive, too.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-class Picture(NamedTuple):
+class PackPicture(NamedTuple):
     """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, the (width,
     height) of the picture in the middle of its square, its perceptual hash, and the bytes of its thumbnail, a file
     apart; 0 where a test does not care."""
@@ -53,16 +53,16 @@ class Pack:
     fit: how they fill their squares, one of stages.record.framing.FITS."""
 
     pixels: Pixels
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PackPicture, ...]
     fit: str
 
-    def framed(self) -> Iterator[tuple[Picture, Framed]]:
+    def framed(self) -> Iterator[tuple[PackPicture, PictureSquare]]:
         """Each picture with its square."""
         for pixels, picture in zip(self.pixels, self.pictures, strict=True):
-            yield picture, Framed(pixels, picture.size)
+            yield picture, PictureSquare(pixels, picture.size)
 
 
-def write_pack(npy: Path, framing: Framing, pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
+def write_pack(npy: Path, framing: Framing, pictures: Sequence[PackPicture], rows: Iterable[bytes]) -> None:
     """Writes the pack `npy`, making the directory.
 
     pictures: sorted by id. rows: the side × side × 3 RGB bytes of each, in the same order, written one at a time, so a
@@ -156,14 +156,14 @@ def read_rejections(path: Path) -> list[Rejection]:
         ) from failure
 
 
-def _picture(line: bytes) -> Picture:
+def _picture(line: bytes) -> PackPicture:
     value = json.loads(line)
     width, height = value["size"]
     sources = tuple(Source(**each) for each in value["sources"])
     hash, thumbnail_size = int(value["perceptual_hash"], 16), value["thumbnail_size"]
     if type(thumbnail_size) is not int or not 0 <= thumbnail_size < 1 << 32:
         raise ValueError(f"{thumbnail_size!r} is not the size of a thumbnail")
-    return Picture(value["id"], sources, (width, height), hash, thumbnail_size)
+    return PackPicture(value["id"], sources, (width, height), hash, thumbnail_size)
 
 
 def _line(value: dict[str, Any]) -> bytes:

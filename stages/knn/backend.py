@@ -25,7 +25,7 @@ SMALLEST = 2.0**-126
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RoundingBound:
     """The error bound of a backend: how far above the true value its squared distance may be.
 
     true ≥ approximate - relative × (|q|² + |x|²) - absolute, for every pair whose squared norms, added and doubled,
@@ -37,7 +37,7 @@ class Rounding:
 
 
 @dataclass(frozen=True)
-class Probe:
+class BackendProbe:
     """Queries with known answers, by which a backend that suits only some vectors is judged.
 
     queries: float32 (n, d), as the backend would get them. near, far: float64 (n,), the squared distances of the last
@@ -53,7 +53,7 @@ class Backend(Protocol):
     """Proposes, for each query, the nearest library rows by a fast, inexact squared distance."""
 
     name: str
-    rounding: Rounding
+    rounding: RoundingBound
     concurrent: bool
     """Whether it is best called from several threads at once, since it runs all but the product in one."""
 
@@ -69,11 +69,11 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """m queries, ready to be compared with libraries whose `Bounding.scheme` is one object.
+class PreparedQueries:
+    """m queries, ready to be compared with libraries whose `BoundsProvider.scheme` is one object.
 
     factor, offset: float64 (m,), factor > 0: the squared distance of query i from row j is at least
-    factor[i] × number + offset[i], for the number of `Bounding.bounds`. inputs: what the library needs.
+    factor[i] × number + offset[i], for the number of `BoundsProvider.bounds`. inputs: what the library needs.
     """
 
     factor: Floats
@@ -86,7 +86,7 @@ class Asked:
 
 
 @runtime_checkable
-class Bounding(Protocol):
+class BoundsProvider(Protocol):
     """Bounds all distances at once: for few queries, whose candidates then need not be guessed in number."""
 
     @property
@@ -94,26 +94,26 @@ class Bounding(Protocol):
         """Libraries with one scheme can share what was asked."""
         ...
 
-    def ask(self, queries: Vectors) -> Asked:
+    def ask(self, queries: Vectors) -> PreparedQueries:
         """Prepares queries, float32 (m, d), C order."""
         ...
 
-    def bounds(self, asked: Asked) -> Distances:
+    def bounds(self, asked: PreparedQueries) -> Distances:
         """Numbers that order the n rows of the library by lower bounds of their distances: float32 (m, n), without NaN,
         -inf where nothing is known."""
         ...
 
 
 @runtime_checkable
-class Asking(Backend, Bounding, Protocol):
+class SharedQueryBackend(Backend, BoundsProvider, Protocol):
     """A backend that proposes rows for queries that were prepared for any library of its scheme."""
 
-    def proposed(self, asked: Asked, count: int) -> tuple[Distances, Rows]:
+    def proposed(self, asked: PreparedQueries, count: int) -> tuple[Distances, Rows]:
         """What `candidates` gives for the queries that were asked."""
         ...
 
 
-class Copy(Bounding, Protocol):
+class LibraryCopy(BoundsProvider, Protocol):
     """A smaller copy of a library, with quicker and looser bounds."""
 
     centre: Vectors
@@ -129,14 +129,14 @@ def gamma(operations: float, roundoff: float) -> float:
     return share / (1 - share) if share < 0.5 else float("inf")
 
 
-def expanded(dimension: int, roundoff: float = SINGLE, growth: float = 1) -> Rounding:
+def expanded(dimension: int, roundoff: float = SINGLE, growth: float = 1) -> RoundingBound:
     """The error bound of |q|² + |x|² - 2 q·x for vectors of that dimension, whatever the order of summation.
 
     The error of the two norms is at most γ(d)(|q|² + |x|²) and, by the Cauchy–Schwarz inequality, that of twice the
     product as much again; adding the parts costs a few more roundings. `growth` multiplies the roundings of one
     multiply-add. The direct form Σ(q - x)², which FAISS uses for few queries, has the same bound.
     """
-    return Rounding(
+    return RoundingBound(
         relative=2 * gamma(growth * (dimension + 8), roundoff),
         absolute=8 * dimension * SMALLEST,
     )

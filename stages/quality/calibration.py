@@ -21,11 +21,11 @@ PROPOSED = 0.95
 
 BINS = 24
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Block:
+class CalibrationBlock:
     """An interval of distances with one probability, that of `pairs` pairs."""
 
     low: float
@@ -35,7 +35,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Threshold:
+class DistanceThreshold:
     """The largest distance at which pairs have the same label with at least this probability, None without one; the
     pairs within it, the share of these with the same label, and the share of all such pairs found by it. limited:
     whether it could be larger, but too few pairs beyond are known."""
@@ -49,7 +49,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Bin:
+class DistanceBin:
     """The pairs of a part of the range of distances: their number, and that of those with the same label."""
 
     low: float
@@ -58,7 +58,7 @@ class Bin:
     same: int
 
 
-def isotonic(totals: Floats, weights: Floats) -> npt.NDArray[np.int64]:
+def isotonic(totals: _Floats, weights: _Floats) -> npt.NDArray[np.int64]:
     """The starts of the blocks of the weighted least-squares fit, which does not increase, of the values
     `totals / weights` (n,); its value in a block is the block's total over its weight."""
     starts: list[int] = []
@@ -74,7 +74,7 @@ def isotonic(totals: Floats, weights: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(starts, np.int64)
 
 
-def blocks(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> list[Block]:
+def blocks(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> list[CalibrationBlock]:
     """The calibration of pairs, from near to far: distances (n,), ascending, and whether both labels are the same."""
     if not len(distances):
         return []
@@ -85,12 +85,12 @@ def blocks(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> l
     lows = firsts[starts]
     highs = np.append(lows[1:], len(distances)) - 1
     return [
-        Block(float(distances[low]), float(distances[high]), share, int(number))
+        CalibrationBlock(float(distances[low]), float(distances[high]), share, int(number))
         for low, high, share, number in zip(lows, highs, (agreeing / pairs).tolist(), pairs.tolist(), strict=True)
     ]
 
 
-def knots(calibration: Sequence[Block]) -> list[tuple[float, float]]:
+def knots(calibration: Sequence[CalibrationBlock]) -> list[tuple[float, float]]:
     """Points (distance, probability) between which the probability is linear, and beyond which it is constant.
     Distances do not decrease, and probabilities do not increase."""
     found: list[tuple[float, float]] = []
@@ -101,28 +101,30 @@ def knots(calibration: Sequence[Block]) -> list[tuple[float, float]]:
     return found
 
 
-def probability(knots: Sequence[tuple[float, float]], distances: npt.ArrayLike) -> Floats:
+def probability(knots: Sequence[tuple[float, float]], distances: npt.ArrayLike) -> _Floats:
     """The probabilities of distances by knots."""
     places, values = zip(*knots, strict=True)
-    found: Floats = np.interp(np.asarray(distances, np.float64), places, values)
+    found: _Floats = np.interp(np.asarray(distances, np.float64), places, values)
     return found
 
 
-def bins(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> list[Bin]:
+def bins(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> list[DistanceBin]:
     """Equal parts of the range from 0 to the largest distance, with their pairs."""
     top = float(distances[-1]) if len(distances) else 0.0
     if top <= 0:
-        return [Bin(0.0, 0.0, len(same), int(same.sum()))] if len(same) else []
+        return [DistanceBin(0.0, 0.0, len(same), int(same.sum()))] if len(same) else []
     edges = np.linspace(0.0, top, BINS + 1)
     places = np.minimum(np.searchsorted(edges, distances.astype(np.float64), side="right") - 1, BINS - 1)
     pairs = np.bincount(places, minlength=BINS)
     agreeing = np.bincount(places, weights=same, minlength=BINS)
-    return [Bin(float(edges[at]), float(edges[at + 1]), int(pairs[at]), int(agreeing[at])) for at in range(BINS)]
+    return [
+        DistanceBin(float(edges[at]), float(edges[at + 1]), int(pairs[at]), int(agreeing[at])) for at in range(BINS)
+    ]
 
 
 def thresholds(
     distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_], reach: float, probabilities: Sequence[float]
-) -> list[Threshold]:
+) -> list[DistanceThreshold]:
     """The thresholds for some probabilities, from the pairs within `reach`, rounded up to few digits where that takes
     in no further pair."""
     known = int(np.searchsorted(distances, reach, side="right"))
@@ -131,12 +133,14 @@ def thresholds(
     for probability in probabilities:
         end = sum(each.pairs for each in within if each.probability >= probability)
         if not end:
-            found.append(Threshold(probability, None))
+            found.append(DistanceThreshold(probability, None))
             continue
         beyond = float(distances[end]) if end < len(distances) else np.inf
         distance, agreeing = _rounded(float(distances[end - 1]), beyond), int(same[:end].sum())
         recall = agreeing / max(1, int(same.sum()))
-        found.append(Threshold(probability, distance, end, agreeing / end, recall, end == known and reach < np.inf))
+        found.append(
+            DistanceThreshold(probability, distance, end, agreeing / end, recall, end == known and reach < np.inf)
+        )
     return found
 
 
@@ -165,6 +169,6 @@ def _pooled(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> 
     return starts
 
 
-def _sums(values: npt.NDArray[np.generic], starts: npt.NDArray[np.int64]) -> Floats:
-    sums: Floats = np.add.reduceat(values.astype(np.float64), starts)
+def _sums(values: npt.NDArray[np.generic], starts: npt.NDArray[np.int64]) -> _Floats:
+    sums: _Floats = np.add.reduceat(values.astype(np.float64), starts)
     return sums

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from stages.files.tables.parquet import true_text
-from stages.files.tables.rankings import Rankings
-from stages.quality import calibration, judging, measures
-from stages.quality.judging import Verdicts
-from stages.quality.measures import Estimate
+from stages.files.tables.ranking_table import RankingTable
+from stages.quality import calibration, measures, ranking_verdicts
+from stages.quality.measures import MeanEstimate
+from stages.quality.ranking_verdicts import RankingVerdicts
 
 DIGITS = 6
 MOST_CONFUSIONS = 100
@@ -37,7 +37,7 @@ _NOT_KNOWN = (
 )
 
 
-def metrics(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
+def metrics(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
     """The measures with all that was left out of them; `note` is the reason for which there are none, or "". left_out:
     the values of the stage evaluate."""
     judged, k = verdicts.judged, int(rankings.facts["k"])
@@ -69,7 +69,7 @@ def metrics(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any])
     }
 
 
-def note(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any]) -> str:
+def note(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> str:
     """The sentence that says what to do if the measures say nothing; "" if they do."""
     unknown = left_out["unknown"]
     if not len(verdicts.judged):
@@ -83,11 +83,11 @@ def note(rankings: Rankings, verdicts: Verdicts, left_out: Mapping[str, Any]) ->
     return "" if verdicts.judged.counts.any() else _NOT_KNOWN
 
 
-def calibrated(rankings: Rankings, verdicts: Verdicts) -> dict[str, Any]:
+def calibrated(rankings: RankingTable, verdicts: RankingVerdicts) -> dict[str, Any]:
     """The calibration of the distances: knots, blocks, bins, thresholds, at most `reach`, to
     which half of the rankings know all pairs (None for any distance); `proposed` is the threshold for `PROPOSED`."""
-    distances, same = judging.pairs(verdicts)
-    blocks, reach = calibration.blocks(distances, same), judging.reach(verdicts)
+    distances, same = ranking_verdicts.pairs(verdicts)
+    blocks, reach = calibration.blocks(distances, same), ranking_verdicts.reach(verdicts)
     thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
     stated = [
         {
@@ -119,7 +119,7 @@ def calibrated(rankings: Rankings, verdicts: Verdicts) -> dict[str, Any]:
     }
 
 
-def _uncounted(verdicts: Verdicts) -> dict[str, Any]:
+def _uncounted(verdicts: RankingVerdicts) -> dict[str, Any]:
     """The labelled pictures that are not queries: the only ones of their labels, and those without a known
     neighbour."""
     judged = verdicts.judged
@@ -131,7 +131,7 @@ def _uncounted(verdicts: Verdicts) -> dict[str, Any]:
     }
 
 
-def _per_label(verdicts: Verdicts, ks: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+def _per_label(verdicts: RankingVerdicts, ks: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
     """The labels with queries, those with the least precision first."""
     judged = verdicts.judged
     pictures = np.bincount(judged.labels, minlength=len(verdicts.names))
@@ -156,7 +156,7 @@ def _per_label(verdicts: Verdicts, ks: Sequence[int], names: Sequence[str]) -> l
     return sorted(rows, key=lambda row: (row["precision@1"], row[names[-2]], row["label"]))
 
 
-def _confusions(rankings: Rankings, verdicts: Verdicts) -> list[dict[str, Any]]:
+def _confusions(rankings: RankingTable, verdicts: RankingVerdicts) -> list[dict[str, Any]]:
     return [
         {
             "label": verdicts.names[each.label],
@@ -169,28 +169,28 @@ def _confusions(rankings: Rankings, verdicts: Verdicts) -> list[dict[str, Any]]:
                 "distance": each.distance,
             },
         }
-        for each in judging.confusions(verdicts)[:MOST_CONFUSIONS]
+        for each in ranking_verdicts.confusions(verdicts)[:MOST_CONFUSIONS]
     ]
 
 
-def _matrix(verdicts: Verdicts) -> dict[str, Any]:
+def _matrix(verdicts: RankingVerdicts) -> dict[str, Any]:
     """The neighbours by the query's label and their own. If there are many labels, those that are confused most; the
     last row and column are all others."""
     counted = verdicts.judged.labels[verdicts.judged.counts]
     there = sorted({*counted.tolist()})
     if len(there) > MOST_SHOWN:
         wrong = np.zeros(len(verdicts.names), np.int64)
-        for each in judging.confusions(verdicts):
+        for each in ranking_verdicts.confusions(verdicts):
             wrong[[each.label, each.other]] += each.among
         there = sorted(sorted(there, key=lambda label: (-wrong[label], label))[:MOST_SHOWN])
-    counts = judging.matrix(verdicts, there)
+    counts = ranking_verdicts.matrix(verdicts, there)
     rest = bool(counts[-1].any() or counts[:, -1].any())
     end = len(counts) if rest else len(there)
     names = [verdicts.names[label] for label in there]
     return {"labels": names, "others": rest, "rows": counts[:end, :end].tolist()}
 
 
-def _rounded(estimate: Estimate) -> dict[str, float]:
+def _rounded(estimate: MeanEstimate) -> dict[str, float]:
     return {"value": _round(estimate.value), "low": _round(estimate.low), "high": _round(estimate.high)}
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.quality import shares
+from stages.quality import wilson_interval
 
 RESAMPLES = 1000
 """Most resamples of an interval; fewer where they would take too long."""
@@ -29,11 +29,11 @@ RESAMPLES = 1000
 _FEWEST = 100
 _WORK = 2 << 30  # numbers that all resamples together may touch
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class RelevanceMatrix:
     """n queries with their neighbours judged, K at most each.
 
     labels: int32 (n,), codes. right: bool (n, K), false past the depth. depths: int32 (n,), the neighbours known.
@@ -53,18 +53,18 @@ class Judged:
         """Whether each query counts, bool (n,)."""
         return (self.relevant > 0) & (self.depths > 0)
 
-    def part(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Judged:
+    def part(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> RelevanceMatrix:
         """Some of the queries."""
-        return Judged(self.labels[rows], self.right[rows], self.depths[rows], self.relevant[rows])
+        return RelevanceMatrix(self.labels[rows], self.right[rows], self.depths[rows], self.relevant[rows])
 
 
 @dataclass(frozen=True)
-class Measures:
+class RankingMeasures:
     """The measures of n queries as columns, float64 (n, m): precision and recall at each of `ks`, then the average
     precision and the reciprocal rank at the last of them."""
 
     ks: Sequence[int]
-    values: Floats
+    values: _Floats
 
     @property
     def names(self) -> list[str]:
@@ -77,7 +77,7 @@ def ranks(k: int) -> list[int]:
     return sorted({*range(1, min(k, 10) + 1), *(each for each in (20, 50, 100, 200, 500) if each < k), k})
 
 
-def measure(judged: Judged, ks: Sequence[int]) -> Measures:
+def measure(judged: RelevanceMatrix, ks: Sequence[int]) -> RankingMeasures:
     """The measures of queries that count."""
     hits = np.cumsum(judged.right, axis=1, dtype=np.int64)
     places = np.arange(1, judged.right.shape[1] + 1)
@@ -88,11 +88,11 @@ def measure(judged: Judged, ks: Sequence[int]) -> Measures:
     possible = np.minimum(judged.relevant, judged.depths)
     average = np.where(judged.right, hits / places, 0).sum(axis=1) / possible
     first = np.where(judged.right.any(axis=1), 1 / (1 + judged.right.argmax(axis=1)), 0)
-    return Measures(ks, np.column_stack([precision, recall, average, first]))
+    return RankingMeasures(ks, np.column_stack([precision, recall, average, first]))
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean with its 95 % interval."""
 
     value: float
@@ -101,15 +101,15 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Estimates:
+class MeasureEstimates:
     """micro and macro: an estimate of each measure, in the order of their names. resamples: of each interval."""
 
-    micro: Sequence[Estimate]
-    macro: Sequence[Estimate]
+    micro: Sequence[MeanEstimate]
+    macro: Sequence[MeanEstimate]
     resamples: int
 
 
-def estimate(judged: Judged, ks: Sequence[int]) -> Estimates:
+def estimate(judged: RelevanceMatrix, ks: Sequence[int]) -> MeasureEstimates:
     """The means of all measures, with intervals from resampled queries. Raises ValueError without queries.
 
     Equal queries (by label, depth and judgements) are drawn as one group, by their number: the same distribution as of
@@ -124,15 +124,15 @@ def estimate(judged: Judged, ks: Sequence[int]) -> Estimates:
     lot = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
     of_all = numbers / len(judged)
     drawn = np.stack([_means(lot.multinomial(len(judged), of_all), values, starts) for _ in range(resamples)])
-    return Estimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), resamples)
+    return MeasureEstimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), resamples)
 
 
-def wilson(right: int, of: int) -> Estimate:
+def wilson(right: int, of: int) -> MeanEstimate:
     """A share with Wilson's 95 % interval, which holds for few cases as well."""
-    return Estimate(*shares.wilson(right, of))
+    return MeanEstimate(*wilson_interval.wilson(right, of))
 
 
-def _grouped(judged: Judged) -> tuple[Judged, npt.NDArray[np.int64]]:
+def _grouped(judged: RelevanceMatrix) -> tuple[RelevanceMatrix, npt.NDArray[np.int64]]:
     """One query of each group of equal ones, sorted by label, and the numbers of queries in the groups."""
     packed = np.packbits(judged.right, axis=1)
     key = np.column_stack(
@@ -152,7 +152,7 @@ def _bytes(values: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> npt.NDArray
     return values.astype(">i4").view(np.uint8).reshape(-1, 4)
 
 
-def _means(numbers: npt.NDArray[np.int64], values: Floats, starts: npt.NDArray[np.int64]) -> Floats:
+def _means(numbers: npt.NDArray[np.int64], values: _Floats, starts: npt.NDArray[np.int64]) -> _Floats:
     """The means over queries and over labels, (2, m), with these numbers of queries in the groups. A label of which
     none was drawn does not count."""
     weighted = numbers[:, None] * values
@@ -162,6 +162,6 @@ def _means(numbers: npt.NDArray[np.int64], values: Floats, starts: npt.NDArray[n
     return np.stack([weighted.sum(axis=0) / numbers.sum(), macro])
 
 
-def _with_intervals(values: Floats, drawn: Floats) -> list[Estimate]:
+def _with_intervals(values: _Floats, drawn: _Floats) -> list[MeanEstimate]:
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    return [Estimate(*map(float, each)) for each in zip(values, low, high, strict=True)]
+    return [MeanEstimate(*map(float, each)) for each in zip(values, low, high, strict=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.files.tables.nearest import Nearest
+from stages.files.tables.nearest_table import NearestArray
 
 NONE = -1
 """Fills the places after the last neighbour."""
@@ -18,12 +18,12 @@ _CELLS = 1 << 22  # candidates that are sorted at a time
 
 
 @dataclass(frozen=True)
-class Side:
+class SegmentNeighbours:
     """The nearest pictures of one segment, for all m pictures of another: `nearest` is (m, k'), sorted by distance and
     then row. start: the segment's first row among all. others: the number of pictures that could be there,
     the picture itself not counted."""
 
-    nearest: Nearest
+    nearest: NearestArray
     start: int
     others: int
 
@@ -39,7 +39,9 @@ class Ranking:
     skipped: npt.NDArray[np.int32]
 
 
-def rank(sides: Sequence[Side], queries: npt.NDArray[np.int64], labelled: npt.NDArray[np.bool_], k: int) -> Ranking:
+def rank(
+    sides: Sequence[SegmentNeighbours], queries: npt.NDArray[np.int64], labelled: npt.NDArray[np.bool_], k: int
+) -> Ranking:
     """The k nearest labelled pictures of the queries, which are rows of the sides' arrays, by distance and then row.
 
     Sides are in the order of their segments. A ranking ends where it is no longer certain: at the last neighbour of a
@@ -79,7 +81,7 @@ def _parts(queries: int, columns: int) -> Iterator[slice]:
         yield slice(begin, begin + step)
 
 
-def _merged(sides: Sequence[Side], queries: npt.NDArray[np.int64]) -> _Merged:
+def _merged(sides: Sequence[SegmentNeighbours], queries: npt.NDArray[np.int64]) -> _Merged:
     rows, distances, lasts = [], [], []
     for side in sides:
         chosen = side.nearest[queries]

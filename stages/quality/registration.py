@@ -16,7 +16,7 @@ from PIL import Image
 
 from stages.record.hashes import TURNS, turned
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
+_Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 _LEVELS = ((32, 15), (64, 8), (96, 5))  # sides of the squares that are laid on each other, and the steps at each
 _SIDE = _LEVELS[-1][0]
@@ -36,15 +36,15 @@ _WORST, _WORST_SHARE = 16.0, 0.6  # the most that copies differ in any window: i
 _WINDOW = 8  # pixels a side within which differences are averaged: noise and compression end there
 
 
-class Look(NamedTuple):
+class PicturePyramid(NamedTuple):
     """A picture ready to be compared. shorter: its shorter side in pixels. levels: by side, float32 (side, side, 3),
     whatever its shape."""
 
     shorter: int
-    levels: dict[int, Floats]
+    levels: dict[int, _Floats]
 
 
-class Fit(NamedTuple):
+class PictureAlignment(NamedTuple):
     """Two pictures laid on each other. alike: the correlation of their brightness, up to 1. worst: the largest
     difference within a window, in levels of 256. contrast: the deviation of the plainer one, in the same."""
 
@@ -54,31 +54,33 @@ class Fit(NamedTuple):
     contrast: float
 
 
-def look(thumbnail: bytes) -> Look:
+def pyramid(thumbnail: bytes) -> PicturePyramid:
     """The look of a JPEG file."""
     picture = Image.open(io.BytesIO(thumbnail)).convert("RGB")
     squares = {}
     for side, _ in _LEVELS:
         way = Image.Resampling.BOX if min(picture.size) >= side else Image.Resampling.BICUBIC
         squares[side] = np.asarray(picture.resize((side, side), way), np.float32)
-    return Look(min(picture.size), squares)
+    return PicturePyramid(min(picture.size), squares)
 
 
-def turn(one: Look, other: Look, hashes: tuple[int, int], bits: int) -> int | None:
+def copy_turn(one: PicturePyramid, other: PicturePyramid, hashes: tuple[int, int], bits: int) -> int | None:
     """The turn that lays the other picture on the first one, if one of them is a copy of the other; else None.
 
     hashes: their perceptual hashes. bits: in which these may differ as one lies on the other.
     """
     if min(one.shorter, other.shorter) < _SMALLEST:
         return None
-    return next((fit.turn for fit in fits(one, other, hashes, bits) if _is_of_a_copy(fit)), None)
+    return next((fit.turn for fit in alignments(one, other, hashes, bits) if _is_of_a_copy(fit)), None)
 
 
-def _is_of_a_copy(fit: Fit) -> bool:
+def _is_of_a_copy(fit: PictureAlignment) -> bool:
     return fit.alike >= _LEAST_ALIKE and fit.worst <= min(_WORST, _WORST_SHARE * fit.contrast)
 
 
-def fits(one: Look, other: Look, hashes: tuple[int, int], bits: int) -> Iterator[Fit]:
+def alignments(
+    one: PicturePyramid, other: PicturePyramid, hashes: tuple[int, int], bits: int
+) -> Iterator[PictureAlignment]:
     """The ways in which the other picture lies on the first one, of those in which their hashes agree in all but so
     many bits; the most alike hashes first."""
     first, second = np.uint64(hashes[0]), np.array([hashes[1]], np.uint64)
@@ -91,12 +93,12 @@ def fits(one: Look, other: Look, hashes: tuple[int, int], bits: int) -> Iterator
                 yield found
 
 
-def _turned(square: Floats, turn: int) -> Floats:
+def _turned(square: _Floats, turn: int) -> _Floats:
     square = square.transpose(1, 0, 2) if turn & 4 else square
     return np.ascontiguousarray(square[:: -1 if turn & 1 else 1, :: -1 if turn & 2 else 1])
 
 
-def _fit(one: dict[int, Floats], other: dict[int, Floats], turn: int) -> Fit | None:
+def _fit(one: dict[int, _Floats], other: dict[int, _Floats], turn: int) -> PictureAlignment | None:
     placed = np.eye(3)
     for side, steps in _LEVELS:
         found = _aligned(_blurred(_grey(one[side])), _blurred(_grey(other[side])), placed, steps)
@@ -109,7 +111,7 @@ def _fit(one: dict[int, Floats], other: dict[int, Floats], turn: int) -> Fit | N
     return _compared(one[_SIDE], other[_SIDE], placed, turn)
 
 
-def _aligned(one: Floats, other: Floats, placed: Any, steps: int) -> Any:
+def _aligned(one: _Floats, other: _Floats, placed: Any, steps: int) -> Any:
     """The affine map, (3, 3), from the second square to the first, improved; None if they do not fit. The method is
     Baker's and Matthews' inverse compositional one: the gradients are those of the second square, for all steps."""
     x, y = _grid(len(other))
@@ -138,7 +140,7 @@ def _aligned(one: Floats, other: Floats, placed: Any, steps: int) -> Any:
     return placed
 
 
-def _compared(one: Floats, other: Floats, placed: Any, turn: int) -> Fit | None:
+def _compared(one: _Floats, other: _Floats, placed: Any, turn: int) -> PictureAlignment | None:
     sampled, inside = _sampled(one, placed)
     for edge in (inside[:_MARGIN], inside[-_MARGIN:], inside[:, :_MARGIN], inside[:, -_MARGIN:]):
         edge[:] = False
@@ -149,26 +151,26 @@ def _compared(one: Floats, other: Floats, placed: Any, turn: int) -> Fit | None:
     ways = ((sampled, other), (other, sampled))
     worst = min(float(_differences(more, fewer, inside, usual).max()) for more, fewer in ways)
     contrast = float(min(_grey(square)[inside].std() for square in ways[0]))
-    return Fit(turn, _correlation(sampled, other, inside), worst, contrast)
+    return PictureAlignment(turn, _correlation(sampled, other, inside), worst, contrast)
 
 
-def _correlation(one: Floats, other: Floats, inside: Any) -> float:
+def _correlation(one: _Floats, other: _Floats, inside: Any) -> float:
     """Of the brightness of two squares, in some of their pixels; 0 for a plain one."""
     mine, theirs = _grey(one)[inside], _grey(other)[inside]
     mine, theirs = mine - mine.mean(), theirs - theirs.mean()
     return float((mine * theirs).sum() / np.sqrt((mine**2).sum() * (theirs**2).sum() + 1e-3))
 
 
-def _differences(more: Floats, fewer: Floats, inside: Any, usual: Any) -> Floats:
+def _differences(more: _Floats, fewer: _Floats, inside: Any, usual: Any) -> _Floats:
     """Within each window, between the first square in the second one's colours and the second one."""
     difference = _blurred(_recoloured(more, fewer, usual) - fewer)
     difference[~inside] = 0
-    squares: Floats = np.sum([_windows(difference[..., colour]) ** 2 for colour in range(3)], axis=0) / 3
-    local: Floats = np.sqrt(squares[_windows(inside.astype(np.float32)) > 0.9])
+    squares: _Floats = np.sum([_windows(difference[..., colour]) ** 2 for colour in range(3)], axis=0) / 3
+    local: _Floats = np.sqrt(squares[_windows(inside.astype(np.float32)) > 0.9])
     return local
 
 
-def _recoloured(more: Floats, fewer: Floats, usual: Any) -> Floats:
+def _recoloured(more: _Floats, fewer: _Floats, usual: Any) -> _Floats:
     """The first square with the second one's brightness, contrast and strength of colours, which are fitted where both
     are usual; its hues stay."""
     luma, target = map(_grey, (more, fewer))
@@ -177,33 +179,33 @@ def _recoloured(more: Floats, fewer: Floats, usual: Any) -> Floats:
     chroma, wanted = more - luma[..., np.newaxis], fewer - target[..., np.newaxis]
     strength = _slope(chroma[usual], wanted[usual])
     tint = np.clip((wanted - strength * chroma)[usual].mean(axis=0), -_TINT, _TINT)
-    made: Floats = np.clip(brightness[..., np.newaxis] + strength * chroma + tint, 0, 255)
+    made: _Floats = np.clip(brightness[..., np.newaxis] + strength * chroma + tint, 0, 255)
     return made
 
 
-def _slope(values: Floats, target: Floats) -> float:
+def _slope(values: _Floats, target: _Floats) -> float:
     """Of the line through the means that is nearest to the targets; 0 if it would fall."""
     values, target = values - values.mean(axis=0), target - target.mean(axis=0)
     return max(0.0, float((values * target).sum() / ((values**2).sum() + 1e-3)))
 
 
-def _unclipped(square: Floats) -> Any:
+def _unclipped(square: _Floats) -> Any:
     return ((square > _CLIPPED) & (square < 255 - _CLIPPED)).all(axis=2)
 
 
-def _grey(square: Floats) -> Floats:
-    grey: Floats = _RED * square[..., 0] + _GREEN * square[..., 1] + _BLUE * square[..., 2]
+def _grey(square: _Floats) -> _Floats:
+    grey: _Floats = _RED * square[..., 0] + _GREEN * square[..., 1] + _BLUE * square[..., 2]
     return grey
 
 
-def _grid(side: int) -> tuple[Floats, Floats]:
+def _grid(side: int) -> tuple[_Floats, _Floats]:
     """The places of a square's pixels, across and down, from -1 to 1."""
     places = ((np.arange(side, dtype=np.float32) + 0.5) / side) * 2 - 1
     across, down = np.meshgrid(places, places)
     return across, down
 
 
-def _sampled(square: Floats, placed: Any) -> tuple[Floats, Any]:
+def _sampled(square: _Floats, placed: Any) -> tuple[_Floats, Any]:
     """The square at the places that the map gives for each pixel, between pixels linearly, and which lie inside."""
     side = len(square)
     x, y = _grid(side)
@@ -223,7 +225,7 @@ def _sampled(square: Floats, placed: Any) -> tuple[Floats, Any]:
     return above * (1 - down) + below * down, inside
 
 
-def _blurred(square: Floats) -> Floats:
+def _blurred(square: _Floats) -> _Floats:
     """Each pixel with its neighbours, by halves."""
     for axis in (0, 1):
         edges = [(1, 1) if each == axis else (0, 0) for each in range(square.ndim)]
@@ -235,10 +237,10 @@ def _blurred(square: Floats) -> Floats:
     return square
 
 
-def _windows(square: Floats) -> Floats:
+def _windows(square: _Floats) -> _Floats:
     """The mean of each window."""
     summed = np.pad(square, ((1, 0), (1, 0))).cumsum(0, np.float64).cumsum(1)
     inner, w = summed, _WINDOW
     total = inner[w:, w:] - inner[:-w, w:] - inner[w:, :-w] + inner[:-w, :-w]
-    means: Floats = (total / w**2).astype(np.float32)
+    means: _Floats = (total / w**2).astype(np.float32)
     return means

@@ -12,7 +12,7 @@ from stages.quality import calibration
 
 
 @dataclass(frozen=True)
-class Similarity:
+class SimilarityCalibration:
     """A calibration for the distances of one model and metric. knots: see stages.quality.calibration."""
 
     model: str
@@ -25,12 +25,12 @@ class Similarity:
         return [round(float(each), 1) for each in found]
 
 
-def read(content: bytes) -> Similarity | None:
+def read(content: bytes) -> SimilarityCalibration | None:
     """The calibration in a calibration.json; None for one without pairs, and for anything else."""
     try:
         held = json.loads(content)
         knots = tuple((float(distance), float(share)) for distance, share in held["knots"])
         facts = held["facts"]
-        return Similarity(str(facts["model"]), str(facts["metric"]), knots) if knots else None
+        return SimilarityCalibration(str(facts["model"]), str(facts["metric"]), knots) if knots else None
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -18,7 +18,7 @@ PAD, CROP = FITS = ("pad", "crop")
 """The values of the parameter FIT; the first is the default."""
 
 
-class Framed(NamedTuple):
+class PictureSquare(NamedTuple):
     """pixels: uint8 (side, side, 3) RGB. size: (width, height) of the picture, which lies in the middle of them."""
 
     pixels: Pixels
@@ -49,13 +49,13 @@ class Framing:
         width, height = (max(1, (2 * edge * self.side + longer) // (2 * longer)) for edge in size)
         return width, height
 
-    def frame(self, picture: Pixels) -> Framed:
+    def frame(self, picture: Pixels) -> PictureSquare:
         """A scaled picture, uint8 (height, width, 3), in the middle of its square."""
         height, width, _ = picture.shape
-        return Framed(_filled(picture, self.side), (width, height))
+        return PictureSquare(_filled(picture, self.side), (width, height))
 
 
-def unpadded(framed: Framed) -> Pixels:
+def unpadded(framed: PictureSquare) -> Pixels:
     """The picture alone, uint8 (height, width, 3), without the rest of its square."""
     left, top = _corner(framed.size, len(framed.pixels))
     width, height = framed.size

@@ -1,5 +1,5 @@
 """Perceptual hashes as numbers, turned and mirrored, and the bits in which they differ. Knows no pictures: see
-stages.decode.perceptual, which says what the bits mean."""
+stages.decode.perceptual_hash, which says what the bits mean."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ UNRELATED = BITS
 """The bits in which a hash without a verdict differs from any other."""
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
-Bits = np.ndarray[Any, np.dtype[np.uint8]]
+BitCounts = np.ndarray[Any, np.dtype[np.uint8]]
 
 _SIDE = 8  # the bits are row by row those of a matrix of frequencies
 
@@ -31,17 +31,17 @@ def turned(hashes: Hashes, turn: int) -> Hashes:
     return lain
 
 
-def differing(one: Hashes, other: Hashes) -> Bits:
+def differing(one: Hashes, other: Hashes) -> BitCounts:
     """The number of bits that differ, uint8, of each pair of hashes, uint64, of shapes that NumPy broadcasts."""
-    found: Bits = np.bitwise_count(one ^ other)
+    found: BitCounts = np.bitwise_count(one ^ other)
     found[np.broadcast_to((one == NO_VERDICT) | (other == NO_VERDICT), found.shape)] = UNRELATED
     return found
 
 
-def least_differing(one: Hashes, other: Hashes) -> Bits:
+def least_differing(one: Hashes, other: Hashes) -> BitCounts:
     """The same for the turn of `one` that makes them most alike."""
     ways = (turned(one, turn) for turn in range(TURNS))
-    least: Bits = np.bitwise_count(next(ways) ^ other)
+    least: BitCounts = np.bitwise_count(next(ways) ^ other)
     for each in ways:
         np.minimum(least, np.bitwise_count(each ^ other), out=least)
     least[np.broadcast_to((one == NO_VERDICT) | (other == NO_VERDICT), least.shape)] = UNRELATED

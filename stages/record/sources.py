@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 RAW, LOSSLESS, LOSSY, PALETTE = "raw", "lossless", "lossy", "palette"
 """The codings of pictures: samples of a sensor; all pixels as they were; nearly; or in at most 256 colours."""
 
-Shown = TypeVar("Shown")
+_SourceT = TypeVar("_SourceT")
 
 
 class Source(NamedTuple):
@@ -34,7 +34,7 @@ class Source(NamedTuple):
     @property
     def content(self) -> str:
         """Equal for exact copies, and for no others: files of equal bytes, or of equal pixels at full size where these
-        are all that both files show, see stages.decode.exactness."""
+        are all that both files show, see stages.decode.pixel_hash."""
         return self.pixels or self.sha256
 
     @property
@@ -66,7 +66,7 @@ def paths(sources: Iterable[Source]) -> list[str]:
     return sorted({source.path for source in sources})
 
 
-def chosen(thumbnails: Iterable[tuple[Iterable[Source], Shown]]) -> Shown:
+def chosen(thumbnails: Iterable[tuple[Iterable[Source], _SourceT]]) -> _SourceT:
     """The thumbnail of a picture, or its place, from those of several packs or parts, each with the picture's sources
     there.
 

@@ -5,8 +5,8 @@ Knows the answers' values only: no drawing, no markup. Returns plain text; whoev
 
 from __future__ import annotations
 
-from stages.datum.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
-from stages.quality.answers import Answer, Answers, Match
+from stages.datum.text_format import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
+from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.framing import CROP, PAD
 from stages.record.sources import paths
 
@@ -19,12 +19,12 @@ UNNAMED = "(name unknown)"
 """Shown for a query whose own table is missing."""
 
 
-def title(answers: Answers) -> str:
+def title(answers: EntryAnswers) -> str:
     """The headline of the entry's sheet."""
     return f"Nearest pictures for “{answers.entry}”"
 
 
-def summary(answers: Answers, shown: int, limit: int) -> str:
+def summary(answers: EntryAnswers, shown: int, limit: int) -> str:
     """One line on the sheet's content: queries, their nearest (at most `limit`), metric, backbone."""
     total = len(answers.answers)
     queries = counted(total, "query picture", "query pictures")
@@ -38,7 +38,7 @@ def summary(answers: Answers, shown: int, limit: int) -> str:
     return f"{queries}, each with its {nearest} by {by}"
 
 
-def notes(answers: Answers) -> list[str]:
+def notes(answers: EntryAnswers) -> list[str]:
     """Notes that a reader needs to understand the sheet, the most important first; empty if all is as expected."""
     said = []
     total = len(answers.answers)
@@ -60,11 +60,11 @@ def notes(answers: Answers) -> list[str]:
     return said
 
 
-def framing(answers: Answers) -> list[str]:
+def framing(answers: EntryAnswers) -> list[str]:
     """A sentence on the part of a picture that is shown and compared; none for an entry without pictures."""
     return [_FRAMING[answers.fit]] if answers.fit in _FRAMING else []
 
 
-def name(pictured: Answer | Match) -> str:
+def name(pictured: QueryAnswer | QueryMatch) -> str:
     """The first of a picture's true names."""
     return next(iter(paths(pictured.sources)), UNNAMED)

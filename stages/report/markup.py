@@ -7,7 +7,7 @@ import html
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 
-from stages.datum import wording
+from stages.datum import text_format
 from stages.report.style import STYLE
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -50,4 +50,4 @@ def items(kind: str, shown: Iterable[str]) -> Iterator[str]:
 
 def text(plain: str) -> str:
     """The text as HTML, in an element or in quotes."""
-    return html.escape(wording.visible(plain))
+    return html.escape(text_format.visible(plain))

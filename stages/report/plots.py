@@ -49,7 +49,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """A range of values with its name."""
 
     name: str
@@ -58,7 +58,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """A line through points (x, y), and around it a band of points (x, lowest, highest), if there is one."""
 
     name: str
@@ -67,7 +67,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Column:
+class HistogramColumn:
     """A bar of a histogram from one x to another, in two parts, the lower one first."""
 
     low: float
@@ -84,8 +84,8 @@ class _Frame:
     top: float
     width: float
     height: float
-    x: Axis
-    y: Axis
+    x: PlotAxis
+    y: PlotAxis
 
     def across(self, value: float) -> str:
         return _number(self.left + self.width * _share(value, self.x))
@@ -94,7 +94,7 @@ class _Frame:
         return _number(self.top + self.height * (1 - _share(value, self.y)))
 
 
-def curves(title: str, said: str, x: Axis, y: Axis, lines: Sequence[Curve], whole: bool = False) -> str:
+def curves(title: str, said: str, x: PlotAxis, y: PlotAxis, lines: Sequence[PlotCurve], whole: bool = False) -> str:
     """At most two curves over a common range. said: the plot in words. whole: ticks at whole numbers only."""
     frame = _Frame(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, 200, x, y)
     parts = [*_grid(frame, whole), *_lines(frame, lines), *_legend([each.name for each in lines])]
@@ -104,18 +104,18 @@ def curves(title: str, said: str, x: Axis, y: Axis, lines: Sequence[Curve], whol
 def calibration(
     title: str,
     said: str,
-    x: Axis,
-    curve: Curve,
-    columns: Sequence[Column],
+    x: PlotAxis,
+    curve: PlotCurve,
+    columns: Sequence[HistogramColumn],
     names: tuple[str, str],
     mark: float | None = None,
-    ideal: Curve | None = None,
+    ideal: PlotCurve | None = None,
 ) -> str:
     """A curve of shares above a histogram over the same range; names: of the histogram's two parts. mark: a value of x
     to point out. ideal: the curve as it should be."""
-    above = _Frame(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, 170, x, Axis(curve.name, 0, 1))
+    above = _Frame(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, 170, x, PlotAxis(curve.name, 0, 1))
     most = max((each.lower + each.upper for each in columns), default=0) or 1
-    below = _Frame(_LEFT, _TOP + 170 + 34, above.width, 80, x, Axis("pairs", 0, most))
+    below = _Frame(_LEFT, _TOP + 170 + 34, above.width, 80, x, PlotAxis("pairs", 0, most))
     lines = [curve] if ideal is None else [curve, ideal]
     parts = [*_grid(above, False, bare=True), *_lines(above, lines), *_grid(below, False, few=True)]
     for each in columns:
@@ -196,7 +196,7 @@ def _grid(frame: _Frame, whole: bool, bare: bool = False, few: bool = False) -> 
     yield f'<text text-anchor="middle" x="{middle}" y="{_number(frame.top + frame.height + 35)}">{name}</text>'
 
 
-def _lines(frame: _Frame, lines: Sequence[Curve]) -> Iterator[str]:
+def _lines(frame: _Frame, lines: Sequence[PlotCurve]) -> Iterator[str]:
     for each, kind in zip(lines, ("first", "second"), strict=False):
         if each.band:
             upper = [f"{frame.across(x)} {frame.down(high)}" for x, _, high in each.band]
@@ -224,7 +224,7 @@ def _legend(names: Iterable[str], down: float = 14.0, fills: bool = False) -> It
         across += 26 + 9.5 * len(name) + 16
 
 
-def _column(frame: _Frame, column: Column) -> Iterator[str]:
+def _column(frame: _Frame, column: HistogramColumn) -> Iterator[str]:
     left, right = float(frame.across(column.low)), float(frame.across(column.high))
     bottom = column.lower
     for low, high, kind in ((0.0, bottom, "first"), (bottom, bottom + column.upper, "second")):
@@ -254,7 +254,7 @@ def _svg(title: str, said: str, width: float, height: float, parts: Iterable[str
     )
 
 
-def _share(value: float, axis: Axis) -> float:
+def _share(value: float, axis: PlotAxis) -> float:
     return (value - axis.low) / (axis.high - axis.low) if axis.high > axis.low else 0.5
 
 

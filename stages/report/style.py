@@ -1,5 +1,5 @@
 """The style sheet of the result page: light and dark, screen and paper. CSS only; the markup is in
-stages.report.pages."""
+stages.report.result_pages."""
 
 STYLE = """
 :root {

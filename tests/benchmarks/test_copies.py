@@ -17,7 +17,7 @@ from benchmarks.finders import Finder
 from benchmarks.lookalikes import SCRIPTED, LookalikeSet
 from benchmarks.rewritings import EQUAL, UNEQUAL
 from benchmarks.verdicts import judge
-from stages.quality.copypairs import MOST_EACH
+from stages.quality.copy_pairs import MOST_EACH
 from stages.record.framing import Pixels
 
 CHANGE = "mirrored"

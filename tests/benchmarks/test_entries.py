@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import entries
-from stages.record import entrypaths
+from stages.record import entry_paths
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("buckets", [0, entrypaths.BUCKETS])
+@pytest.mark.parametrize("buckets", [0, entry_paths.BUCKETS])
 def test_entries_are_searched_by_bucket_or_alone(
     buckets: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -19,7 +19,7 @@ def test_entries_are_searched_by_bucket_or_alone(
     arguments = ["search", "--entries", "9", "--pictures", "100", "--json", str(measured), "--buckets", str(buckets)]
     assert entries.main(arguments) == 0
     names = [f"entry-{number:05d}.jpg" for number in range(10)]
-    before, after = (len(set(map(entrypaths.bucket, some) if buckets else some)) for some in (names[:9], names))
+    before, after = (len(set(map(entry_paths.bucket, some) if buckets else some)) for some in (names[:9], names))
     said = capsys.readouterr().out
     assert f"{16 * before} datums, 0 skipped" in said
     assert f"{after} datums, {15 * after} skipped" in said

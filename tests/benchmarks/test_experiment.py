@@ -15,10 +15,10 @@ from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender, race
 from benchmarks.plots import bars
 from benchmarks.report import Row
+from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
-from stages.backbone.backbonespec import Weights
 from stages.decode.stl10 import SIDE
-from stages.report.sheets import TILE
+from stages.report.result_grid import TILE
 
 
 @pytest.mark.soak
@@ -57,7 +57,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
     edges = keras.layers.Conv2D(12, 5, strides=4, activation="relu")(keras.layers.Rescaling(1 / 255)(pixels))
     model = keras.Model(pixels, keras.layers.GlobalMaxPooling2D()(edges))
     directory = tmp_path_factory.mktemp("model")
-    save_backbone(model, describe(model, "tiny", "max", Weights("random", "")), directory)
+    save_backbone(model, describe(model, "tiny", "max", WeightsOrigin("random", "")), directory)
     return Backbone(str(directory))
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks import embedding, gpu, knn
 from benchmarks.arrays import XpArrays, on_gpu
-from stages.datum.visiblegpus import gpu_visible
-from tests import fakegpus
+from stages.datum.visible_gpus import gpu_visible
+from tests import fake_gpus
 
 TINY = knn.Size(queries=120, library=400, dimension=16)
 HAS_GPU = gpu_visible(os.environ) and shutil.which("nvidia-smi") is not None
@@ -74,7 +74,7 @@ def test_resnet50_is_measured_on_devices_that_were_prepared_before_it(tmp_path: 
         "embedding.measure(pictures=2, rounds=1, sizes=(32,))\n"
         "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))"
     )
-    assert fakegpus.python(program, tmp_path / "log") == ["1 GPU, memory taken: as it grows", "True"]
+    assert fake_gpus.python(program, tmp_path / "log") == ["1 GPU, memory taken: as it grows", "True"]
     assert (tmp_path / "log").read_text() == "1 GPU\n"
 
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from benchmarks import segments
 from benchmarks.madeindex import MadeIndex
-from stages.datum.contract import Input
-from stages.files.segments import read_facts, read_hashes, read_table, thumbnails
+from stages.datum.contract import DatumInput
+from stages.files.segment_files import read_facts, read_hashes, read_table, thumbnails
 
 
 def test_a_segment_is_read_as_it_was_made(tmp_path: Path) -> None:
     made = MadeIndex(1_100)
     place = made.write(tmp_path, "3", more=1)
-    index, points = Input("index", place, "3", ""), segments.vectors(place)
+    index, points = DatumInput("index", place, "3", ""), segments.vectors(place)
     np.testing.assert_array_equal(points, made.vectors("3", more=1))
     table = read_table(index)
     assert len(table) == len(read_hashes(index)) == read_facts(index).count == made.count("3") + 1 == 70

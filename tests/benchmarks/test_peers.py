@@ -13,8 +13,8 @@ from benchmarks import disk, environment, peers, racing, workflows
 from benchmarks.environment import SETUPS, Tool, Unavailable
 from benchmarks.racing import OURS, Found
 from benchmarks.workflows import Dvc, Lookalike
-from pipelines.specifications import reading
-from stages.backbone.backbonespec import Weights
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import WeightsOrigin
 
 LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
 
@@ -32,7 +32,7 @@ def _lock() -> str:
 @pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
 def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
     stages = yaml.safe_load((SETUPS / setup / "dvc.yaml").read_text())["stages"]
-    specifications = {spec.name: spec.document for spec in reading.load()}
+    specifications = {spec.name: spec.document for spec in pipeline_specs.load()}
     commands = {
         name: each["cmd"] if isinstance(each["cmd"], str) else "\n".join(each["cmd"]) for name, each in stages.items()
     }
@@ -164,7 +164,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pixels = keras.Input((224, 224, 3), dtype="uint8")  # the size in the specifications
     mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(pixels))
     model = keras.Model(pixels, mean, name="mean")
-    save_backbone(model, describe(model, "mean", "avg", Weights("a test", "")), directory / "models")
+    save_backbone(model, describe(model, "mean", "avg", WeightsOrigin("a test", "")), directory / "models")
     return directory
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from contents import PROJECT, contents, data, environments
 
-from pipelines.specifications import optional
+from pipelines.specifications import optional_specs
 
 ENVIRONMENTS = ("cpu", "rapids", "serve", "tensorflow")
 
@@ -54,7 +54,7 @@ def test_the_specifications_name_the_images() -> None:
 
 def test_the_images_tags_are_the_projects_version() -> None:
     version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-    for spec in optional.files(PROJECT / "specs"):
+    for spec in optional_specs.files(PROJECT / "specs"):
         assert f":{version}" in spec.read_text(), spec.name
 
 
@@ -95,15 +95,24 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
 
 def test_the_modules_that_features_imports_late_are_included() -> None:
     names = {each.stem for each in contents(["stages.features"]).modules}
-    assert {"features", "embedding", "forwards", "backbonefile", "backbones", "devices", "network"} <= names
+    assert {"features", "feature_extractor", "embedder_factory", "backbone_file", "backbones", "graph_network"} <= names
 
 
 def test_the_service_has_all_that_it_imports_late() -> None:
     found = contents(["stages.classify_serve"])
-    assert {"classify_serve", "program", "promotions", "classifier", "archive"} <= {each.stem for each in found.modules}
+    names = {each.stem for each in found.modules}
+    assert {"classify_serve", "service_runner", "promotion_source", "classifier", "network_file"} <= names
     found = contents(["stages.serve"])
     names = {each.stem for each in found.modules}
-    assert {"serve", "program", "app", "forwards", "backbonefile", "backbones", "exact"} <= names
+    assert {
+        "serve",
+        "service_runner",
+        "app",
+        "embedder_factory",
+        "backbone_file",
+        "backbones",
+        "exact_searcher",
+    } <= names
     assert PROJECT / "stages" / "serving" / "page" / "index.html" in data(found.modules)
 
 

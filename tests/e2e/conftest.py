@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tests.e2e.world import MakeWorld, Paint, World
-from tests.once import once
 from tests.servers import LATE, StartPachd
+from tests.shared_directories import once
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
@@ -37,7 +37,7 @@ SIDES = {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
 def _make_backbones(home: Path) -> None:
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
-    from stages.backbone.zoo import make_backbone  # noqa: PLC0415
+    from stages.zoo import make_backbone  # noqa: PLC0415
 
     for seed, (name, size) in enumerate(SIDES.items()):
         pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages.datum.contract import Datum, Input
+from stages.datum.contract import Datum, DatumInput
 from tests.e2e.world import specs
 
 Tree = dict[str, bytes]
-Member = dict[str, Input]
+Member = dict[str, DatumInput]
 
 
 class Oracle:
@@ -74,7 +74,7 @@ class Oracle:
         # The models never change and are loaded once; all other inputs are new commits in each run.
         commit = "models" if pfs["repo"] == "models" else run.name
         below = ["/".join(path.relative_to(root).parts) for path in paths]
-        return [{pfs["name"]: Input(pfs["name"], *each, commit)} for each in zip(paths, below, strict=True)]
+        return [{pfs["name"]: DatumInput(pfs["name"], *each, commit)} for each in zip(paths, below, strict=True)]
 
 
 def write(root: Path, tree: Tree) -> None:

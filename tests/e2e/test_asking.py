@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.deploying.deployment import make_repo
-from pipelines.client.repository import Put
-from pipelines.commands.ask.asking import STEPS
-from pipelines.explaining.timetravel import asking, past
-from pipelines.specifications import reading
-from stages.datum.filecache import FileCache
+from pipelines.analysis.time_travel import past_library, past_search
+from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.repository import PutFile
+from pipelines.commands.ask.past_query import STEPS
+from pipelines.specifications import pipeline_specs
+from stages.datum.file_cache import FileCache
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(300)
@@ -127,17 +127,17 @@ def test_a_commit_apart_from_the_pipelines_means_the_answers_that_stood_then(tol
     world = told.world
     head = world.repo("render").good()
     assert head is not None
-    assert past.answering(world.connection, told.commits["asked"]) == told.commits["asked"]
+    assert past_library.answering_commit(world.connection, told.commits["asked"]) == told.commits["asked"]
     make_repo(world.connection, "labels")
-    commit = world.repo("labels").write([Put("/labels.csv", b"source,label\n")])
-    assert past.answering(world.connection, commit) == head.at
+    commit = world.repo("labels").write([PutFile("/labels.csv", b"source,label\n")])
+    assert past_library.answering_commit(world.connection, commit) == head.at
 
 
 def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told, tmp_path: Path) -> None:
     store = FileCache(tmp_path / "small", most=1)
     arguments = [told.world.scratch / each for each in ARGUMENTS]
     at = told.commits["asked"]
-    answered = asking.ask(told.world.connection, at, arguments, tmp_path, STEPS, store=store)
+    answered = past_search.ask(told.world.connection, at, arguments, tmp_path, STEPS, store=store)
     found = {each.entry: {name: (each.directory / name).read_bytes() for name in FILES} for each in answered.sheets}
     assert found == recorded(told.world, at)
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
@@ -147,10 +147,10 @@ def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told
 def test_another_stage_is_refused_unless_todays_code_may_compute_again(
     told: Told, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(reading.HERE, tmp_path / "newer")
+    shutil.copytree(pipeline_specs.SHIPPED_SPECS, tmp_path / "newer")
     for path in (tmp_path / "newer").glob(f"{stage}*.json"):
         path.write_text(path.read_text().replace(f'STAGE": "{stage}-', f'STAGE": "{stage}-9'))
-    monkeypatch.setattr(reading, "HERE", tmp_path / "newer")
+    monkeypatch.setattr(pipeline_specs, "SHIPPED_SPECS", tmp_path / "newer")
     at = told.commits["asked"]
     refused = told.world.lookalike("query", "mine.png", "--at", at, fails=True)
     assert f"{stage} ran {stage}-" in refused

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.library.results import directory_name
-from stages.record.kinds import READABLE
+from pipelines.library.result_sheets import directory_name
+from stages.record.file_kinds import READABLE
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)

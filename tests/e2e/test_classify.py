@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from pipelines.client import branches
-from pipelines.client.repository import Put, Remove
+from pipelines.client.repository import DeleteFile, PutFile
 from pipelines.cluster import gpu_holders
-from pipelines.specifications import optional
-from pipelines.specifications.reading import HERE
-from stages.classify.training import runs
-from stages.record.names import unescape
+from pipelines.specifications import optional_specs
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
+from stages.classify.training import run_records
+from stages.record.pfs_names import unescape
 from tests.e2e.world import MakeWorld, Paint, World, specs
 from tests.servers import StartPachd
 
 pytestmark = pytest.mark.timeout(600)
 
-OPT_IN = optional.needed(HERE, "classify")
+OPT_IN = optional_specs.required_specs(SHIPPED_SPECS, "classify")
 NAMES = tuple(spec.name for spec in OPT_IN)
 SEEDS = range(3)
 QUICK = {"quick.json": {"epochs": 5, "folds": 2}}
@@ -39,11 +39,13 @@ def labels_of(names: Iterable[str]) -> bytes:
 
 def put_labels(world: World, names: Iterable[str]) -> str:
     """Labels pictures with their folders; returns the commit."""
-    return world.repo("labels").write([Put("/mine.csv", labels_of(names))])
+    return world.repo("labels").write([PutFile("/mine.csv", labels_of(names))])
 
 
 def put_parameters(world: World, files: Mapping[str, object]) -> str:
-    return world.repo("parameters").write([Put(f"/{name}", json.dumps(each).encode()) for name, each in files.items()])
+    return world.repo("parameters").write(
+        [PutFile(f"/{name}", json.dumps(each).encode()) for name, each in files.items()]
+    )
 
 
 def begun(
@@ -82,7 +84,7 @@ def world(shared: World, paint: Paint) -> World:
     pictures = library(paint)
     more = [name for path in shared.repo("images").list() if (name := unescape(path[1:])) not in pictures]
     parameters = shared.repo("parameters")
-    others = [Remove(path) for path in parameters.list() if path[1:] not in QUICK]
+    others = [DeleteFile(path) for path in parameters.list() if path[1:] not in QUICK]
     commits = [shared.remove(*more)] if more else []
     commits += [parameters.write(others)] if others else []
     shared.settle(*commits, put_labels(shared, pictures))
@@ -90,7 +92,7 @@ def world(shared: World, paint: Paint) -> World:
 
 
 def run_of(world: World, name: str = "quick") -> Any:
-    return json.loads(world.repo("train").read(f"/{name}/{runs.FILE}"))
+    return json.loads(world.repo("train").read(f"/{name}/{run_records.FILE}"))
 
 
 def metrics(world: World) -> Any:
@@ -173,7 +175,7 @@ def test_a_classifier_is_promoted_if_it_is_not_worse(world: World, paint: Paint)
 
     # Trained on labels that are wrong for two of three, and measured with the right ones.
     wrong = "".join(f"{name},{(int(name.split('/')[1]) + 1) % 3}\n" for name in library(paint))
-    world.settle(world.repo("labels").write([Put("/mine.csv", f"source,label\n{wrong}".encode())]))
+    world.settle(world.repo("labels").write([PutFile("/mine.csv", f"source,label\n{wrong}".encode())]))
     worse = world.repo("select").good()
     assert worse is not None and worse.at != first.at
     world.settle(put_labels(world, library(paint)))
@@ -221,7 +223,7 @@ def test_the_gpu_is_held_while_a_training_lasts(
 
 def run_exists(world: World) -> bool:
     """Whether the run has ended."""
-    return world.repo("train").exists(f"/quick/{runs.FILE}")
+    return world.repo("train").exists(f"/quick/{run_records.FILE}")
 
 
 def deploy_with(world: World, overlay: str) -> None:

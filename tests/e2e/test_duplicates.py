@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from PIL import Image, ImageEnhance
 
-from pipelines.library import ingest, pictures
+from pipelines.library import ingest, picture_sources
 from tests.e2e.world import MakeWorld, Paint, World
-from tests.packing import zipped
-from tests.stages.rawfiles import dng
+from tests.small_archives import zipped
+from tests.stages.raw_files import dng
 from tests.stages.scenes import lain, saved, scene
 
 pytestmark = pytest.mark.timeout(600)
@@ -38,7 +38,7 @@ def test_exact_copies_are_found_kept_removed_and_restored(
         (tmp_path / "set").mkdir(exist_ok=True)
         (tmp_path / "set" / name).write_bytes(paint(int(name[0])))
     (tmp_path / "set" / "copy\nof 3.png").write_bytes(paint(3))
-    found = pictures.find([tmp_path / "set"])
+    found = picture_sources.find([tmp_path / "set"])
     world.settle(ingest.add(world.connection, found.sources, most_single=0).commit)
     added = {
         "big/5.png": paint(5, size=192),  # equal in the squares that are compared, and not exact

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.repository import Put
-from pipelines.specifications import optional
-from pipelines.specifications.reading import HERE
+from pipelines.client.repository import PutFile
+from pipelines.specifications import optional_specs
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from tests.e2e.world import MakeWorld, Paint, World, specs
 
 pytestmark = pytest.mark.timeout(600)
 
-OPT_IN = optional.needed(HERE, "evaluate")
+OPT_IN = optional_specs.required_specs(SHIPPED_SPECS, "evaluate")
 NAMES = ("neighbours", "evaluate")
 SEEDS = range(4)
 
@@ -26,7 +26,7 @@ def library(paint: Paint) -> dict[str, bytes]:
 def put_labels(world: World, names: list[str]) -> str:
     """Labels pictures with their folders; returns the commit."""
     rows = "".join(f"{name},{name.split('/')[0]}\n" for name in names)
-    return world.repo("labels").write([Put("/mine.csv", f"source,label\n{rows}".encode())])
+    return world.repo("labels").write([PutFile("/mine.csv", f"source,label\n{rows}".encode())])
 
 
 def metrics(world: World) -> Any:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from stages import features
-from stages.backbone.backbonespec import MODEL_FILE
+from stages.backbone.backbone_spec import MODEL_FILE
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(600)
@@ -28,7 +28,7 @@ class Step:
     status: str
 
 
-def changed(**environment: str) -> list[reading.Spec]:
+def changed(**environment: str) -> list[pipeline_specs.PipelineSpec]:
     """Our specifications with one attempt for each datum, which makes failing faster, and further variables for
     features."""
     found = []
@@ -133,7 +133,7 @@ def test_a_started_pipeline_catches_up(steps: dict[str, Step]) -> None:
 
 def test_a_push_brings_everything_to_another_size(steps: dict[str, Step]) -> None:
     jobs = steps["another size"].jobs
-    assert jobs.keys() == {spec.name for spec in reading.load()}
+    assert jobs.keys() == {spec.name for spec in pipeline_specs.load()}
     assert {job.state for job in jobs.values()} == {"success"}
     assert {job.counts for name, job in jobs.items() if name.startswith(("preprocess", "features"))} == {(1, 0, 0)}
     assert "takes 128" not in steps["another size"].status

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.library.datasets.stl10samples import write_stl10
-from stages.files.tables.indexed import TABLE, read_indexed
-from stages.files.thumbnailfiles import DIRECTORY, SUFFIX
+from pipelines.library.datasets.stl10_samples import write_stl10
+from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.thumbnail_files import DIRECTORY, SUFFIX
 from tests.command import Command
 from tests.e2e.world import MakeWorld, World
 

@@ -19,15 +19,15 @@ from contents import PREFIX, PROJECT, contents, environments
 from images import LARGEST
 
 from pipelines.library.datasets import samples
-from pipelines.specifications import reading
-from stages.backbone.zoo import make_backbone
-from stages.record import entrypaths
+from pipelines.specifications import pipeline_specs
+from stages.record import entry_paths
+from stages.zoo import make_backbone
 from tests.e2e.world import MakeWorld, World
 from tests.servers import StartPachd
 
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST}
-SPECS = {spec.name: spec.document["transform"] for spec in reading.load()}
+SPECS = {spec.name: spec.document["transform"] for spec in pipeline_specs.load()}
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 SEGMENTS = 3  # of the library's, in the chain: a container each for index and search
 
@@ -106,7 +106,7 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
         run("partition", dealt, out["partition"])
     asked = {"models": model, "pictures": (out["preprocess-queries"], "queries/queries")}
     run("features-queries", asked, out["features-queries"])
-    path = entrypaths.directory("queries")
+    path = entry_paths.directory("queries")
     entry, entries = (out["features-queries"], path), (out["features-queries"], path.rpartition("/")[0])
     for segment in children(out["partition"] / "library")[:SEGMENTS]:
         buckets = {

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages.decode.pictures import picture_id
-from stages.record import entrypaths
-from stages.record.framing import Framed
+from stages.decode.picture_normaliser import picture_id
+from stages.record import entry_paths
+from stages.record.framing import PictureSquare
 from tests.e2e.world import Job, MakeWorld, Paint
 
 pytestmark = pytest.mark.timeout(600)
@@ -60,7 +60,7 @@ def segments_of(step: Step) -> int:
 
 def id_of(picture: bytes) -> str:
     """The id of a picture file of 96 × 96 pixels, which preprocess does not scale."""
-    return picture_id(Framed(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
+    return picture_id(PictureSquare(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
 
 
 def variants(paint: Paint, seed: int, segment: str) -> Iterator[bytes]:
@@ -150,12 +150,12 @@ def test_forgetting_a_query_computes_nothing(story: Story) -> None:
 
 
 def test_datums_of_search_are_the_buckets_in_use_and_the_segments(story: Story) -> None:
-    assert entrypaths.bucket(BESIDE) == entrypaths.bucket("red.png")
+    assert entry_paths.bucket(BESIDE) == entry_paths.bucket("red.png")
     for name, entries in {"near": ("red.png", "blue"), "joined": ("red.png", "blue", BESIDE)}.items():
         step = story.steps[name]
         assert {path.split("/")[1] for path in step.trees["search"]} == {"", *entries}
         buckets = {path.split("/")[2] for path in step.trees["features-queries"] if path.startswith("/queries/")} - {""}
-        assert buckets == set(map(entrypaths.bucket, entries))
+        assert buckets == set(map(entry_paths.bucket, entries))
         assert sum(step.datums["search"].values()) == len(buckets) * segments_of(step)
 
 

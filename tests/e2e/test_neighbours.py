@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipelines.client.repository import Put
-from pipelines.specifications import optional, reading
-from pipelines.specifications.reading import Spec
+from pipelines.client.repository import PutFile
+from pipelines.specifications import optional_specs, pipeline_specs
+from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages import neighbours
-from stages.datum.contract import Datum, Input
-from stages.files.tables.nearest import read_pictures
-from stages.files.tables.pairs import read_pairs
+from stages.datum.contract import Datum, DatumInput
+from stages.files.tables.nearest_table import read_pictures
+from stages.files.tables.pair_table import read_pairs
 from stages.record.sources import Source
 from tests.e2e.oracle import Tree, read, write
 from tests.e2e.test_increments import id_of
@@ -30,10 +30,14 @@ BELOW = GROUPS
 LABELS = b"source,label\n" + b"".join(b"%d.png,%d\n" % (seed, seed % 3) for seed in range(1, 13))
 
 
-def library_pipelines(threshold: str = THRESHOLD) -> list[Spec]:
+def library_pipelines(threshold: str = THRESHOLD) -> list[PipelineSpec]:
     """The pipelines from pictures to their near pictures."""
     usual = [each for each in specs() if each.name in ("preprocess", "features", "partition", "index")]
-    opted = {spec.name: spec for group in GROUPS for spec in optional.needed(reading.HERE, group)}
+    opted = {
+        spec.name: spec
+        for group in GROUPS
+        for spec in optional_specs.required_specs(pipeline_specs.SHIPPED_SPECS, group)
+    }
     opted["neighbours"] = with_environment(opted["neighbours"], THRESHOLD=threshold)
     return [*usual, *opted.values()]
 
@@ -105,7 +109,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     library |= {f"near/{number}.jpg": each for number, each in enumerate(itertools.islice(copies(1), 3))}
     library["copies/one.png"] = library["2.png"]
     world.add(library)
-    world.repo("labels").write([Put("/labels.csv", LABELS)])
+    world.repo("labels").write([PutFile("/labels.csv", LABELS)])
     steps = {"built": step(world, world.push(backbones["first"]))}
     segments = steps["built"].segments
     added = next(each for each in copies(2) if id_of(each)[0] in segments)
@@ -192,7 +196,7 @@ def computed(world: World, scratch: Path) -> Tree:
     """What the stage makes of the server's index on plain directories."""
     write(scratch / "index", world.content("index"))
     names = sorted(path.name for path in (scratch / "index").iterdir())
-    sides = {name: Input(name, scratch / "index" / name, name, "") for name in names}
+    sides = {name: DatumInput(name, scratch / "index" / name, name, "") for name in names}
     (spec,) = (each for each in library_pipelines() if each.name == "neighbours")
     process = neighbours.start(dict(spec.document["transform"]["env"]))
     for left, right in itertools.product(names, names):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.specifications import drafts, overlays, reading
-from stages.decode.pictures import picture_id
-from stages.files import thumbnailfiles, vectors
-from stages.files.tables.indexed import TABLE, read_indexed
-from stages.record import parts
-from stages.record.framing import Framed
+from pipelines.specifications import drafts, overlays, pipeline_specs
+from stages.decode.picture_normaliser import picture_id
+from stages.files import thumbnail_files, vector_files
+from stages.files.tables.index_table import TABLE, read_indexed
+from stages.record import part_names
+from stages.record.framing import PictureSquare
 from stages.record.sources import Source
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs
 
@@ -27,13 +27,13 @@ Row = tuple[str, tuple[Source, ...], bytes, bytes]
 
 def directory(picture: bytes) -> str:
     """The bucket of the part of a picture in a file of its own."""
-    id = picture_id(Framed(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
-    return parts.directory(parts.bucket(id, parts.BUCKETS))
+    id = picture_id(PictureSquare(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
+    return part_names.directory(part_names.bucket(id, part_names.BUCKETS))
 
 
-def overlaid() -> list[reading.Spec]:
+def overlaid() -> list[pipeline_specs.PipelineSpec]:
     """The specifications with the overlay."""
-    changed = overlays.apply([overlays.load("large")], drafts.find([reading.HERE]))
+    changed = overlays.apply([overlays.load("large")], drafts.find([pipeline_specs.SHIPPED_SPECS]))
     (partition,) = (draft.spec() for draft in changed if draft.name == "partition")
     return [partition if each.name == "partition" else each for each in specs()]
 
@@ -48,8 +48,8 @@ def rows(world: World) -> list[Row]:
         table, segment = read_indexed(io.BytesIO(data)), path.removesuffix(TABLE)
         columns = (table.ids, table.sources, table.thumbnails, table.vectors.rows)
         for id, sources, (name, begin, size), row in zip(*columns, strict=True):
-            shown = files[f"{segment}{thumbnailfiles.DIRECTORY}/{name}{thumbnailfiles.SUFFIX}"]
-            of_bucket = np.load(io.BytesIO(files[f"{segment}{vectors.DIRECTORY}/{name}{vectors.SUFFIX}"]))
+            shown = files[f"{segment}{thumbnail_files.DIRECTORY}/{name}{thumbnail_files.SUFFIX}"]
+            of_bucket = np.load(io.BytesIO(files[f"{segment}{vector_files.DIRECTORY}/{name}{vector_files.SUFFIX}"]))
             found.append((id, tuple(sources), shown[begin : begin + size], of_bucket[row].tobytes()))
     return sorted(found)
 
@@ -59,7 +59,7 @@ def arrays(world: World) -> dict[str, bytes]:
     return {path: data for path, data in world.content("index").items() if path.endswith(("hashes.npy", "index.json"))}
 
 
-def deployed(world: World, which: list[reading.Spec]) -> dict[str, Job]:
+def deployed(world: World, which: list[pipeline_specs.PipelineSpec]) -> dict[str, Job]:
     """The jobs of a deployment that changes partition alone."""
     done = world.deploy(which)
     assert {name for name, action in done.items() if action != "unchanged"} == {"partition"}
@@ -82,7 +82,7 @@ def test_more_buckets_give_the_same_pictures_and_answers_without_a_forward_pass(
 
     before, pictures, content = world.trees(), rows(world), arrays(world)
     assert len(pictures) == LONE + 1
-    buckets = {directory(each) for each in lone.values()} | {parts.directory(parts.source_name("some.zip"))}
+    buckets = {directory(each) for each in lone.values()} | {part_names.directory(part_names.source_name("some.zip"))}
     coarse = {each.partition("/")[0] for each in buckets}
     assert len(coarse) < len(buckets)
     assert {Path(path).stem for path in before["partition"] if path.endswith(".npy")} == coarse

@@ -13,10 +13,10 @@ from PIL import Image
 
 import lookalike
 from lookalike import LookalikeError
-from pipelines.client.commits import Commits
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
-from pipelines.client.services import services
-from pipelines.client.services.services import Service
+from pipelines.client.services import service_discovery
+from pipelines.client.services.service_discovery import ServiceEndpoint
 from tests import containers
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
@@ -171,10 +171,10 @@ def test_a_service_of_its_own_ends_with_a_python_that_is_killed(world: World, pa
     arguments = [sys.executable, "-c", _ASKING.format(picture), world.pachd.address]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        service = Service(process.stdout.readline().strip(), "the service")
-        assert services.status(service) is not None
+        service = ServiceEndpoint(process.stdout.readline().strip(), "the service")
+        assert service_discovery.status(service) is not None
         process.kill()
-    assert containers.eventually(lambda: services.status(service) is None)
+    assert containers.eventually(lambda: service_discovery.status(service) is None)
 
 
 def test_files_that_are_not_pictures_are_said_when_they_are_added(served: World, paint: Paint, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_library_by_the_address_of_its_service(served: World, paint: Paint) ->
 
 def test_a_query_is_answered_by_the_service_and_leaves_nothing(served: World, paint: Paint) -> None:
     (served.scratch / "asked.png").write_bytes(paint(3, 1))
-    before = Commits(served.connection, "queries").newest()
+    before = CommitWriter(served.connection, "queries").newest()
     said = served.lookalike("query", "asked.png", "-k", "2")
     lines = said.splitlines()
     assert lines[0] == "asked.png:"
@@ -217,7 +217,7 @@ def test_a_query_is_answered_by_the_service_and_leaves_nothing(served: World, pa
     (line,) = told["queries"]
     assert line == batch | {"sources": ["asked.png"]}
     assert told["commits"]["index"] == served.newest("index")
-    assert Commits(served.connection, "queries").newest() == before
+    assert CommitWriter(served.connection, "queries").newest() == before
 
 
 def test_a_query_goes_to_the_pipelines_where_the_service_cannot_take_it(served: World, paint: Paint) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.client.deploying.deployment import make_repo
-from pipelines.client.repository import Put, Remove
+from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.repository import DeleteFile, PutFile
 from stages import index
-from stages.datum.contract import Datum, Input
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, write_images
-from stages.knn.codes import FEWEST
+from stages.datum.contract import Datum, DatumInput
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.knn.code_index import FEWEST
 from stages.record.sources import Source
 from tests.e2e.test_increments import id_of, variants
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
@@ -98,7 +98,7 @@ def steps(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> di
     found["added"] = seen(world, world.add({"more.png": added}))
     found["changed"] = seen(world, world.add({"more.png": changed}))
     found["removed"] = seen(world, world.remove("more.png"))
-    found["emptied"] = seen(world, world.repo("images").write([Remove("/")]))
+    found["emptied"] = seen(world, world.repo("images").write([DeleteFile("/")]))
     return found
 
 
@@ -152,12 +152,12 @@ def written(directory: Path) -> Path:
     for bucket in ("00", "2a"):
         ids = sorted("0" + hashlib.sha256(f"{bucket}/{number}".encode()).hexdigest()[1:] for number in range(FEWEST))
         sources = [[Source(f"{each}.png", each, 96, 96, 100, "")] for each in ids]
-        images = Images(ids, sources, [2] * len(ids), range(len(ids)), "5eed" * 16, 96, "pad", 16)
+        images = ImageTable(ids, sources, [2] * len(ids), range(len(ids)), "5eed" * 16, 96, "pad", 16)
         for kind in ("library", *KINDS):
             (directory / kind / "0").mkdir(parents=True, exist_ok=True)
         write_images(images, directory / f"library/0/{bucket}.parquet")
         np.save(directory / f"vectors/0/{bucket}.npy", random.standard_normal((len(ids), 16), np.float32))
-        thumbnailfiles.write(directory / f"thumbnails/0/{bucket}.thumbnails", [b"tn"] * len(ids))
+        thumbnail_files.write(directory / f"thumbnails/0/{bucket}.thumbnails", [b"tn"] * len(ids))
     return directory
 
 
@@ -174,7 +174,7 @@ def test_vectors_that_are_read_for_codes_are_passed_on_all_the_same(
     make_repo(world.connection, "partition")
     (spec,) = (with_environment(each, ALGORITHM="ivfflat") for each in specs() if each.name == "index")
     world.deploy([spec])
-    commit = world.repo("partition").write([Put(*each) for each in files.items()])
+    commit = world.repo("partition").write([PutFile(*each) for each in files.items()])
     world.settle(commit)
     (info,) = world.client.inspect_job(commit, "index")
     read = {kind: sum(len(data) for path, data in files.items() if path.startswith(f"/{kind}/")) for kind in KINDS}
@@ -185,7 +185,7 @@ def test_vectors_that_are_read_for_codes_are_passed_on_all_the_same(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     given = {"features": "library", **dict.fromkeys(KINDS, "")}
     inputs = {
-        name: Input(name, tmp_path / "partition" / (top or name) / "0", f"{top or name}/0", "")
+        name: DatumInput(name, tmp_path / "partition" / (top or name) / "0", f"{top or name}/0", "")
         for name, top in given.items()
     }
     index.start({"ALGORITHM": "ivfflat"})(Datum(inputs, tmp_path / "out"))

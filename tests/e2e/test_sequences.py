@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.library import blocks, changing
-from stages.record import entrypaths
-from stages.record.names import is_block, unescape
+from pipelines.library import blocks, library_commit
+from stages.record import entry_paths
+from stages.record.pfs_names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 
@@ -92,7 +92,7 @@ class Person:
 
     def add_many(self) -> list[str]:
         """Adds more than are put as single files; some may replace others."""
-        new = {self.name(): self.picture() for _ in range(changing.SINGLE_FILES + self.random.randint(1, 4))}
+        new = {self.name(): self.picture() for _ in range(library_commit.SINGLE_FILES + self.random.randint(1, 4))}
         return self._put(new | {name: self.picture() for name in self.some(2)})
 
     def change(self) -> list[str]:
@@ -142,7 +142,7 @@ class Person:
     def entry(self, form: str) -> str:
         """A new name of a query entry, in one of two buckets, so that most entries share theirs with another one."""
         names = (form.format(number) for number in self._numbers)
-        return next(name for name in names if entrypaths.bucket(name) in ("00", "01"))
+        return next(name for name in names if entry_paths.bucket(name) in ("00", "01"))
 
     def ask(self) -> list[str]:
         return self._ask(self.entry("query{}.png"), self.picture())
@@ -202,8 +202,8 @@ def test_any_sequence_of_changes_equals_a_computation_from_scratch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changing, "SINGLE_FILES", 4)
-    monkeypatch.setattr(changing, "_REWRITTEN", 1000)  # more go into blocks, however many these change
+    monkeypatch.setattr(library_commit, "SINGLE_FILES", 4)
+    monkeypatch.setattr(library_commit, "_REWRITTEN", 1000)  # more go into blocks, however many these change
     monkeypatch.setattr(blocks, "LIMIT", 3)
     person = Person(make_world(f"sequence-{seed}"), paint, str(seed))
     person.world.deploy()

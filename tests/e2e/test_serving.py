@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.services import protection, roles, services
-from tests import fakegpus
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.services import service_credentials, service_discovery, service_roles
+from tests import fake_gpus
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
@@ -118,7 +118,7 @@ def serving(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[s
 def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(
     world: World, paint: Paint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in fakegpus.variables(tmp_path / "log").items():
+    for name, value in fake_gpus.variables(tmp_path / "log").items():
         monkeypatch.setenv(name, value)
     with serving(world) as (process, url):
         assert (tmp_path / "log").read_text() == "0 GPU\n", "it uses a GPU that the server leases to workers"
@@ -170,7 +170,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     said = world.lookalike("serve", "--deploy", "--port", str(port))
     assert said.splitlines()[-1] == f"lookalike serve: http://127.0.0.1:{port}"
     assert "pipeline serve: created" in said
-    found = services.deployed(world.connection)
+    found = service_discovery.deployed(world.connection)
     assert found is not None
     assert found.token_file is not None
     assert found.token_file.stat().st_mode & 0o777 == 0o600
@@ -181,7 +181,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     assert f"http://127.0.0.1:{port}" in world.lookalike("serve", "--deploy")
 
     added = world.add({"trip/near.png": paint(3, 1)})
-    eventually(lambda: ((services.status(found) or {}).get("commits") or {}).get("index") == added)
+    eventually(lambda: ((service_discovery.status(found) or {}).get("commits") or {}).get("index") == added)
     assert nearest(search(found.url, paint(3, 1), found.headers()))[0][2] == ["trip/near.png"]
 
     new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
@@ -189,14 +189,14 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=world.scratch)
     said = world.lookalike("serve", "--deploy", "--tls-cert", "tls.crt", "--tls-key", "tls.key")
     assert said.splitlines()[-1] == f"lookalike serve: https://127.0.0.1:{port}"
-    protected = services.deployed(world.connection)
+    protected = service_discovery.deployed(world.connection)
     assert protected is not None
     assert protected.trust() is not None
-    assert (services.status(protected) or {})["pictures"] == 13
+    assert (service_discovery.status(protected) or {})["pictures"] == 13
 
     said = world.lookalike("serve", "--off")
     assert said.splitlines()[-2:] == ["pipeline serve: deleted", "secret lookalike-serve: deleted"]
-    assert roles.SEARCH.pipeline not in Jobs(world.connection).pipelines()
-    assert not protection.exists(world.connection)
-    assert not services.token_file(world.connection).exists()
+    assert service_roles.SEARCH.pipeline not in ProjectJobs(world.connection).pipelines()
+    assert not service_credentials.exists(world.connection)
+    assert not service_discovery.token_file(world.connection).exists()
     world.settle(world.remove("trip/near.png"))

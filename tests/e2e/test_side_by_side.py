@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.repository import Put
-from pipelines.commands.ask.asking import STEPS
+from pipelines.analysis.measurement import model_comparison, optional_deployment
+from pipelines.client.repository import PutFile
+from pipelines.commands.ask.past_query import STEPS
 from pipelines.errors import LookalikeError
-from pipelines.explaining.measuring import deploying, sidebyside
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)
@@ -29,9 +29,9 @@ def labelled(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) ->
     world.push(backbones["first"])
     names = [f"{label}/{n}.png" for label in range(LABELS) for n in range(5)]
     world.add({name: paint(int(name[0]) * 10 + int(name[2]) // 2, int(name[2])) for name in names})
-    deploying.deploy(world.connection, "evaluate")
+    optional_deployment.deploy(world.connection, "evaluate")
     lines = "".join(f"{name},label {name[0]}\n" for name in names)
-    world.settle(world.repo("labels").write([Put("/labels.csv", f"source,label\n{lines}".encode())]))
+    world.settle(world.repo("labels").write([PutFile("/labels.csv", f"source,label\n{lines}".encode())]))
     return world
 
 
@@ -43,7 +43,7 @@ def compare(labelled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def call(*model: str | Path, metric: tuple[str, ...] = ()) -> Mapping[str, Any]:
         before = labelled.commits()
         given = [str(each) for each in model]
-        done = sidebyside.compare(labelled.connection, given, metric, tmp_path / "report", STEPS)
+        done = model_comparison.compare(labelled.connection, given, metric, tmp_path / "report", STEPS)
         assert labelled.commits() == before
         assert json.loads((done.directory / "comparison.json").read_bytes()) == done.found
         assert done.found["verdict"]["words"] in (done.directory / "index.html").read_text()
@@ -136,4 +136,4 @@ def test_a_library_without_an_evaluation_is_refused(make_world: MakeWorld, tmp_p
     world = make_world("bare-sides")
     world.deploy()
     with pytest.raises(LookalikeError, match="run `lookalike evaluate` first"):
-        sidebyside.compare(world.connection, [], ["cosine"], tmp_path, STEPS)
+        model_comparison.compare(world.connection, [], ["cosine"], tmp_path, STEPS)

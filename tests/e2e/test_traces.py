@@ -13,17 +13,17 @@ from urllib.parse import unquote
 import grpc
 import pytest
 
-from pipelines.client.repository import Put
+from pipelines.analysis.tracing.trace_page import picture_page
+from pipelines.analysis.tracing.tracer import picture, trace
+from pipelines.analysis.tracing.traces import AnswerTrace, PictureOrigin, as_data
+from pipelines.client.repository import PutFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.explaining.tracing.pages import picture_page
-from pipelines.explaining.tracing.traces import Origin, Trace, as_data
-from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
-from pipelines.library.pictures import Source
-from stages.record import parts
+from pipelines.library.picture_sources import PictureSource
+from stages.record import part_names
 from tests.e2e.world import MakeWorld, Paint, World, specs
-from tests.packing import zipped
+from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -36,7 +36,7 @@ class Told:
     commits: dict[str, str]
     before: dict[str, Any]
 
-    def trace(self, query: str = "", rank: int = 1, at: str = "", entry: str = "many") -> Trace:
+    def trace(self, query: str = "", rank: int = 1, at: str = "", entry: str = "many") -> AnswerTrace:
         return trace(self.world.connection, entry, query, rank, at)
 
 
@@ -45,7 +45,7 @@ def into_blocks(world: World, pictures: dict[str, bytes]) -> str:
     for number, (name, content) in enumerate(pictures.items()):
         path = world.scratch / f"{len(world.commits())}-{number}"
         path.write_bytes(content)
-        found.append(Source(name, path, len(content)))
+        found.append(PictureSource(name, path, len(content)))
     return ingest.add(world.connection, found, most_single=0).commit
 
 
@@ -60,7 +60,9 @@ def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Tol
         "blocks again": into_blocks(world, {"holiday/more.png": paint(7), "holiday/6.png": paint(60)}),
         "alone": world.add({"alone ☀.png": paint(20)}),
         "archive": world.add({"pack.zip": zipped({"in/a.png": paint(30), "b.png": paint(31)})}),
-        "folder": world.repo("images").write([Put("/folder/x.png", paint(40)), Put("/folder/y.png", paint(41))]),
+        "folder": world.repo("images").write(
+            [PutFile("/folder/x.png", paint(40)), PutFile("/folder/y.png", paint(41))]
+        ),
         "twin": world.add({"copies/twin.png": paint(20)}),
         "same again": world.add(
             {"alone ☀.png": paint(20), "pack.zip": zipped({"in/a.png": paint(30), "b.png": paint(31)})}
@@ -80,7 +82,7 @@ def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Tol
     return Told(world, commits, before)
 
 
-def only(found: Trace) -> Origin:
+def only(found: AnswerTrace) -> PictureOrigin:
     (origin,) = found.neighbour.origins
     return origin
 
@@ -154,10 +156,10 @@ def test_every_source_of_a_picture_is_followed(told: Told) -> None:
 
 def test_a_vector_is_followed_from_its_part_through_its_bucket_to_its_segment(told: Told) -> None:
     found = told.trace("archive.png")
-    origin, part = only(found), parts.name(parts.source_name("pack.zip"), "")
-    assert origin.features.path == f"/library/{parts.directory(part)}/{part}.parquet"
+    origin, part = only(found), part_names.name(part_names.source_name("pack.zip"), "")
+    assert origin.features.path == f"/library/{part_names.directory(part)}/{part}.parquet"
     assert origin.partition is not None
-    assert origin.partition.path == f"/library/{found.neighbour.id[0]}/{parts.directory(part)[:2]}.parquet"
+    assert origin.partition.path == f"/library/{found.neighbour.id[0]}/{part_names.directory(part)[:2]}.parquet"
     assert found.index.path == f"/{found.neighbour.id[0]}/index.json"
     assert found.query.origins[0].partition is None
     of_library = ["preprocess", "features", "partition", "index"]

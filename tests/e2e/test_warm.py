@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.specifications import optional
-from pipelines.specifications.reading import HERE, Spec
-from speclang import warmth
+from pipelines.specifications import optional_specs
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
+from speclang import warm_annotations
 from tests.e2e.test_workers import Change, several_changes, story
 from tests.e2e.world import MakeWorld, Paint, specs
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def cold(every: Iterable[Spec]) -> list[Spec]:
+def cold(every: Iterable[PipelineSpec]) -> list[PipelineSpec]:
     """The specifications without the annotations for warm processes."""
     return [
         replace(spec, document={name: value for name, value in spec.document.items() if name != "metadata"})
@@ -25,8 +25,8 @@ def cold(every: Iterable[Spec]) -> list[Spec]:
 
 
 def test_every_pipeline_asks_for_it() -> None:
-    asking = [*specs(), *optional.needed(HERE, "classify")]
-    assert all(warmth.read(spec.document["metadata"]["annotations"]) is not None for spec in asking)
+    asking = [*specs(), *optional_specs.required_specs(SHIPPED_SPECS, "classify")]
+    assert all(warm_annotations.read(spec.document["metadata"]["annotations"]) is not None for spec in asking)
 
 
 def test_warm_processes_give_what_new_ones_give(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.specifications.reading import Spec
+from pipelines.specifications.pipeline_specs import PipelineSpec
 from tests.e2e.world import Paint, World, specs, with_environment
 from tests.servers import Localpachd, StartPachd
 
@@ -51,13 +51,13 @@ Change = Callable[[World], Iterable[str]]
 """Makes a change and returns its commits."""
 
 
-def scaled(specs: Iterable[Spec], workers: int) -> list[Spec]:
+def scaled(specs: Iterable[PipelineSpec], workers: int) -> list[PipelineSpec]:
     """The specifications with up to so many workers each and none without work."""
     fields = {"autoscaling": True, "parallelism_spec": {"constant": workers}, "datum_set_spec": {"per_worker": 1}}
     return [replace(spec, document={**spec.document, **fields}) for spec in specs]
 
 
-def shell(name: str, tree: dict[str, Any], script: str) -> Spec:
+def shell(name: str, tree: dict[str, Any], script: str) -> PipelineSpec:
     """A pipeline of a shell script with a GPU for each worker; a datum that fails is recovered."""
     document = {
         "pipeline": {"name": name},
@@ -66,10 +66,10 @@ def shell(name: str, tree: dict[str, Any], script: str) -> Spec:
         "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
         "datum_tries": 1,
     }
-    return Spec(name, Path(f"{name}.json"), document)
+    return PipelineSpec(name, Path(f"{name}.json"), document)
 
 
-def small() -> list[Spec]:
+def small() -> list[PipelineSpec]:
     """Our first pipeline, with few buckets, and two shell scripts in place of those that need a backbone."""
     (first,) = [spec for spec in specs() if spec.name == "preprocess"]
     few = with_environment(first, BUCKETS="4").document["transform"]
@@ -98,7 +98,7 @@ def _states(datums: Iterable[Any]) -> dict[str, str]:
     return {info.datum.id: pps_pb2.DatumState.Name(info.state) for info in datums}
 
 
-def story(world: World, specs: Sequence[Spec], workers: int, changes: Iterable[Change]) -> list[State]:
+def story(world: World, specs: Sequence[PipelineSpec], workers: int, changes: Iterable[Change]) -> list[State]:
     """Deploys pipelines with so many workers and makes the changes, each when no pipeline has workers."""
     world.deploy(scaled(specs, workers))
     found = []

@@ -9,34 +9,34 @@ from typing import Protocol
 import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.deploying import deployment
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.deployment import deployment
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library import ingest, models, queries
-from pipelines.library.pictures import Source
-from pipelines.specifications import reading
-from stages.backbone.backbonespec import SPEC_FILE, parse_spec
+from pipelines.library import backbone_push, ingest, queries
+from pipelines.library.picture_sources import PictureSource
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import SPEC_FILE, parse_spec
 from tests.command import Command
 from tests.servers import Localpachd
 
-OUTPUTS = tuple(spec.name for spec in reading.load())
-INPUTS = tuple(reading.sources(reading.load()))
+OUTPUTS = tuple(spec.name for spec in pipeline_specs.load())
+INPUTS = tuple(pipeline_specs.sources(pipeline_specs.load()))
 
 _KEPT = re.compile(r"user code has waited for \d+ s, and goes on with this datum set")
 
 Trees = dict[str, dict[str, bytes]]
 
 
-def specs() -> list[reading.Spec]:
+def specs() -> list[pipeline_specs.PipelineSpec]:
     """The specifications that ship with lookalike, for small pictures: most tests need any size, and less time."""
     return [
         with_environment(each, IMAGE_SIZE="96") if each.name.startswith("preprocess") else each
-        for each in reading.load()
+        for each in pipeline_specs.load()
     ]
 
 
-def with_environment(spec: reading.Spec, **environment: str) -> reading.Spec:
+def with_environment(spec: pipeline_specs.PipelineSpec, **environment: str) -> pipeline_specs.PipelineSpec:
     """The specification with further or other variables."""
     transform = spec.document["transform"]
     changed = {**transform, "env": {**transform["env"], **environment}}
@@ -106,7 +106,7 @@ class World:
         assert (done.returncode, done.stderr.count("\n")) == ((1, 1) if fails else (0, 0)), said
         return said
 
-    def deploy(self, which: Iterable[reading.Spec] = ()) -> dict[str, str]:
+    def deploy(self, which: Iterable[pipeline_specs.PipelineSpec] = ()) -> dict[str, str]:
         """Deploys these specifications, by default `specs()`; returns the action for each."""
         done = deployment.deploy(self.connection, list(which) or specs())
         return {each.name: each.action for each in done}
@@ -114,7 +114,7 @@ class World:
     def push(self, backbone: Path) -> str:
         """Puts the backbone in a directory into models; returns the commit, or "" if it was there already."""
         spec = parse_spec((backbone / SPEC_FILE).read_bytes())
-        return models.put(self.repo("models"), spec, backbone).commit
+        return backbone_push.put(self.repo("models"), spec, backbone).commit
 
     def add(self, pictures: Mapping[str, bytes]) -> str:
         """Adds pictures to the library under their true names; returns the commit."""
@@ -136,20 +136,20 @@ class World:
 
     def forget(self, entry: str) -> str:
         """Removes a query entry by its PFS name; returns the commit."""
-        return self.repo("queries").write([Remove(f"/{entry}"), Remove(f"/{entry}/")])
+        return self.repo("queries").write([DeleteFile(f"/{entry}"), DeleteFile(f"/{entry}/")])
 
     def copy(self, other: "World", repos: Iterable[str] = INPUTS) -> list[str]:
         """Copies the content of the other world's input repos, one commit each; returns the commits."""
         found = {repo: other.content(repo) for repo in repos}
         return [
-            self.repo(repo).write(Put(*each) for each in sorted(content.items()))
+            self.repo(repo).write(PutFile(*each) for each in sorted(content.items()))
             for repo, content in found.items()
             if content
         ]
 
     def newest(self, pipeline: str) -> str:
         """The id of a pipeline's newest job."""
-        found = Jobs(self.connection).newest(pipeline)
+        found = ProjectJobs(self.connection).newest(pipeline)
         assert found is not None
         return found.id
 
@@ -201,10 +201,10 @@ class World:
         """The ids of all commits on the server."""
         return {info.commit_set.id for info in self.client.list_commit()}
 
-    def _source(self, name: str, data: bytes) -> Source:
+    def _source(self, name: str, data: bytes) -> PictureSource:
         path = self.scratch / f"file-{next(self._numbers)}"
         path.write_bytes(data)
-        return Source(name, path, len(data))
+        return PictureSource(name, path, len(data))
 
 
 class MakeWorld(Protocol):

@@ -11,10 +11,10 @@ import threading
 import time
 from pathlib import Path
 
-from tests.endurance import figures, servers
-from tests.endurance.fuzzing import Fuzzing
+from tests.endurance import outcome_table, servers
+from tests.endurance.fuzz_client import FuzzClient
 from tests.endurance.rounds import Endurance
-from tests.localpachd import power
+from tests.localpachd import power_disk
 
 _IMAGE = 2 << 30
 
@@ -35,9 +35,9 @@ def main() -> int:
         if obstacle := servers.obstacle():
             print(f"no power will be cut: {obstacle}", flush=True)
         else:
-            disk = held.enter_context(power.disk(directory, _IMAGE))
+            disk = held.enter_context(power_disk.disk(directory, _IMAGE))
         run = Endurance(directory, disk, given.seed)
-        fuzzing = Fuzzing(directory / "fuzz", given.seed)
+        fuzzing = FuzzClient(directory / "fuzz", given.seed)
         begun = time.monotonic()
         fuzzing.start()
         try:
@@ -48,11 +48,11 @@ def main() -> int:
         return _report(run, fuzzing, (time.monotonic() - begun) / 3600)
 
 
-def _report(run: Endurance, fuzzing: Fuzzing, hours: float) -> int:
+def _report(run: Endurance, fuzzing: FuzzClient, hours: float) -> int:
     problems = [*run.outcome.problems, *fuzzing.problems]
-    if not figures.flat(run.outcome.memory):
+    if not outcome_table.flat(run.outcome.memory):
         problems.append("the memory of the server that is left alone grew by more than a tenth in the last quarter")
-    print("", *figures.lines(run, fuzzing, hours), *problems, sep="\n", flush=True)
+    print("", *outcome_table.lines(run, fuzzing, hours), *problems, sep="\n", flush=True)
     return 1 if problems else 0
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 import grpc
 from python_pachyderm import Client
 
-from tests.endurance.texts import Texts
+from tests.endurance.text_client import TextClient
 from tests.endurance.writers import Repos, Secrets, Timings, Writer
 
 _UNREAD = 4
@@ -29,7 +29,7 @@ class Load:
             Repos("files", chance.randrange(1 << 32), self.timings),
             Repos("more", chance.randrange(1 << 32), self.timings),
             Secrets("secret", chance.randrange(1 << 32), self.timings),
-            Texts("texts", chance.randrange(1 << 32), self.timings),
+            TextClient("texts", chance.randrange(1 << 32), self.timings),
         )
         self._threads: list[threading.Thread] = []
         self._doomed = threading.Event()

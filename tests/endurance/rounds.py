@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.endurance.load import Load
-from tests.endurance.servers import Patient
-from tests.localpachd.power import PowerDisk
+from tests.endurance.servers import RestartedServer
+from tests.localpachd.power_disk import PowerDisk
 
 _CUT_EVERY = 10
 _VERIFY_EVERY = 10
@@ -52,9 +52,9 @@ class Endurance:
     ) -> None:
         self.seed = seed
         self.outcome = Outcome()
-        self.killed = Patient(directory, disk)
+        self.killed = RestartedServer(directory, disk)
         (directory / "steady").mkdir()
-        self.steady = Patient(directory / "steady")
+        self.steady = RestartedServer(directory / "steady")
         self.killed_load = Load(seed, 0.0)
         self.steady_load = Load(seed + 1, _PAUSE)
         self._cut_every = cut_every if disk is not None else 0
@@ -111,7 +111,7 @@ class Endurance:
             + ("\n".join(outcome.problems[wrong:]) or "all there")
         )
 
-    def _finish(self, server: Patient, load: Load) -> None:
+    def _finish(self, server: RestartedServer, load: Load) -> None:
         client = server.client()
         self.outcome.blame(load.problems(client))
         self.outcome.blame([each.error for each in client.fsck()])

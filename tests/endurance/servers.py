@@ -15,13 +15,13 @@ from uuid import uuid4
 
 import python_pachyderm
 
-from tests.localpachd import power
-from tests.localpachd.power import PowerDisk
+from tests.localpachd import power_disk
+from tests.localpachd.power_disk import PowerDisk
 
 _PROGRAM = (
-    "import sys; from localpachd import server; from localpachd.storage import gc\n"
+    "import sys; from localpachd import server; from localpachd.storage import garbage_collector\n"
     "from localpachd.program import main\n"
-    "server._BETWEEN_CHORES = 0.5; gc.KEPT = 0.0; sys.exit(main())"
+    "server._BETWEEN_CHORES = 0.5; garbage_collector.KEPT = 0.0; sys.exit(main())"
 )
 """A server that sweeps twice a second and deletes for good at once, not once an hour and after a day: each round has
 many sweeps."""
@@ -33,7 +33,7 @@ _EMPTY = 64.0
 _MEBI = 1 << 20
 
 
-class Patient:
+class RestartedServer:
     """A server on a root directory of its own below `directory`, and each of its lives."""
 
     def __init__(self, directory: Path, disk: PowerDisk | None = None) -> None:
@@ -172,7 +172,7 @@ class Patient:
 
 def obstacle() -> str:
     """Why no power can be cut here, "" if it can."""
-    return power.obstacle()
+    return power_disk.obstacle()
 
 
 def _ends(pid: int, until: float) -> bool:

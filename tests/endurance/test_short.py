@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.endurance import figures, servers
+from tests.endurance import outcome_table, servers
 from tests.endurance.load import Load
 from tests.endurance.mirrors import Mirror
 from tests.endurance.rounds import Endurance
-from tests.endurance.servers import Patient
-from tests.localpachd import power
+from tests.endurance.servers import RestartedServer
+from tests.localpachd import power_disk
 
 _ROUNDS = 3
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[power.PowerDisk | None]:
+def disk(tmp_path: Path) -> Iterator[power_disk.PowerDisk | None]:
     if servers.obstacle():
         yield None
         return
-    with power.disk(tmp_path) as made:
+    with power_disk.disk(tmp_path) as made:
         yield made
 
 
-def test_nothing_is_lost_in_a_few_rounds(tmp_path: Path, disk: power.PowerDisk | None) -> None:
+def test_nothing_is_lost_in_a_few_rounds(tmp_path: Path, disk: power_disk.PowerDisk | None) -> None:
     run = Endurance(tmp_path, disk, seed=1, seconds=(0.5, 1.0), cut_every=2)
     said: list[str] = []
     try:
@@ -43,11 +43,11 @@ def test_nothing_is_lost_in_a_few_rounds(tmp_path: Path, disk: power.PowerDisk |
     assert run.steady_load.acknowledged > 20
     assert run.killed_load.timings.seconds["put of texts"]
     assert len(said) == _ROUNDS
-    assert figures.lines(run, None, 0.01)
+    assert outcome_table.lines(run, None, 0.01)
 
 
 def test_what_is_missing_is_found(tmp_path: Path) -> None:
-    server, load = Patient(tmp_path), Load(2, 0.0)
+    server, load = RestartedServer(tmp_path), Load(2, 0.0)
     server.start()
     client = server.client()
     with contextlib.ExitStack() as held:
@@ -82,7 +82,7 @@ def test_a_call_without_an_answer_leaves_two_possibilities() -> None:
 def test_memory_that_grows_is_not_flat() -> None:
     growing = [(float(each), 100.0 + each) for each in range(100)]
     settled = [(float(each), 100.0 if each > 30 else each) for each in range(100)]
-    assert not figures.flat(growing)
-    assert figures.flat(settled)
-    assert figures.shares(settled) == (100.0, 100.0)
-    assert math.isclose(figures.percentile([3.0, 1.0, 2.0], 50), 2.0)
+    assert not outcome_table.flat(growing)
+    assert outcome_table.flat(settled)
+    assert outcome_table.shares(settled) == (100.0, 100.0)
+    assert math.isclose(outcome_table.percentile([3.0, 1.0, 2.0], 50), 2.0)

@@ -71,7 +71,7 @@ def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Out
     place = _IN_MEMORY if _IN_MEMORY.is_dir() else None
     with log.open("wb") as file, tempfile.TemporaryDirectory(prefix="lookalike-fuzz-", dir=place) as scratch:
         ended = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.instrumented", module, target.name, *options],
+            [sys.executable, "-m", "tests.fuzz.atheris_target", module, target.name, *options],
             stdout=file,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": scratch},

@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.mutations import mutations
 from tests.fuzz.runs import outcome
 
-_LOG = """INFO: Instrumenting stages.record.names
+_LOG = """INFO: Instrumenting stages.record.pfs_names
 #0\tREAD units: 8
 #9\tINITED cov: 20 ft: 33 corp: 8/1079b exec/s: 0 rss: 47Mb
 #800\tNEW    cov: 26 ft: 45 corp: 9/1100b lim: 260 exec/s: 6000 rss: 47Mb L: 9/260 MS: 1 CMP-

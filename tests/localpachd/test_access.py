@@ -20,7 +20,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.permissions import close_off
+from localpachd.permissions import restrict_to_owner
 from tests.servers import Localpachd, StartPachd
 
 TOKEN = "0123456789abcdef" * 4
@@ -330,15 +330,15 @@ def test_links_in_a_root_lead_no_permissions_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "root" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "root" / "chunks" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "root").chmod(0o755)
-    close_off(tmp_path / "root")
+    restrict_to_owner(tmp_path / "root")
     assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o644
 
 
 def test_a_root_whose_permissions_cannot_be_set_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    close_off(tmp_path)
+    restrict_to_owner(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "chmod", _refused)
-        close_off(tmp_path)
+        restrict_to_owner(tmp_path)
     assert f"others may be able to read {tmp_path}" in caplog.text
 
 

@@ -15,7 +15,7 @@ import python_pachyderm
 
 from localpachd.errors import FailedPrecondition
 from localpachd.maintenance import main
-from localpachd.server import Options, Server
+from localpachd.server import Server, ServerOptions
 from tests.servers import Localpachd, StartPachd
 
 SIZES = (10, 5_000, 100_000, 9 << 20)
@@ -109,7 +109,7 @@ def test_a_damaged_backup_is_refused(
     assert main(["restore", str(kept), str(target)]) == 1
     assert text in capsys.readouterr().err
     with pytest.raises(FailedPrecondition):  # what is there of it is not taken for a root
-        Server(Options(target, port=0))
+        Server(ServerOptions(target, port=0))
 
 
 def test_an_archive_that_is_no_backup_writes_nothing_outside(

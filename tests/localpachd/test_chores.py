@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from localpachd.chores import Chores
+from localpachd.chores import ChoreThread
 
 
 def test_chores_are_repeated_even_if_one_fails(caplog: pytest.LogCaptureFixture) -> None:
@@ -19,7 +19,7 @@ def test_chores_are_repeated_even_if_one_fails(caplog: pytest.LogCaptureFixture)
         if rounds == 3:
             enough.set()
 
-    chores = Chores({"tidy up": fail, "count": count}, 0.001)
+    chores = ChoreThread({"tidy up": fail, "count": count}, 0.001)
     with caplog.at_level(logging.ERROR):
         chores.start()
         assert enough.wait(30)
@@ -30,4 +30,4 @@ def test_chores_are_repeated_even_if_one_fails(caplog: pytest.LogCaptureFixture)
 
 
 def test_chores_can_be_stopped_before_they_start() -> None:
-    Chores({}, 3600).stop()
+    ChoreThread({}, 3600).stop()

@@ -16,9 +16,9 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.worker.machine import views
+from localpachd.worker.machine import machine_view
 from tests import servers
-from tests.localpachd.nobody import AS_NOBODY, NOBODY, obstacle
+from tests.localpachd.nobody_user import AS_NOBODY, NOBODY, obstacle
 from tests.localpachd.worker.bench import BEST
 from tests.servers import Localpachd
 
@@ -146,8 +146,8 @@ def test_an_ordinary_path_is_enough(house: House) -> None:
 
 def test_it_sees_code_that_is_installed_from_a_directory_below_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as checkout:
-        monkeypatch.setattr(views, "_INSTALLED", Path(checkout))
-        assert any(views.holds(each, Path(checkout)) for each in views.view(()).kept)
+        monkeypatch.setattr(machine_view, "_INSTALLED", Path(checkout))
+        assert any(machine_view.holds(each, Path(checkout)) for each in machine_view.view(()).kept)
 
 
 def test_its_tmp_is_its_own(house: House) -> None:

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.metrics.endpoint import PAGE
+from localpachd.metrics.metrics_endpoint import PAGE
 from tests.servers import Localpachd, StartPachd
 
 TOKEN, SCRAPE = "0123456789abcdef" * 4, "fedcba9876543210" * 4

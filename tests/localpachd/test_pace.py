@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.pace import AT_ONCE, Delays
+from localpachd.pace import AT_ONCE, RandomDelays
 
 SUBJECTS = st.lists(st.sets(st.integers(0, 5)), max_size=20)
 
@@ -16,7 +16,7 @@ def test_nothing_is_delayed_at_once() -> None:
 @given(rounds=SUBJECTS, step=st.floats(0.01, 1))
 def test_a_subject_is_delayed_once_and_within_the_limit(rounds: list[set[int]], step: float) -> None:
     now = 0.0
-    delays = Delays(1.0, lambda: now)
+    delays = RandomDelays(1.0, lambda: now)
     since: dict[int, float] = {}
     seen_over: set[int] = set()
     for subjects in rounds:
@@ -34,7 +34,7 @@ def test_a_subject_is_delayed_once_and_within_the_limit(rounds: list[set[int]], 
 def test_delays_differ_and_are_the_same_in_each_run() -> None:
     def order() -> list[list[int]]:
         now = 0.0
-        delays = Delays(1.0, lambda: now)
+        delays = RandomDelays(1.0, lambda: now)
         found = []
         while now <= 1:
             found.append(delays.over(range(9))[0])

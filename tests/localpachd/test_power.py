@@ -1,7 +1,7 @@
 """Power failures: all that was acknowledged is there after the next start, and nothing comes back without its content.
 
-The cuts are real ones on a disk image (`tests.localpachd.power`), at the moment at which the server is killed, and
-those of a directory of which only what was synced is kept (`tests.localpachd.unsynced`)."""
+The cuts are real ones on a disk image (`tests.localpachd.power_disk`), at the moment at which the server is killed, and
+those of a directory of which only what was synced is kept (`tests.localpachd.recorded_disk`)."""
 
 import contextlib
 import io
@@ -19,22 +19,22 @@ import grpc
 import pytest
 import python_pachyderm
 
-from tests.localpachd import power, unsynced
-from tests.localpachd.power import PowerDisk
-from tests.localpachd.unsynced import RecordedDisk
+from tests.localpachd import power_disk, recorded_disk
+from tests.localpachd.power_disk import PowerDisk
+from tests.localpachd.recorded_disk import RecordedDisk
 from tests.servers import Localpachd, StartPachd
 
 _SWEEPING = (
-    "import sys; from localpachd import server; from localpachd.storage import gc\n"
+    "import sys; from localpachd import server; from localpachd.storage import garbage_collector\n"
     "from localpachd.program import main\n"
-    "server._BETWEEN_CHORES = 0.02; gc.KEPT = 0.0; sys.exit(main())"
+    "server._BETWEEN_CHORES = 0.02; garbage_collector.KEPT = 0.0; sys.exit(main())"
 )
 """A server that sweeps all the time, and deletes for good at once: where an order is wrong, this shows it."""
 
 
 @pytest.fixture(params=["image", "recorded"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PowerDisk | RecordedDisk]:
-    module = {"image": power, "recorded": unsynced}[request.param]
+    module = {"image": power_disk, "recorded": recorded_disk}[request.param]
     if obstacle := module.obstacle():
         pytest.skip(obstacle)
     with module.disk(tmp_path) as made:

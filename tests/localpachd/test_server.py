@@ -184,7 +184,7 @@ def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: 
 
 def test_deleted_data_is_removed_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_BETWEEN_CHORES", 0.01)
-    with server.Server(server.Options(tmp_path, port=0, log_lines=1)) as running:
+    with server.Server(server.ServerOptions(tmp_path, port=0, log_lines=1)) as running:
         client = python_pachyderm.Client(port=running.port)
         client.create_repo("in")
         client.put_file_bytes(("in", "master"), "/f", b"content")

@@ -6,13 +6,13 @@ import grpc
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.api.messages.requests import Requests
+from localpachd.api.messages.transaction_requests import TransactionRequests
 from localpachd.api.schema.schema import transaction_pb2
 from tests.servers import StartPachd
 
 
 def test_every_request_that_a_transaction_can_hold_has_a_step() -> None:
-    steps = Requests(None, None).steps  # type: ignore[arg-type]  # nothing is run
+    steps = TransactionRequests(None, None).steps  # type: ignore[arg-type]  # nothing is run
     assert set(steps) == set(transaction_pb2.TransactionRequest.DESCRIPTOR.fields_by_name)
 
 

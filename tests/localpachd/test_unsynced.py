@@ -1,4 +1,4 @@
-"""The recorded syncs of `tests.localpachd.unsynced`: a cut leaves what was synced, and nothing else."""
+"""The recorded syncs of `tests.localpachd.recorded_disk`: a cut leaves what was synced, and nothing else."""
 
 import os
 import subprocess
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.localpachd import unsynced
+from tests.localpachd import recorded_disk
 
-pytestmark = pytest.mark.skipif(bool(unsynced.obstacle()), reason=unsynced.obstacle())
+pytestmark = pytest.mark.skipif(bool(recorded_disk.obstacle()), reason=recorded_disk.obstacle())
 
 _PROGRAM = """
 import os, sys
@@ -42,7 +42,7 @@ write("synced/again", b"perhaps with the inode of the deleted file", os.fsync)
 
 
 def test_a_cut_leaves_what_was_synced(tmp_path: Path) -> None:
-    with unsynced.disk(tmp_path) as disk:
+    with recorded_disk.disk(tmp_path) as disk:
         subprocess.run([sys.executable, "-c", _PROGRAM, disk.root], env=os.environ | disk.variables, check=True)
         after = disk.cut()
     assert sorted(each.name for each in after.iterdir()) == ["synced", "unsynced"]

@@ -10,10 +10,10 @@ import pytest
 import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from speclang.warmth import SECONDS
+from speclang.warm_annotations import SECONDS
 from tests.localpachd.test_recovery import finished, put
-from tests.localpachd.worker.test_batching import batched
-from tests.localpachd.worker.test_warm import COUNT
+from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.test_warm_workers import COUNT
 from tests.servers import Localpachd, StartPachd
 
 

@@ -6,20 +6,20 @@ import pytest
 
 import lookalike
 from stages.classify import classifier
-from stages.classify.training.runs import Backbone
-from stages.serving.follow.promoted import ModelCommits, Promoted
-from stages.serving.follow.snapshots import State
+from stages.classify.training.run_records import BackboneFacts
+from stages.serving.follow.promoted_model import ModelCommits, PromotedModel
+from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import models, services
 from tests.stages.serving.services import made
 
 
 def test_a_picture_is_classified_by_the_address_of_a_service(tmp_path: Path) -> None:
-    of = Backbone("5eed" * 16, "small at 32 px", 32, "pad", 8)
+    of = BackboneFacts("5eed" * 16, "small at 32 px", 32, "pad", 8)
     found = classifier.open(models.write(tmp_path / "model", of, 3, takes="pictures"))
-    promoted = Promoted(ModelCommits("default", "5" * 32), found, "0" * 64, None, "cpu")
+    promoted = PromotedModel(ModelCommits("default", "5" * 32), found, "0" * 64, None, "cpu")
     (tmp_path / "mine.png").write_bytes(made(1))
     with (
-        services.running(None, promoted=State("ready", snapshot=promoted)) as service,
+        services.running(None, promoted=SnapshotState("ready", snapshot=promoted)) as service,
         lookalike.Library.open(f"http://127.0.0.1:{service.port}") as library,
     ):
         labels = library.classify(tmp_path / "mine.png", top=3)

@@ -9,7 +9,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import Complaints, MakeInput, Place, Refusal
+from tests.parity.places import FsckReport, MakeInput, Place, Refusal
 from tests.servers import LATE, Unique
 
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
@@ -81,7 +81,7 @@ def refusal() -> Refusal:
 
 
 @pytest.fixture
-def complaints(stub: pfs_pb2_grpc.APIStub, on_localpachd: bool) -> Complaints:
+def complaints(stub: pfs_pb2_grpc.APIStub, on_localpachd: bool) -> FsckReport:
     """See Complaints."""
 
     def check(*repos: str, **fields: bool | pfs_pb2.Commit) -> list[str]:

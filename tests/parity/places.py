@@ -37,7 +37,7 @@ class Refusal(Protocol):
     ) -> tuple[grpc.StatusCode, str]: ...
 
 
-class Complaints(Protocol):
+class FsckReport(Protocol):
     """What fsck says about a test's own repos and about output that should be gone; `fields` are those of its request.
     Pachyderm also reports what others left behind: heads that disagree after a squash, content of deleted repos."""
 

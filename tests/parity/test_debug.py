@@ -133,7 +133,7 @@ def test_profiles_and_the_program(client: Client) -> None:
     taken = unpacked(b"".join(client.profile_cpu(Duration(nanos=200_000_000))))
     assert taken.keys() == {"cpu"}
     program = unpacked(b"".join(client.binary()))
-    assert "class DebugServicer" in program["localpachd/api/server/debug.py"]
+    assert "class DebugServicer" in program["localpachd/api/server/debug_servicer.py"]
     assert "python-pachyderm " in program["versions.txt"]
 
 

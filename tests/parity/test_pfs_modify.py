@@ -14,7 +14,7 @@ from python_pachyderm import Client
 from python_pachyderm.mixin.pfs import ModifyFileClient
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.amounts import examples
+from tests.example_counts import examples
 from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, Place, Refusal, commit_of, content, finished
 
 

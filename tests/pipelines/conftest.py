@@ -15,10 +15,10 @@ import grpc
 import pytest
 import python_pachyderm
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Job, Jobs
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.servers import LATE, Pachd, Unique
 
 
@@ -195,7 +195,7 @@ WaitForJobs = Callable[..., list[Job]]
 @pytest.fixture
 def wait_for_jobs(connection: Connection) -> WaitForJobs:
     """Waits for the jobs of commit sets and returns them, upstream first."""
-    return lambda *commits: Jobs(connection).watch(commits, lambda jobs, troubles: None)
+    return lambda *commits: ProjectJobs(connection).watch(commits, lambda jobs, troubles: None)
 
 
 RENDER = r"""
@@ -218,12 +218,12 @@ def sheets(connection: Connection, tmp_path: Path) -> Connection:
     }
     (tmp_path / "sheets").mkdir()  # not specs, which commands below would use
     (tmp_path / "sheets" / "render.json").write_text(json.dumps(document))
-    deploy(connection, reading.load(tmp_path / "sheets"))
+    deploy(connection, pipeline_specs.load(tmp_path / "sheets"))
     return connection
 
 
 @pytest.fixture
 def preprocessing(connection: Connection) -> Connection:
     """The connection, with the real pipelines that read pictures, which need no TensorFlow."""
-    deploy(connection, [spec for spec in reading.load() if spec.name.startswith("preprocess")])
+    deploy(connection, [spec for spec in pipeline_specs.load() if spec.name.startswith("preprocess")])
     return connection

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from speclang import inputs
-from speclang.inputs import NameFault, NameRule
+from speclang.inputs import InputNameFault, InputNameRule
 
 
 def pfs(repo: str, **fields: Any) -> dict[str, Any]:
@@ -34,21 +34,21 @@ def test_every_node_is_visited_parents_first() -> None:
     [
         ({}, []),
         (pfs("a"), []),
-        (pfs("out"), [(NameRule.RESERVED, "out", ("pfs",))]),
+        (pfs("out"), [(InputNameRule.RESERVED, "out", ("pfs",))]),
         (pfs("out", name="in"), []),
-        (cron(".env"), [(NameRule.RESERVED, ".env", ("cron",))]),
-        (cron(""), [(NameRule.MISSING, "", ("cron",))]),
-        ({"cron": {"repo": "r"}}, [(NameRule.MISSING, "", ("cron",))]),
-        (pfs(""), [(NameRule.MISSING, "", ("pfs",))]),
+        (cron(".env"), [(InputNameRule.RESERVED, ".env", ("cron",))]),
+        (cron(""), [(InputNameRule.MISSING, "", ("cron",))]),
+        ({"cron": {"repo": "r"}}, [(InputNameRule.MISSING, "", ("cron",))]),
+        (pfs(""), [(InputNameRule.MISSING, "", ("pfs",))]),
         ({"union": [pfs("a"), pfs("a")]}, []),
         ({"union": [pfs("a"), {"cross": [pfs("a"), pfs("b")]}]}, []),
-        ({"cross": [{"union": [pfs("a"), pfs("b")]}, pfs("b")]}, [(NameRule.REPEATED, "b", ("cross", 1, "pfs"))]),
+        ({"cross": [{"union": [pfs("a"), pfs("b")]}, pfs("b")]}, [(InputNameRule.REPEATED, "b", ("cross", 1, "pfs"))]),
         ({"cross": [pfs("b"), {"union": [pfs("a"), pfs("b")]}]},
-         [(NameRule.REPEATED, "b", ("cross", 1, "union", 1, "pfs"))]),
+         [(InputNameRule.REPEATED, "b", ("cross", 1, "union", 1, "pfs"))]),
         ({"join": [pfs("a"), cron("a"), pfs("b", name="a")]},
-         [(NameRule.REPEATED, "a", ("join", 1, "cron")), (NameRule.REPEATED, "a", ("join", 2, "pfs"))]),
-        ({"group": [pfs("a"), pfs("a")]}, [(NameRule.REPEATED, "a", ("group", 1, "pfs"))]),
+         [(InputNameRule.REPEATED, "a", ("join", 1, "cron")), (InputNameRule.REPEATED, "a", ("join", 2, "pfs"))]),
+        ({"group": [pfs("a"), pfs("a")]}, [(InputNameRule.REPEATED, "a", ("group", 1, "pfs"))]),
     ],
 )  # fmt: skip
 def test_names(tree: dict[str, Any], faults: list[tuple[Any, ...]]) -> None:
-    assert list(inputs.name_faults(tree)) == [NameFault(*fault) for fault in faults]
+    assert list(inputs.name_faults(tree)) == [InputNameFault(*fault) for fault in faults]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from speclang import messages
-from speclang.messages import Rule
+from speclang.messages import MessageRule
 
 REQUEST = pps_pb2.CreatePipelineRequest.DESCRIPTOR
 
@@ -90,7 +90,7 @@ def test_values_that_protobuf_takes_and_refuses(place: tuple[str, ...], good: li
     for value in bad:
         assert parsed(document(value)) is None, value
         (problem,) = messages.read(document(value), REQUEST).problems
-        assert (problem.rule, problem.at) == (Rule.TYPE, place)
+        assert (problem.rule, problem.at) == (MessageRule.TYPE, place)
 
 
 @pytest.mark.parametrize(
@@ -126,32 +126,32 @@ UNKNOWN, TYPE = "is an unknown field", "must be text in double quotes, not "
 @pytest.mark.parametrize(
     ("document", "rule", "at", "why", "fix"),
     [
-        ({"transfrom": {}}, Rule.UNKNOWN, ("transfrom",), UNKNOWN, 'did you mean "transform"?'),
-        ({"datumTrys": 1}, Rule.UNKNOWN, ("datumTrys",), UNKNOWN, 'did you mean "datumTries"?'),
-        ({"nodeSelector": {}}, Rule.UNKNOWN, ("nodeSelector",), UNKNOWN,
+        ({"transfrom": {}}, MessageRule.UNKNOWN, ("transfrom",), UNKNOWN, 'did you mean "transform"?'),
+        ({"datumTrys": 1}, MessageRule.UNKNOWN, ("datumTrys",), UNKNOWN, 'did you mean "datumTries"?'),
+        ({"nodeSelector": {}}, MessageRule.UNKNOWN, ("nodeSelector",), UNKNOWN,
          "it belongs in scheduling_spec.node_selector"),
-        ({"zzz": 1}, Rule.UNKNOWN, ("zzz",), UNKNOWN, ""),
-        ({"pipeline": {"zzz": 1}}, Rule.UNKNOWN, ("pipeline", "zzz"), UNKNOWN, "known here: name, project"),
-        ({"datum_tries": 1, "datumTries": 1}, Rule.REPEATED, ("datumTries",), "is given twice, in two spellings",
+        ({"zzz": 1}, MessageRule.UNKNOWN, ("zzz",), UNKNOWN, ""),
+        ({"pipeline": {"zzz": 1}}, MessageRule.UNKNOWN, ("pipeline", "zzz"), UNKNOWN, "known here: name, project"),
+        ({"datum_tries": 1, "datumTries": 1}, MessageRule.REPEATED, ("datumTries",), "is given twice, in two spellings",
          "keep one of them"),
-        ({"egress": {"object_storage": {}, "sql_database": {}}}, Rule.EXCLUSIVE, ("egress", "sql_database"),
+        ({"egress": {"object_storage": {}, "sql_database": {}}}, MessageRule.EXCLUSIVE, ("egress", "sql_database"),
          "excludes another field that is given here", "keep one of them"),
-        ({"transform": {"cmd": "a b"}}, Rule.TYPE, ("transform", "cmd"),
+        ({"transform": {"cmd": "a b"}}, MessageRule.TYPE, ("transform", "cmd"),
          'must be a list in square brackets, not "a b"', 'write ["a b"]'),
-        ({"transform": {"env": {"K": 3}}}, Rule.TYPE, ("transform", "env", "K"), TYPE + "3", 'write "3"'),
-        ({"transform": {"cmd": ["a", None]}}, Rule.TYPE, ("transform", "cmd", 1), TYPE + "null", ""),
-        ({"datum_timeout": 300}, Rule.TYPE, ("datum_timeout",),
+        ({"transform": {"env": {"K": 3}}}, MessageRule.TYPE, ("transform", "env", "K"), TYPE + "3", 'write "3"'),
+        ({"transform": {"cmd": ["a", None]}}, MessageRule.TYPE, ("transform", "cmd", 1), TYPE + "null", ""),
+        ({"datum_timeout": 300}, MessageRule.TYPE, ("datum_timeout",),
          'must be a time with its unit, such as "300s", not 300', 'write "300s"'),
-        ({"pod_patch": []}, Rule.TYPE, ("pod_patch",), TYPE + "a list", "write it as text that holds JSON"),
-        ({"autoscaling": "Yes"}, Rule.TYPE, ("autoscaling",), 'must be true or false, not "Yes"', "write true"),
-        ({"transform": []}, Rule.TYPE, ("transform",), "must be an object in braces, not a list", ""),
-        ({"tolerations": [{"operator": "Exists"}]}, Rule.CHOICE, ("tolerations", 0, "operator"),
+        ({"pod_patch": []}, MessageRule.TYPE, ("pod_patch",), TYPE + "a list", "write it as text that holds JSON"),
+        ({"autoscaling": "Yes"}, MessageRule.TYPE, ("autoscaling",), 'must be true or false, not "Yes"', "write true"),
+        ({"transform": []}, MessageRule.TYPE, ("transform",), "must be an object in braces, not a list", ""),
+        ({"tolerations": [{"operator": "Exists"}]}, MessageRule.CHOICE, ("tolerations", 0, "operator"),
          'is "Exists", Kubernetes\' spelling', 'write Pachyderm\'s: "EXISTS"'),
-        ({"tolerations": [{"operator": "EXIST"}]}, Rule.CHOICE, ("tolerations", 0, "operator"),
+        ({"tolerations": [{"operator": "EXIST"}]}, MessageRule.CHOICE, ("tolerations", 0, "operator"),
          'is "EXIST", which is not a valid value of this field', 'did you mean "EXISTS"?'),
     ],
 )  # fmt: skip
-def test_problems(document: Any, rule: Rule, at: tuple[Any, ...], why: str, fix: str) -> None:
+def test_problems(document: Any, rule: MessageRule, at: tuple[Any, ...], why: str, fix: str) -> None:
     (problem,) = messages.read(document, REQUEST).problems
     assert (problem.rule, problem.at, problem.why, problem.fix) == (rule, at, why, fix)
 
@@ -166,4 +166,4 @@ def test_a_null_excludes_nothing_in_a_patch() -> None:
 def test_a_message_must_be_an_object(value: Any) -> None:
     read = messages.read(value, REQUEST)
     assert read.value == {}
-    assert [(each.rule, each.at) for each in read.problems] == [(Rule.TYPE, ())]
+    assert [(each.rule, each.at) for each in read.problems] == [(MessageRule.TYPE, ())]

@@ -3,7 +3,7 @@
 import pytest
 
 from speclang import names
-from speclang.names import Fault, Rule
+from speclang.names import NameFault, NameRule
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_9", "-x", "_"])
@@ -14,7 +14,7 @@ def test_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "a.b", "a\n", "١"])
 def test_texts_that_are_not_names(name: str) -> None:
     assert not names.is_name(name)
-    assert Fault(Rule.CHARACTERS) in names.pipeline_faults(name, "default")
+    assert NameFault(NameRule.CHARACTERS) in names.pipeline_faults(name, "default")
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,18 @@ def test_texts_that_are_not_names(name: str) -> None:
     [
         ("a_B-9", "default", []),
         ("p" * 51, "q", []),
-        ("-a", "default", [Fault(Rule.BEGINNING)]),
-        ("a" * 53, "q", [Fault(Rule.LENGTH, 2)]),
+        ("-a", "default", [NameFault(NameRule.BEGINNING)]),
+        ("a" * 53, "q", [NameFault(NameRule.LENGTH, 2)]),
         ("p" * 30, "q" * 28, []),
-        ("p" * 30, "q" * 29, [Fault(Rule.KUBERNETES, 1)]),
-        ("." * 60, "q", [Fault(Rule.CHARACTERS), Fault(Rule.LENGTH, 9), Fault(Rule.KUBERNETES, 3)]),
+        ("p" * 30, "q" * 29, [NameFault(NameRule.KUBERNETES, 1)]),
+        (
+            "." * 60,
+            "q",
+            [NameFault(NameRule.CHARACTERS), NameFault(NameRule.LENGTH, 9), NameFault(NameRule.KUBERNETES, 3)],
+        ),
     ],
 )
-def test_names_of_pipelines(name: str, project: str, faults: list[Fault]) -> None:
+def test_names_of_pipelines(name: str, project: str, faults: list[NameFault]) -> None:
     assert list(names.pipeline_faults(name, project)) == faults
 
 
@@ -39,12 +43,12 @@ def test_names_of_pipelines(name: str, project: str, faults: list[Fault]) -> Non
         ("default", []),
         ("9-b_c", []),
         ("a" * 51, []),
-        ("", [Fault(Rule.CHARACTERS)]),
-        ("_a", [Fault(Rule.BEGINNING)]),
-        ("-" * 52, [Fault(Rule.LENGTH, 1), Fault(Rule.BEGINNING)]),
+        ("", [NameFault(NameRule.CHARACTERS)]),
+        ("_a", [NameFault(NameRule.BEGINNING)]),
+        ("-" * 52, [NameFault(NameRule.LENGTH, 1), NameFault(NameRule.BEGINNING)]),
     ],
 )
-def test_names_of_projects(name: str, faults: list[Fault]) -> None:
+def test_names_of_projects(name: str, faults: list[NameFault]) -> None:
     assert list(names.project_faults(name)) == faults
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speclang import strict_json
-from speclang.fields import Field
+from speclang.field_paths import FieldPath
 from speclang.strict_json import JSONDecodeError
 
 VALUES = st.recursive(
@@ -18,7 +18,7 @@ VALUES = st.recursive(
 )
 
 
-def at(value: Any, field: Field) -> Any:
+def at(value: Any, field: FieldPath) -> Any:
     for part in field:
         value = value[part]
     return value

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.once import once
+from tests.shared_directories import once
 from tests.stages.models import SmallModel
 
 
@@ -38,7 +38,7 @@ def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the two files of efficientnet-lite0 for pictures of 96 pixels."""
 
     def make(directory: Path) -> None:
-        from stages.backbone.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
+        from stages.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
 
         make_backbone("efficientnet-lite0", 96, None, directory)
 

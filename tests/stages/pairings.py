@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from stages.files.tables.pairs import Pairs, write_pairs
-from stages.quality.copies import Candidates
+from stages.files.tables.pair_table import PairTable, write_pairs
+from stages.quality.copy_groups import CopyCandidates
 from stages.record.sources import Source
 
 THRESHOLD = 0.5
@@ -43,12 +43,12 @@ def thumbnail(name: str) -> bytes:
 
 def candidates(
     sources: Sequence[Sequence[Source]], *pairs: tuple[int, int, float], turn: int = 0, near: bool = True
-) -> Candidates:
+) -> CopyCandidates:
     """Pictures with these sources, and pairs of them; with those of several sources and themselves."""
     itself = [(row, row, 0.0) for row, each in enumerate(sources) if len(each) > 1]
     every = sorted({*pairs, *itself})
     first, second = (np.array([pair[side] for pair in every], np.int32) for side in (0, 1))
-    return Candidates(
+    return CopyCandidates(
         [f"{row:064x}" for row in range(len(sources))],
         [tuple(sorted(each)) for each in sources],
         first,
@@ -76,7 +76,7 @@ def write(
     rows = {id: row for row, id in enumerate(ids)}
     ordered = sorted((*sorted((rows[id_of(one)], rows[id_of(other)])), distance) for one, other, distance in near)
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = Pairs(
+    table = PairTable(
         ids=ids,
         sources=[tuple(sorted(pictures[named[id]])) for id in ids],
         thumbnails=[thumbnail(named[id]) for id in ids],

@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from stages import compare
-from stages.datum.contract import Datum, Input, StageError
-from stages.files.tables.images import Images
-from stages.files.tables.rankings import Rankings, write_rankings
-from stages.quality import comparing, judging
-from stages.quality.comparing import Side, compared, differences, firsts, mcnemar, pair, verdict
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.ranking_table import RankingTable, write_rankings
+from stages.quality import ranking_comparison, ranking_verdicts
+from stages.quality.ranking_comparison import RankingSide, compare_rankings, differences, firsts, mcnemar, pair, verdict
 from stages.record.sources import Source
 from tests.stages.serving import segments
 
@@ -31,10 +31,10 @@ FACTS = {
 }
 
 
-def _rankings(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> Rankings:
+def _rankings(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> RankingTable:
     """Each picture's neighbours; those of pictures that are not given are the next ones of its label."""
     every = [list(nearest.get(row, [each for each in _alike(row) if each < len(names)])) for row in range(len(names))]
-    return Rankings(
+    return RankingTable(
         rows=np.arange(len(names), dtype=np.int32),
         ids=[f"{row:064x}" for row in range(len(names))],
         sources=names,
@@ -52,9 +52,9 @@ def _alike(row: int) -> list[int]:
     return [each for each in range(start, start + 4) if each != row]
 
 
-def _side(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> Side:
+def _side(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> RankingSide:
     rankings = _rankings(nearest, names)
-    return Side(rankings, judging.judge(rankings))
+    return RankingSide(rankings, ranking_verdicts.judge(rankings))
 
 
 BETTER = _side({})
@@ -70,7 +70,7 @@ def test_queries_are_matched_by_their_source() -> None:
 
 
 def test_the_better_side_and_the_labels_that_differ_are_found() -> None:
-    found = compared(WORSE, BETTER)
+    found = compare_rankings(WORSE, BETTER)
     assert found["queries"] == 8
     assert found["first"] == {"both": 6, "only_a": 0, "only_b": 2, "neither": 0, "chance": 0.5}
     first = found["micro"]["precision@1"]
@@ -87,21 +87,21 @@ def test_the_better_side_and_the_labels_that_differ_are_found() -> None:
 
 
 def test_exchanged_sides_have_the_opposite_difference() -> None:
-    one, other = compared(WORSE, BETTER), compared(BETTER, WORSE)
+    one, other = compare_rankings(WORSE, BETTER), compare_rankings(BETTER, WORSE)
     for name, values in one["micro"].items():
         assert values["difference"] == -other["micro"][name]["difference"]
     assert one["first"]["chance"] == other["first"]["chance"]
 
 
 def test_equal_sides_find_the_same() -> None:
-    found = compared(BETTER, BETTER)
+    found = compare_rankings(BETTER, BETTER)
     assert found["verdict"] == {"better": "", "words": "A and B find the same", "same": True}
     assert all(each["low"] == each["high"] == 0 for each in found["micro"].values())
     assert found["labels"] == []
 
 
 def test_sides_without_a_common_query_are_told() -> None:
-    found = compared(BETTER, _side({}, [f"other/{name}" for name in NAMES]))
+    found = compare_rankings(BETTER, _side({}, [f"other/{name}" for name in NAMES]))
     assert found["queries"] == 0
     assert "nothing can be compared" in found["note"]
 
@@ -118,7 +118,7 @@ def test_a_difference_beyond_chance_is_named_and_the_interval_holds_it() -> None
     error = gains.std() / np.sqrt(400)
     assert micro[0]["low"] == pytest.approx(gains.mean() - 1.96 * error, abs=0.2 * error)
     assert micro[0]["high"] == pytest.approx(gains.mean() + 1.96 * error, abs=0.2 * error)
-    assert resamples == comparing._RESAMPLES
+    assert resamples == ranking_comparison._RESAMPLES
     assert differences(a, b, labels) == (micro, macro, resamples)
     order = lot.permutation(400)
     assert differences(a[order], b[order], labels[order]) == (micro, macro, resamples)
@@ -165,7 +165,7 @@ ABOUT: dict[str, dict[str, Any]] = {
 }
 
 
-def _datum(tmp_path: Path, a: Rankings, b: Rankings, index: Path | None = None) -> Datum:
+def _datum(tmp_path: Path, a: RankingTable, b: RankingTable, index: Path | None = None) -> Datum:
     for name, rankings in (("a", a), ("b", b)):
         (tmp_path / name).mkdir(parents=True)
         write_rankings(rankings, tmp_path / name / "queries.parquet")
@@ -174,7 +174,7 @@ def _datum(tmp_path: Path, a: Rankings, b: Rankings, index: Path | None = None) 
     (tmp_path / "out").mkdir()
     given = {name: tmp_path / name for name in ("a", "b")} | {"about": tmp_path / "about.json"}
     given |= {"index": index} if index else {}
-    inputs = {name: Input(name, path, name, "") for name, path in given.items()}
+    inputs = {name: DatumInput(name, path, name, "") for name, path in given.items()}
     return Datum(inputs, tmp_path / "out")
 
 
@@ -195,7 +195,7 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     index.mkdir(parents=True)
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
-    images = Images(
+    images = ImageTable(
         ["0" * 64], [[Source("cat/0.png", "0" * 64)]], [len(red)], [0], "5eed" * 16, 32, "pad", 4, "small 32"
     )
     segments.write_table(index, images, np.ones((1, 4)), [red])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stages import duplicates
-from stages.datum.contract import Datum, Input, StageError
-from stages.record import namelists
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.record import name_lists
 from tests.stages import pairings
 from tests.stages.pairings import source, write
 
@@ -32,7 +32,7 @@ def pairs(tmp_path: Path) -> Path:
 
 
 def run(pairs: Path, out: Path, **environment: str) -> None:
-    duplicates.start(environment)(Datum({"pairs": Input("pairs", pairs, "pairs", "c")}, out))
+    duplicates.start(environment)(Datum({"pairs": DatumInput("pairs", pairs, "pairs", "c")}, out))
 
 
 def groups(out: Path, file: str) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def kept(out: Path, file: str) -> dict[str, set[str]]:
 
 
 def listed(out: Path) -> list[str]:
-    return list(namelists.parse((out / "remove.txt").read_text()))
+    return list(name_lists.parse((out / "remove.txt").read_text()))
 
 
 def test_exact_groups_are_listed_and_near_ones_are_not(pairs: Path, tmp_path: Path) -> None:

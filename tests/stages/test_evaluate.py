@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stages import evaluate, folderlabels
-from stages.datum.contract import Datum, Input, StageError
-from stages.files.tables.rankings import Rankings, read_rankings
+from stages import evaluate, folder_labels
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files.tables.ranking_table import RankingTable, read_rankings
 from tests.pipes import Pipes
-from tests.stages import nearests
-from tests.stages.nearests import id_of
+from tests.stages import neighbour_tables
+from tests.stages.neighbour_tables import id_of
 
 K = 5
 LABELS = ("cat", "dog", "ape")
@@ -38,7 +38,7 @@ def library(seed: int = 0, pictures: int = 60) -> dict[str, Vector]:
 def written(root: Path, vectors: Mapping[str, Vector], labels: Mapping[str, str], k: int = K) -> Path:
     """The inputs of evaluate below a directory."""
     by_id = {id_of(name): vector for name, vector in vectors.items()}
-    nearests.write(root, by_id, {id_of(name): [name] for name in vectors}, k)
+    neighbour_tables.write(root, by_id, {id_of(name): [name] for name in vectors}, k)
     (root / "labels").mkdir()
     (root / "labels" / "a.csv").write_text("source,label\n" + "".join(f"{name},{of}\n" for name, of in labels.items()))
     return root
@@ -47,9 +47,9 @@ def written(root: Path, vectors: Mapping[str, Vector], labels: Mapping[str, str]
 def run(root: Path, k: int = K, commit: str = "c0ffee") -> Path:
     """Runs the stage; returns the directory of the report."""
     inputs = {
-        "labels": Input("labels", root / "labels", "", commit),
-        "nearest": Input("nearest", root / "nearest", "nearest", commit),
-        "pictures": Input("pictures", root / "pictures", "pictures", commit),
+        "labels": DatumInput("labels", root / "labels", "", commit),
+        "nearest": DatumInput("nearest", root / "nearest", "nearest", commit),
+        "pictures": DatumInput("pictures", root / "pictures", "pictures", commit),
     }
     (root / "report").mkdir()
     evaluate.start({"K": str(k)})(Datum(inputs, root / "report"))
@@ -167,7 +167,7 @@ def test_copies_are_one_picture_with_the_labels_of_all_their_sources(tmp_path: P
     names = {id_of(name): [name] for name in library(2, 12)}
     names[id_of("cat/00.jpg")] = ["cat/00.jpg", "copies/a.jpg", "copies/b.jpg"]
     names[id_of("dog/01.jpg")] = ["copies/c.jpg", "dog/01.jpg"]
-    nearests.write(tmp_path, vectors, names, K)
+    neighbour_tables.write(tmp_path, vectors, names, K)
     (tmp_path / "labels").mkdir()
     rows = [*own(library(2, 12)).items(), ("copies/b.jpg", "cat"), ("copies/c.jpg", "ape")]
     (tmp_path / "labels" / "a.csv").write_text("source,label\n" + "".join(f"{name},{of}\n" for name, of in rows))
@@ -221,9 +221,9 @@ def test_a_segment_alone_is_refused(tmp_path: Path) -> None:
     root = written(tmp_path, library(5, 12), {})
     first, *_ = sorted((root / "nearest").iterdir())
     inputs = {
-        "labels": Input("labels", root / "labels", "", ""),
-        "nearest": Input("nearest", first, f"nearest/{first.name}", ""),
-        "pictures": Input("pictures", root / "pictures", "pictures", ""),
+        "labels": DatumInput("labels", root / "labels", "", ""),
+        "nearest": DatumInput("nearest", first, f"nearest/{first.name}", ""),
+        "pictures": DatumInput("pictures", root / "pictures", "pictures", ""),
     }
     with pytest.raises(StageError, match="bring the pipelines to this version with `lookalike upgrade`"):
         evaluate.start({})(Datum(inputs, tmp_path))
@@ -252,14 +252,14 @@ def test_labels_from_folders_leave_those_of_other_files(tmp_path: Path) -> None:
     (root / "labels" / "folders.csv").write_text("source,label\na/x/1.jpg,old\n")
     (root / "labels" / "a.csv").write_text("source,label\nz/4.jpg,mine\n")
     inputs = {
-        "labels": Input("labels", root / "labels", "", ""),
-        "pictures": Input("pictures", root / "pictures", "pictures", ""),
+        "labels": DatumInput("labels", root / "labels", "", ""),
+        "pictures": DatumInput("pictures", root / "pictures", "pictures", ""),
     }
-    folderlabels.start({})(Datum(inputs, tmp_path))
+    folder_labels.start({})(Datum(inputs, tmp_path))
     assert (tmp_path / "folders.csv").read_bytes() == b"source,label\r\na/x/1.jpg,x\r\nb.zip/y/2.jpg,y\r\n"
 
 
 def test_a_wrong_table_of_rankings_is_refused() -> None:
     none = np.empty(0, np.int32)
     with pytest.raises(ValueError, match="differ in length"):
-        Rankings(none, ["a"], [], [], none, np.empty(0, np.int64), none, np.empty(0, np.float32), {})
+        RankingTable(none, ["a"], [], [], none, np.empty(0, np.int64), none, np.empty(0, np.float32), {})

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from stages import features
 from stages.backbone import devices
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, WeightsOrigin, parse_spec
 from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
-from stages.backbone.embedders import Embedder, passes_at_once
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
-from stages.files.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
-from stages.files.tables.embedded import read_embedded
-from stages.files.tables.images import Images, read_images
-from stages.files.tables.places import Places
-from stages.record import entrypaths, parts
+from stages.backbone.embedder import Embedder, passes_at_once
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.packs import PackPicture, Rejection, read_rejections, write_pack, write_rejections
+from stages.files.tables.image_table import ImageTable, read_images
+from stages.files.tables.part_table import read_embedded
+from stages.files.tables.thumbnail_places import ThumbnailPlaces
+from stages.record import entry_paths, part_names
 from stages.record.framing import CROP, PAD, Framing
 from stages.record.sources import Source
 from tests.pipes import Pipes
@@ -57,7 +57,9 @@ def pack(
     not read of the library. inside: their size without padding."""
     chosen = sorted(numbers, key=id_of)
     pictures = [
-        Picture(id_of(number), (source(numbers[number]),), inside or (size, size), number, len(shown(numbers[number])))
+        PackPicture(
+            id_of(number), (source(numbers[number]),), inside or (size, size), number, len(shown(numbers[number]))
+        )
         for number in chosen
     ]
     write_pack(
@@ -68,7 +70,7 @@ def pack(
 def query_pack(stem: Path, numbers: dict[int, str], inside: tuple[int, int] | None = None) -> None:
     """Writes a pack of queries, with its thumbnails beside it."""
     pack(stem, numbers, inside=inside)
-    thumbnailfiles.write(
+    thumbnail_files.write(
         stem.with_suffix(".thumbnails"), [shown(numbers[number]) for number in sorted(numbers, key=id_of)]
     )
 
@@ -80,7 +82,7 @@ def models(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) ->
     for seed, commit in enumerate(("first", "second")):
         found[commit] = tmp_path_factory.mktemp(commit)
         model = small_model(SIZE, seed=seed)
-        save_backbone(model, describe(model, "small", "avg", Weights("a test", "")), found[commit])
+        save_backbone(model, describe(model, "small", "avg", WeightsOrigin("a test", "")), found[commit])
     return found
 
 
@@ -92,18 +94,18 @@ def expected(models: Path, numbers: list[int]) -> NDArray[np.float32]:
 
 
 def datum(models: Path, pictures: Path, repo_path: str, out: Path, commit: str = "") -> Datum:
-    inputs = [Input("models", models, "", commit), Input("pictures", pictures, repo_path, commit)]
+    inputs = [DatumInput("models", models, "", commit), DatumInput("pictures", pictures, repo_path, commit)]
     return Datum({each.name: each for each in inputs}, out)
 
 
-def embedded(out: Path, part: str) -> tuple[Images, Places]:
+def embedded(out: Path, part: str) -> tuple[ImageTable, ThumbnailPlaces]:
     """The table of a part in the output."""
-    return read_embedded(out / "library" / parts.directory(part) / f"{part}.parquet")
+    return read_embedded(out / "library" / part_names.directory(part) / f"{part}.parquet")
 
 
 def vectors_of(out: Path, part: str) -> NDArray[np.float32]:
     """The vectors of a part in the output."""
-    vectors: NDArray[np.float32] = np.load(out / "library" / parts.directory(part) / f"{part}.npy")
+    vectors: NDArray[np.float32] = np.load(out / "library" / part_names.directory(part) / f"{part}.npy")
     return vectors
 
 
@@ -117,7 +119,7 @@ def test_a_part_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: P
     pack(part / "aaaa", {number: f"{number}.png" for number in numbers})
     features.start({})(datum(models["first"], part, repo_path, tmp_path / "out"))
     assert tree(tmp_path / "out").keys() == {
-        f"library/{parts.directory(part.name)}/{part.name}{suffix}" for suffix in (".npy", ".parquet")
+        f"library/{part_names.directory(part.name)}/{part.name}{suffix}" for suffix in (".npy", ".parquet")
     }
     images, places = embedded(tmp_path / "out", part.name)
     assert list(images.ids) == sorted(map(id_of, numbers))
@@ -125,7 +127,7 @@ def test_a_part_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: P
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, expected(models["first"], numbers))
     thumbnails = [shown(f"{number}.png") for number in sorted(numbers, key=id_of)]
-    assert list(places) == thumbnailfiles.places("aaaa", map(len, thumbnails))
+    assert list(places) == thumbnail_files.places("aaaa", map(len, thumbnails))
 
 
 def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
@@ -153,9 +155,9 @@ def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, P
     packs = {"aaaa": {0: "b.png", 1: "c.png"}, "bbbb": {0: "longer/a.png", 2: "d.png"}}
     for name, numbers in packs.items():
         ordered = [shown(numbers[number]) for number in sorted(numbers, key=id_of)]
-        thumbnailfiles.write(tmp_path / f"thumbnails/{name}.thumbnails", ordered)
+        thumbnail_files.write(tmp_path / f"thumbnails/{name}.thumbnails", ordered)
     smallest = min(("b.png", "longer/a.png"), key=lambda path: source(path).sha256)
-    files = thumbnailfiles.Files(tmp_path / "thumbnails")
+    files = thumbnail_files.ThumbnailFiles(tmp_path / "thumbnails")
     assert dict(zip(images.ids, map(files.read, places), strict=True)) == {
         id_of(0): shown(smallest),
         id_of(1): shown("c.png"),
@@ -166,7 +168,7 @@ def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, P
 def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Path], tmp_path: Path) -> None:
     query_pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
-    out = tmp_path / "out" / entrypaths.directory("e")
+    out = tmp_path / "out" / entry_paths.directory("e")
     images = read_images(out / "images.parquet")
     assert (images.fit, images.thumbnail_sizes) == (PAD, [len(shown("wide.png"))])
     assert (out / "images.thumbnails").read_bytes() == shown("wide.png")
@@ -177,7 +179,7 @@ def test_a_query_in_two_packs_has_the_thumbnail_of_the_smallest_hash(models: dic
     for name, numbers in (("aaaa", {1: "e/one.png", 2: "e/two.png"}), ("bbbb", {1: "e/again.png"})):
         query_pack(tmp_path / "e" / name, numbers)
     features.start({})(datum(models["first"], tmp_path / "e", "queries/e", tmp_path / "out"))
-    out = tmp_path / "out" / entrypaths.directory("e")
+    out = tmp_path / "out" / entry_paths.directory("e")
     smallest = min(("e/one.png", "e/again.png"), key=lambda path: source(path).sha256)
     thumbnails = [shown({1: smallest, 2: "e/two.png"}[number]) for number in sorted((1, 2), key=id_of)]
     assert (out / "images.thumbnails").read_bytes() == b"".join(thumbnails)
@@ -216,7 +218,8 @@ def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tm
     (images, _), (same, places) = embedded(one, "ab"), embedded(many, "ab")
     assert images == same
     assert list(places) == [
-        thumbnailfiles.Place(f"{number:04}", 0, len(shown(names[number]))) for number in sorted(names, key=id_of)
+        thumbnail_files.ThumbnailPlace(f"{number:04}", 0, len(shown(names[number])))
+        for number in sorted(names, key=id_of)
     ]
 
 
@@ -227,7 +230,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
     write_rejections(entry / "aaaa.rejected.jsonl", rejected[:1])
     write_rejections(entry / "bbbb.rejected.jsonl", rejected[1:])
     features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
-    out = tmp_path / "out" / entrypaths.directory("holiday")
+    out = tmp_path / "out" / entry_paths.directory("holiday")
     assert tree(out).keys() == {"vectors.npy", "images.parquet", "images.thumbnails", "rejected.jsonl"}
     assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
     assert list(read_images(out / "images.parquet").ids) == [id_of(1)]
@@ -236,7 +239,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
 def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, Path], tmp_path: Path) -> None:
     query_pack(tmp_path / "entry/aaaa", {})
     features.start({})(datum(models["first"], tmp_path / "entry", "queries/entry", tmp_path / "out"))
-    out = tmp_path / "out" / entrypaths.directory("entry")
+    out = tmp_path / "out" / entry_paths.directory("entry")
     assert np.load(out / "vectors.npy").shape == (0, 4)
     assert len(read_images(out / "images.parquet")) == 0
 
@@ -314,7 +317,7 @@ def test_a_flaw_in_the_set_up_is_found_before_costly_imports(
     (tmp_path / "library").symlink_to(tmp_path)
     code = (
         "import sys\n"
-        "from stages import contract\n"
+        "from stages.datum import contract\n"
         f"print([contract.run('stages.features', each) for each in {runs[:2]}])\n"
         "print([name for name in ('numpy', 'tensorflow', 'keras') if name in sys.modules])\n"
         f"print([contract.run('stages.features', each) for each in {runs[2:]}])\n"
@@ -334,13 +337,13 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
     with pytest.raises(StageError, match=r"must be /library/<part> or /queries/<entry>"):
         features.start({})(datum(models["first"], tmp_path / "ab", "ab", tmp_path / "out"))
     with pytest.raises(StageError, match="the input pictures is missing"):
-        features.start({})(Datum({"models": Input("models", models["first"], "", "")}, tmp_path / "out"))
+        features.start({})(Datum({"models": DatumInput("models", models["first"], "", "")}, tmp_path / "out"))
 
 
 def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path) -> None:
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
-    pictures = [Picture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
+    pictures = [PackPicture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
     npy = tmp_path / "in/library/ab/aaaa.npy"
     write_pack(npy, Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
@@ -355,11 +358,11 @@ _VECTORS = """
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from stages import forwards
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.backbone import embedder_factory
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 home = Path(sys.argv[1])
 spec = parse_spec((home / SPEC_FILE).read_bytes())
-embedder = forwards.embedder(home / MODEL_FILE, spec, {}, many=sys.argv[3] == "many")
+embedder = embedder_factory.embedder(home / MODEL_FILE, spec, {}, many=sys.argv[3] == "many")
 vectors = embedder(np.load(sys.argv[2]))
 print(embedder.at_once, "keras" in sys.modules, hashlib.sha256(vectors.tobytes()).hexdigest())
 """

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from stages.files.packs import read_packs, read_rejections
-from tests.amounts import examples
-from tests.stages import hostile
+from tests.example_counts import examples
+from tests.stages import hostile_files
 
 FEW = 2
 """Damaged variants of each kind, of every format, in `make test`."""
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, hostile.Hostile]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, hostile_files.HostileFile]]:
     directory = tmp_path_factory.mktemp("hostile")
-    return directory, hostile.write(hostile.corpus(17, examples(FEW)), directory)
+    return directory, hostile_files.write(hostile_files.corpus(17, examples(FEW)), directory)
 
 
 MEASURE = """
@@ -40,7 +40,7 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(files: tuple[Path, dict[str, hostile.Hostile]], tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(files: tuple[Path, dict[str, hostile_files.HostileFile]], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     out = tmp_path_factory.mktemp("out")
     stage = [sys.executable, "-m", "stages.preprocess", "--input", f"images={files[0]}::", "--out", str(out)]
     environment = {**os.environ, "IMAGE_SIZE": "32"}
@@ -67,14 +67,14 @@ def outcome(ran: Ran) -> tuple[dict[str, int], dict[str, list[str]]]:
 
 
 def test_every_file_is_a_picture_or_has_a_reason(
-    files: tuple[Path, dict[str, hostile.Hostile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
+    files: tuple[Path, dict[str, hostile_files.HostileFile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
 ) -> None:
     pictures, reasons = outcome
     assert files[1].keys() == pictures.keys() | reasons.keys()
 
 
 def test_good_files_are_read_and_bad_ones_refused(
-    files: tuple[Path, dict[str, hostile.Hostile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
+    files: tuple[Path, dict[str, hostile_files.HostileFile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
 ) -> None:
     pictures, reasons = outcome
     for name, each in files[1].items():

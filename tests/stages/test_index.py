@@ -15,14 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from stages import index
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, merge_images, read_images, write_images
-from stages.files.tables.indexed import read_indexed
-from stages.files.thumbnailfiles import Files, Place, places
-from stages.knn import codes
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, merge_images, read_images, write_images
+from stages.files.tables.index_table import read_indexed
+from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace, places
+from stages.knn import code_index
 from stages.record.sources import Source
-from stages.serving.search.library import Library
+from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.serving.segments import vectors_of
 
 MODEL = "5eed" * 16
@@ -41,9 +41,9 @@ def write_bucket(
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
-    thumbnailfiles.write(beside(directory) / f"{bucket}.thumbnails", thumbnails)
+    thumbnail_files.write(beside(directory) / f"{bucket}.thumbnails", thumbnails)
     write_vectors(directory, bucket, vectors)
-    images = Images(
+    images = ImageTable(
         ids=ids,
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
         thumbnail_sizes=[len(each) for each in thumbnails],
@@ -70,7 +70,7 @@ def beside(segment: Path, kind: str = "thumbnails") -> Path:
     return segment.parent / kind / segment.name
 
 
-def merged(segment: Path) -> tuple[Images, list[Place]]:
+def merged(segment: Path) -> tuple[ImageTable, list[ThumbnailPlace]]:
     """The pictures of all buckets of a segment, and the places of their thumbnails."""
     tables = {path.stem: read_images(path) for path in sorted(segment.glob("*.parquet"))}
     images, origins = merge_images([*tables.values()])
@@ -80,8 +80,8 @@ def merged(segment: Path) -> tuple[Images, list[Place]]:
 
 def datum(source: Path, out: Path, by_reference: bool = False) -> Datum:
     inputs = [
-        Input("features", source, f"library/{source.name}", ""),
-        *(Input(kind, beside(source, kind), f"{kind}/{source.name}", "") for kind in ("vectors", "thumbnails")),
+        DatumInput("features", source, f"library/{source.name}", ""),
+        *(DatumInput(kind, beside(source, kind), f"{kind}/{source.name}", "") for kind in ("vectors", "thumbnails")),
     ]
     return Datum({each.name: each for each in inputs}, out, by_reference)
 
@@ -114,7 +114,7 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     table = read_indexed(written / "images.parquet")
     assert (table.ids, list(table.sources), table.described) == (images.ids, images.sources, images.described)
     assert list(table.thumbnails) == shown
-    files = Files(written / "thumbnails")
+    files = ThumbnailFiles(written / "thumbnails")
     assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
     hashes = np.load(written / "hashes.npy")
     assert (hashes.dtype, hashes.tolist()) == (np.uint64, images.hashes)
@@ -125,10 +125,10 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
 
 
 def test_the_output_is_the_same_for_every_backend(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "b", "b0", np.random.default_rng(2).normal(size=(codes.FEWEST, 8)))
+    write_bucket(tmp_path / "b", "b0", np.random.default_rng(2).normal(size=(code_index.FEWEST, 8)))
     chosen = {"ALGORITHM": "ivfflat"}  # an exact index does not search
     outputs = [run(tmp_path / "b", tmp_path / each, {**chosen, "BACKEND": each}) for each in ("faiss", "auto")]
-    for name in [*FILES, codes.FILE]:
+    for name in [*FILES, code_index.FILE]:
         assert len({(output / name).read_bytes() for output in outputs}) == 1
 
 
@@ -144,7 +144,7 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     facts = json.loads((written / "index.json").read_text())
     (written / "index.json").write_text(json.dumps({**facts, "k": 3}, sort_keys=True) + "\n")
     np.save(written / "knn.npy", np.zeros((60, 3)))
-    library = Library.open([written])
+    library = MappedLibrary.open([written])
     assert (len(library), library.facts.metric) == (60, "euclidean")
 
 
@@ -185,7 +185,7 @@ def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: P
     expected = vectors_of(run(segment, tmp_path / "before"))
     again = read_images(segment / "a7.parquet")
     sources = [(Source("0.jpg", "0" * 64),)]
-    thumbnailfiles.write(beside(segment) / "b0.thumbnails", [b"another"])
+    thumbnail_files.write(beside(segment) / "b0.thumbnails", [b"another"])
     write_images(replace(again, sources=sources, thumbnail_sizes=[7]), segment / "b0.parquet")
     write_vectors(segment, "b0", np.load(beside(segment, "vectors") / "a7.npy"))
     written = run(segment, tmp_path / "out")
@@ -193,7 +193,7 @@ def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: P
         assert sorted(each.name for each in (written / kind).iterdir()) == [
             f"{bucket}.{suffix}" for bucket in ("a0", "af", "b0")
         ]
-    assert Library.open([written]).thumbnail(25) == b"another"
+    assert MappedLibrary.open([written]).thumbnail(25) == b"another"
     assert np.array_equal(vectors_of(written), expected)
 
 
@@ -206,7 +206,7 @@ def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
 
 def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out", {"METRIC": "cosine"})
-    library = Library.open([written])
+    library = MappedLibrary.open([written])
     images, _ = merged(segment)
     assert [library.id(row) for row in range(len(library))] == images.ids
     assert [library.thumbnail(row) for row in range(len(library))] == [b"jpeg of " + id.encode() for id in images.ids]
@@ -242,7 +242,7 @@ def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path:
     for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
         part = whole.part(rows)
         write_images(part, parted / f"{number}.parquet")
-        thumbnailfiles.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
+        thumbnail_files.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
         write_vectors(parted, str(number), vectors[rows])
     one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
     for name in ("hashes.npy", "index.json"):
@@ -250,7 +250,7 @@ def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path:
     assert np.array_equal(vectors_of(one), vectors_of(other))
     tables = [read_indexed(each / "images.parquet") for each in (one, other)]
     assert tables[0].ids == tables[1].ids and list(tables[0].sources) == list(tables[1].sources)
-    libraries = [Library.open([each]) for each in (one, other)]
+    libraries = [MappedLibrary.open([each]) for each in (one, other)]
     shown = [[library.thumbnail(row) for row in range(60)] for library in libraries]
     assert shown[0] == shown[1] == [b"jpeg of " + id.encode() for id in whole.ids]
 
@@ -277,7 +277,7 @@ def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
     written = [each for each in (tmp_path / "two" / "a").rglob("*") if each.is_file()]
     assert len(written) == len(FILES) + 2 * 3
     assert not any(each.is_symlink() for each in written)
-    assert Library.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")
+    assert MappedLibrary.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")
 
 
 def test_a_bad_datum_ends_the_program_with_one_line(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from stages import labelled
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, write_images
-from stages.files.tables.labelled import Labelled, read_labelled
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.label_table import LabelTable, read_labelled
 from stages.record.sources import Source
 from tests.pipes import piped
 
@@ -54,8 +54,8 @@ def write_bucket(segment: Path, bucket: str, pictures: Mapping[str, Sequence[str
     segment.mkdir(parents=True, exist_ok=True)
     names = sorted(pictures)
     thumbnails = [b"jpeg of " + each.encode() for each in names]
-    thumbnailfiles.write(segment.parents[1] / "thumbnails" / segment.name / f"{bucket}.thumbnails", thumbnails)
-    images = Images(
+    thumbnail_files.write(segment.parents[1] / "thumbnails" / segment.name / f"{bucket}.thumbnails", thumbnails)
+    images = ImageTable(
         ids=[id_of(each) for each in names],
         sources=[
             [Source(path, hashlib.sha256(each.encode()).hexdigest()) for path in pictures[each]] for each in names
@@ -89,14 +89,17 @@ def root(tmp_path: Path) -> Path:
 def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
     out.mkdir(exist_ok=True)
     inputs = {
-        "labels": Input("labels", root / "labels", "", commit),
-        "features": Input("features", root / "library" / segment, f"library/{segment}", commit),
-        **{kind: Input(kind, root / kind / segment, f"{kind}/{segment}", commit) for kind in ("vectors", "thumbnails")},
+        "labels": DatumInput("labels", root / "labels", "", commit),
+        "features": DatumInput("features", root / "library" / segment, f"library/{segment}", commit),
+        **{
+            kind: DatumInput(kind, root / kind / segment, f"{kind}/{segment}", commit)
+            for kind in ("vectors", "thumbnails")
+        },
     }
     return Datum(inputs, out)
 
 
-def run(root: Path, out: Path, environment: Mapping[str, str] | None = None) -> tuple[Labelled, Any, Any]:
+def run(root: Path, out: Path, environment: Mapping[str, str] | None = None) -> tuple[LabelTable, Any, Any]:
     labelled.start(environment or {})(datum(root, out))
     left_out = json.loads((out / "left_out" / "a.json").read_bytes())
     return read_labelled(out / "a.parquet"), np.load(out / "a.npy"), left_out
@@ -105,7 +108,7 @@ def run(root: Path, out: Path, environment: Mapping[str, str] | None = None) -> 
 def test_pictures_with_a_usable_label_come_with_vectors(root: Path, tmp_path: Path) -> None:
     table, vectors, _ = run(root, tmp_path / "out", {"HELD_OUT": "0.3"})
     shorts = ["a0", "a1", "a4", "a6"]
-    assert table == Labelled(
+    assert table == LabelTable(
         ids=[id_of(each) for each in shorts],
         sources=[PICTURES[each][0] for each in shorts],
         labels=["cat", "dog", "cat", "cat"],

@@ -10,15 +10,15 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from stages import features, index, partition, preprocess
+from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
-from stages.backbone.backbonespec import Weights
-from stages.datum.contract import Datum, Input
-from stages.decode.pictures import normalise
+from stages.datum.contract import Datum, DatumInput
+from stages.decode.picture_normaliser import normalise
 from stages.decode.thumbnails import SIDE, thumbnail
-from stages.files.tables.indexed import read_indexed
-from stages.files.thumbnailfiles import Files
+from stages.files.tables.index_table import read_indexed
+from stages.files.thumbnail_files import ThumbnailFiles
+from stages.record.file_kinds import FileKind
 from stages.record.framing import CROP, PAD, Framing
-from stages.record.kinds import Kind
 from stages.record.sources import Source, chosen
 from tests.stages.models import SmallModel
 
@@ -68,7 +68,7 @@ def test_it_shows_the_compared_part_of_the_file_and_not_of_the_square(
     fit: str, small: tuple[int, int], side: int
 ) -> None:
     whole = noise((960, 480))
-    shown = opened(normalise(png(whole), Kind.PNG, Framing(side, fit), shown=True).thumbnail)
+    shown = opened(normalise(png(whole), FileKind.PNG, Framing(side, fit), shown=True).thumbnail)
     assert shown.size == small
     kept = whole.crop(Framing(side, fit).kept(whole.size)).resize(small, Image.Resampling.LANCZOS)
     assert np.abs(np.asarray(shown).astype(int) - np.asarray(kept)).mean() < 4
@@ -80,7 +80,7 @@ def test_it_is_upright_and_without_the_comments_of_its_file(size: tuple[int, int
     exif[274] = 6  # turned by 90 degrees
     facts = {"comment": b"a comment of the file", "icc_profile": b"a profile", "dpi": (300, 300)}
     noise(size).save(file, "JPEG", exif=exif, **facts)
-    shown = opened(normalise(file.getvalue(), Kind.JPEG, Framing(96, PAD), shown=True).thumbnail)
+    shown = opened(normalise(file.getvalue(), FileKind.JPEG, Framing(96, PAD), shown=True).thumbnail)
     assert shown.size == turned
     assert facts.keys().isdisjoint(shown.info)
     assert not shown.getexif()
@@ -97,14 +97,14 @@ def test_it_depends_on_the_pixels_alone() -> None:
     picture = noise((300, 200))
     files = [png(picture), png(picture, "another file")]
     assert files[0] != files[1]
-    made = [normalise(each, Kind.PNG, Framing(96, PAD), shown=True).thumbnail for each in files]
+    made = [normalise(each, FileKind.PNG, Framing(96, PAD), shown=True).thumbnail for each in files]
     assert made[0] == made[1] == thumbnail(picture)
 
 
 def test_a_region_and_a_search_have_none() -> None:
     data = png(noise((300, 200)))
-    assert normalise(data, Kind.PNG, Framing(96, PAD)).thumbnail == b""
-    assert normalise(data, Kind.PNG, Framing(96, PAD), (0.0, 0.0, 0.5, 0.5), shown=True).thumbnail == b""
+    assert normalise(data, FileKind.PNG, Framing(96, PAD)).thumbnail == b""
+    assert normalise(data, FileKind.PNG, Framing(96, PAD), (0.0, 0.0, 0.5, 0.5), shown=True).thumbnail == b""
 
 
 def test_the_thumbnail_of_the_smallest_hash_is_chosen_however_they_are_divided() -> None:
@@ -137,7 +137,7 @@ class Chain:
                 file = path / below if below else path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(data)
-            stage(Datum({"images": Input("images", path, name, "c")}, out))
+            stage(Datum({"images": DatumInput("images", path, name, "c")}, out))
             self._made[name] = {
                 each.relative_to(out).as_posix(): each.read_bytes() for each in out.rglob("*") if each.is_file()
             }
@@ -152,7 +152,10 @@ class Chain:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(data)
         for part in (place / "library").iterdir():
-            inputs = [Input("models", self._models, "", "c"), Input("pictures", part, f"library/{part.name}", "c")]
+            inputs = [
+                DatumInput("models", self._models, "", "c"),
+                DatumInput("pictures", part, f"library/{part.name}", "c"),
+            ]
             self._features(Datum({each.name: each for each in inputs}, place / "features"))
         for bucket in (place / "features" / "library").iterdir():
             self._partition(_joined(bucket, place / "partition", thumbnails=place / "thumbnails"))
@@ -161,7 +164,7 @@ class Chain:
             beside = {kind: place / "partition" / kind for kind in ("vectors", "thumbnails")}
             self._index(_joined(segment, place / "index", **beside))
             written = place / "index" / segment.name
-            table, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
+            table, files = read_indexed(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
             for row, sources in enumerate(table.sources):
                 found |= {sources[0].path: files.read(table.thumbnails[row])}
         return found
@@ -169,8 +172,10 @@ class Chain:
 
 def _joined(directory: Path, out: Path, **beside: Path) -> Datum:
     """A datum of a directory of /library and those of the same name in others, such as that of thumbnails."""
-    inputs = {name: Input(name, each / directory.name, f"{name}/{directory.name}", "") for name, each in beside.items()}
-    return Datum({"features": Input("features", directory, f"library/{directory.name}", ""), **inputs}, out)
+    inputs = {
+        name: DatumInput(name, each / directory.name, f"{name}/{directory.name}", "") for name, each in beside.items()
+    }
+    return Datum({"features": DatumInput("features", directory, f"library/{directory.name}", ""), **inputs}, out)
 
 
 def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_smallest_hash(
@@ -181,7 +186,7 @@ def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_sma
     plain = {name: png(Image.new("RGB", (side, side), "teal")) for name, side in (("a", 40), ("b", 64), ("d/c", 88))}
     model = small_model(PIXELS)
     (tmp_path / "models").mkdir()
-    save_backbone(model, describe(model, "small", "avg", Weights("a test", "")), tmp_path / "models")
+    save_backbone(model, describe(model, "small", "avg", WeightsOrigin("a test", "")), tmp_path / "models")
     datums = {"a": {"": plain["a"]}, "b": {"": plain["b"]}, "d": {"c": plain["d/c"], "other.png": png(noise((50, 30)))}}
     chain = Chain(tmp_path, tmp_path / "models", datums)
     by_hash = sorted(plain, key=lambda name: hashlib.sha256(plain[name]).hexdigest())

@@ -7,22 +7,22 @@ import pytest
 
 from stages.datum.contract import StageError
 from stages.files.packs import read_pack
-from stages.files.tables.nearest import (
+from stages.files.tables.nearest_table import (
     NEAREST,
-    Pictures,
+    PictureRows,
     as_nearest,
     read_nearest,
     read_pictures,
     write_nearest,
     write_pictures,
 )
-from stages.files.vectors import read_vectors
+from stages.files.vector_files import read_vectors
 from stages.record.sources import Source
 
 
-def pictures(*ids: str) -> Pictures:
+def pictures(*ids: str) -> PictureRows:
     sources = [(Source(f"{id[:3]}.jpg", id), Source(f"copies/\udcff{id[:3]}.jpg", id)) for id in ids]
-    return Pictures(ids, sources, "5eed" * 16, 96, "pad", 4, "euclidean", 10, "a net at 96 px")
+    return PictureRows(ids, sources, "5eed" * 16, 96, "pad", 4, "euclidean", 10, "a net at 96 px")
 
 
 IDS = ("a0" * 32, "af" * 32)

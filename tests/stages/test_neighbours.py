@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from PIL import Image, ImageEnhance
 
 from stages import index, neighbours
-from stages.datum.contract import Datum, Input, StageError
-from stages.decode.perceptual import perceptual_hash
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, write_images
-from stages.files.tables.nearest import read_nearest, read_pictures
-from stages.files.tables.pairs import Pairs, read_pairs
-from stages.knn.radius import Hashed, Limits, Steps, TooManyError, within
-from stages.knn.topk import TopK
-from stages.knn.vectorset import VectorSet
-from stages.quality.copypairs import MOST_EACH
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.decode.perceptual_hash import perceptual_hash
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.nearest_table import read_nearest, read_pictures
+from stages.files.tables.pair_table import PairTable, read_pairs
+from stages.knn.radius_search import HashedVectors, RadiusLimits, ScanSteps, TooManyPairsError, pairs_within
+from stages.knn.top_k import TopK
+from stages.knn.vector_set import VectorSet
+from stages.quality.copy_pairs import MOST_EACH
 from stages.record.hashes import NO_VERDICT, TURNS
 from stages.record.sources import Source
 from tests.pipes import Pipes
@@ -56,7 +56,7 @@ def write_segment(
     ids = [f"{name}{row:063x}" for row in range(len(vectors))]
     shows = [lain(scene(scenes.get(row, int(id[:8] + id[-4:], 16) + 1000)), row % turns) for row, id in enumerate(ids)]
     thumbnails = [pictured(shown, row) for row, shown in enumerate(shows)]
-    images = Images(
+    images = ImageTable(
         ids=ids,
         sources=[
             (Source(f"{name}{row}.jpg", ids[row]), Source("copy", ids[row]))[: 1 + (row % 5 == 0)]
@@ -75,8 +75,8 @@ def write_segment(
         each.mkdir(parents=True)
     write_images(images, places["features"] / "part.parquet")
     np.save(places["vectors"] / "part.npy", vectors.astype(np.float32))
-    thumbnailfiles.write(places["thumbnails"] / "part.thumbnails", thumbnails)
-    inputs = {kind: Input(kind, place, f"{kind}/{name}", "") for kind, place in places.items()}
+    thumbnail_files.write(places["thumbnails"] / "part.thumbnails", thumbnails)
+    inputs = {kind: DatumInput(kind, place, f"{kind}/{name}", "") for kind, place in places.items()}
     index.start(CPU)(Datum(inputs, root / "index"))
 
 
@@ -99,7 +99,7 @@ def library(vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path) -> Path:
 
 
 def datum(library: Path, left: str, right: str, out: Path, commit: str = "c") -> Datum:
-    inputs = {side: Input(side, library / name, name, commit) for side, name in (("left", left), ("right", right))}
+    inputs = {side: DatumInput(side, library / name, name, commit) for side, name in (("left", left), ("right", right))}
     return Datum(inputs, out)
 
 
@@ -154,7 +154,7 @@ def found_pairs(out: Path) -> dict[tuple[str, str], float]:
     return dict(listed)
 
 
-def _listed(pairs: Pairs) -> Iterator[tuple[tuple[str, str], float]]:
+def _listed(pairs: PairTable) -> Iterator[tuple[tuple[str, str], float]]:
     for one, other, distance in zip(pairs.first, pairs.second, pairs.distances, strict=True):
         yield (pairs.ids[one], pairs.ids[other]), float(distance)
 
@@ -233,7 +233,7 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(lib
         inputs, opened = {}, []
         for side, name in zip(("left", "right"), pair, strict=True):
             pipes = Pipes(library / name, tmp_path / "pipes" / "-".join(pair) / side / name)
-            inputs[side] = Input(side, pipes.directory, name, "c")
+            inputs[side] = DatumInput(side, pipes.directory, name, "c")
             opened.append((side, pipes.opened))
         process(Datum(inputs, tmp_path / "lazy"))
         read[pair] = {f"{side} {file}" for side, files in opened for file in files}
@@ -360,14 +360,14 @@ def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
 def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int) -> None:
     random = np.random.default_rng(5)
     points = VectorSet(random.normal(size=(50, 6)).astype(np.float32), metric)
-    each = Hashed(points, random.integers(0, 2**64, 50, dtype=np.uint64))
+    each = HashedVectors(points, random.integers(0, 2**64, 50, dtype=np.uint64))
     none = TopK(np.empty((50, 0), np.float32), np.empty((50, 0), np.int64))
-    limits = Limits(distance=2.5 if metric == "euclidean" else 0.5, bits=bits, most=3000)
-    steps = (Steps(), Steps(7, 11, 0), Steps(7, 11, 1), Steps(64, 3))
-    found = [within(each, each, limits, none, np.arange(50), some) for some in steps]
+    limits = RadiusLimits(distance=2.5 if metric == "euclidean" else 0.5, bits=bits, most=3000)
+    steps = (ScanSteps(), ScanSteps(7, 11, 0), ScanSteps(7, 11, 1), ScanSteps(64, 3))
+    found = [pairs_within(each, each, limits, none, np.arange(50), some) for some in steps]
     assert len(found[0].rows) > 20
     assert not np.any(found[0].queries == found[0].rows)
     for other in found[1:]:
         assert [column.tolist() for column in other] == [column.tolist() for column in found[0]]
-    with pytest.raises(TooManyError):
-        within(each, each, replace(limits, most=10), none, np.arange(50))
+    with pytest.raises(TooManyPairsError):
+        pairs_within(each, each, replace(limits, most=10), none, np.arange(50))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.datum.visiblegpus import gpu_visible
-from stages.files import thumbnailfiles
-from stages.files.tables import images as tables
+from stages.datum.visible_gpus import gpu_visible
+from stages.files import thumbnail_files
+from stages.files.tables import image_table as tables
 from stages.record.sources import Source
 
 NO_GPU = not gpu_visible(os.environ)
@@ -35,7 +35,7 @@ def write_images(table: Path, prefix: str, vectors: NDArray[np.float32], to: Pat
         each.parent.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
-    images = tables.Images(ids, sources, [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
+    images = tables.ImageTable(ids, sources, [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
     tables.write_images(images, table)
     np.save(to, vectors)
 
@@ -48,7 +48,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]
     home = tmp_path_factory.mktemp("features")
     write_images(home / "library" / "a" / "part.parquet", "a", vectors, home / "vectors" / "a" / "part.npy")
-    thumbnailfiles.write(home / "thumbnails" / "a" / "part.thumbnails", [b""] * len(vectors))
+    thumbnail_files.write(home / "thumbnails" / "a" / "part.thumbnails", [b""] * len(vectors))
     entry, asked = home / "queries" / "3f" / "some", vectors[900:1_200] * np.float32(1.001)
     write_images(entry / "images.parquet", "b", asked, entry / "vectors.npy")
     return home
@@ -84,7 +84,7 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
 def test_index_measures_the_recall_of_its_codes_on_the_gpu(features: Path, tmp_path: Path) -> None:
     arguments = [*of_index(features), "--out", str(tmp_path)]
     program = (
-        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        f"from stages.datum import contract; assert contract.run('stages.index', {arguments}) == 0\n"
         "import sys; print('cuml' in sys.modules, 'libcuvs' in open('/proc/self/maps').read())"
     )
     for backend, used in (("cuml", "True True"), ("auto", "False False")):  # its import takes longer than the search
@@ -94,11 +94,11 @@ def test_index_measures_the_recall_of_its_codes_on_the_gpu(features: Path, tmp_p
 def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path) -> None:
     arguments = [*of_index(features), "--out", str(tmp_path)]
     program = (
-        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        f"from stages.datum import contract; assert contract.run('stages.index', {arguments}) == 0\n"
         "print([each for each in ('libcuda.so', '/dev/nvidia') if each in open('/proc/self/maps').read()])"
     )
     assert python("-c", program, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "[]"
-    seen = "from stages import devices; print(devices.prepare({}), devices.passes_at_once(3))"
+    seen = "from stages.backbone import devices; print(devices.prepare({}), devices.passes_at_once(3))"
     assert python("-c", seen, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "no GPU: computing on the CPU 3"
 
 
@@ -106,10 +106,10 @@ EMBED = """
 import sys
 import numpy as np, tensorflow as tf
 from pathlib import Path
-from stages import devices
+from stages.backbone import devices
 from stages.backbone.backbones import forward, load_backbone
-from stages.backbone.backbonespec import parse_spec
-from stages.backbone.embedders import Embedder
+from stages.backbone.backbone_spec import parse_spec
+from stages.backbone.embedder import Embedder
 print(devices.prepare({}))
 home = Path(sys.argv[1])
 spec = parse_spec((home / "backbone.json").read_bytes())

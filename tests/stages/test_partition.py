@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages import index, partition
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
-from stages.files.tables.embedded import read_embedded, write_embedded
-from stages.files.tables.images import read_images, write_images
-from stages.files.tables.indexed import read_indexed
-from stages.files.thumbnailfiles import Files
-from stages.record import parts
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import read_images, write_images
+from stages.files.tables.index_table import read_indexed
+from stages.files.tables.part_table import read_embedded, write_embedded
+from stages.files.thumbnail_files import ThumbnailFiles
+from stages.record import part_names
 from stages.record.sources import Source, unite
-from tests.amounts import examples
-from tests.stages.embeddedparts import (
+from tests.example_counts import examples
+from tests.stages.embedded_parts import (
     DIMENSION,
     Library,
     Paths,
@@ -61,7 +61,7 @@ def buckets(root: Path, depth: int = 1) -> list[str]:
 def datum(root: Path, bucket: str, out: Path, *more: str) -> Datum:
     """more: the names of further inputs."""
     inputs = {
-        name: Input(name, root / above / bucket, f"{above}/{bucket}", "")
+        name: DatumInput(name, root / above / bucket, f"{above}/{bucket}", "")
         for name, above in (("features", "library"), *((each, each) for each in ("thumbnails", *more)))
     }
     return Datum(inputs, out)
@@ -95,7 +95,7 @@ def dealt(out: Path, segment: str, bucket: str) -> dict[str, Row]:
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(images), DIMENSION))
     file = out / "thumbnails" / segment / f"{bucket}.thumbnails"
     assert file.stat().st_size == sum(images.thumbnail_sizes)
-    thumbnails = map(Files(file.parent).read, thumbnailfiles.places(bucket, images.thumbnail_sizes))
+    thumbnails = map(ThumbnailFiles(file.parent).read, thumbnail_files.places(bucket, images.thumbnail_sizes))
     rows = map(Row, images.sources, images.hashes, vectors.tolist(), thumbnails)
     return dict(zip(images.ids, rows, strict=True))
 
@@ -121,7 +121,7 @@ def root(tmp_path: Path) -> Path:
 
 def parts_in(library: Library, bucket: str) -> list[str]:
     """The parts of a bucket, at any depth."""
-    return [part for part in library if parts.directory(part).startswith(bucket)]
+    return [part for part in library if part_names.directory(part).startswith(bucket)]
 
 
 @pytest.mark.parametrize("digits", [1, 2])
@@ -237,7 +237,7 @@ def as_one_table(out: Path, pictures: Mapping[int, Paths], digits: int) -> Path:
         write_images(table(here), out / "library" / segment / "all.parquet")
         np.save(out / "vectors" / segment / "all.npy", vectors_of(here))
         thumbnails = [jpeg(smallest(here[number])) for number in sorted(here, key=id_of)]
-        thumbnailfiles.write(out / "thumbnails" / segment / "all.thumbnails", thumbnails)
+        thumbnail_files.write(out / "thumbnails" / segment / "all.thumbnails", thumbnails)
     return out
 
 
@@ -247,7 +247,7 @@ def indexed(partitioned: Path, out: Path) -> dict[str, tuple[object, ...]]:
     for segment in sorted((partitioned / "library").iterdir()):
         process(datum(partitioned, segment.name, out, "vectors"))
         written = out / segment.name
-        images, files = read_indexed(written / "images.parquet"), Files(written / "thumbnails")
+        images, files = read_indexed(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
         plain = [(written / name).read_bytes() for name in ("hashes.npy", "index.json")]
         vectors, thumbnails = segments.vectors_of(written).tolist(), list(map(files.read, images.thumbnails))
         found[segment.name] = (*plain, images.ids, list(images.sources), images.described, vectors, thumbnails)

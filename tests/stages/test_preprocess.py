@@ -13,14 +13,14 @@ import pytest
 from PIL import Image
 
 from stages import preprocess
-from stages.datum.contract import Datum, Input, StageError
-from stages.decode.perceptual import perceptual_hash
-from stages.decode.pictures import picture_id
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.decode.perceptual_hash import perceptual_hash
+from stages.decode.picture_normaliser import picture_id
 from stages.decode.thumbnails import thumbnail
-from stages.files import thumbnailfiles
-from stages.files.packs import Picture, read_pack, read_packs, read_rejections
-from stages.record import names, parts
-from stages.record.framing import Framed, Pixels
+from stages.files import thumbnail_files
+from stages.files.packs import PackPicture, read_pack, read_packs, read_rejections
+from stages.record import part_names, pfs_names
+from stages.record.framing import PictureSquare, Pixels
 from stages.record.sources import LOSSLESS
 
 Tree = dict[str, bytes]
@@ -48,7 +48,7 @@ def src(repo_path: str) -> str:
 
 def id_of(pixels: Pixels) -> str:
     """The id of a square picture that is not scaled."""
-    return picture_id(Framed(pixels, (pixels.shape[1], pixels.shape[0])))
+    return picture_id(PictureSquare(pixels, (pixels.shape[1], pixels.shape[0])))
 
 
 class Datums:
@@ -57,7 +57,7 @@ class Datums:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.runs = 0
-        self.part = parts.PART
+        self.part = part_names.PART
 
     def run(self, repo_path: str, content: bytes | Tree, name: str = "images", **environment: str) -> Tree:
         self.runs += 1
@@ -70,7 +70,7 @@ class Datums:
         out = self.root / f"{self.runs}.out"
         stage = preprocess.start({"IMAGE_SIZE": "96", **environment})
         stage.part = self.part
-        stage(Datum({name: Input(name, path, repo_path, "c")}, out))
+        stage(Datum({name: DatumInput(name, path, repo_path, "c")}, out))
         return tree(out)
 
 
@@ -85,7 +85,7 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     digest = id_of(pixels)
     part, name = f"{int(digest[:2], 16) // 4:02x}", src("a%2Fcat.png")
     npy = f"library/{part}/{name}.npy"
-    shown = f"thumbnails/{parts.directory(part)}/{part}/{name}.thumbnails"
+    shown = f"thumbnails/{part_names.directory(part)}/{part}/{name}.thumbnails"
     assert list(made) == [npy, shown]
     assert made[shown] == thumbnail(Image.open(io.BytesIO(picture(1))))
     pack = read_pack(tmp_path / "1.out" / npy)
@@ -93,7 +93,7 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     (source,) = pack.pictures[0].sources
     assert source[:6] == ("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
     assert (source.coding, len(source.encoder), len(source.pixels)) == (LOSSLESS, 8, 32)
-    assert pack.pictures == (Picture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
+    assert pack.pictures == (PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
     assert pack.fit == "pad"
 
 
@@ -123,9 +123,9 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
         assert ids == [picture_id(framed) for _, framed in pack.framed()]
         assert {src("all") + f"-{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
-        shown = f"thumbnails/{parts.directory(directory.name)}/{directory.name}/{src('all')}.thumbnails"
-        files = thumbnailfiles.Files((tmp_path / "1.out" / shown).parent)
-        places = thumbnailfiles.places(src("all"), [each.thumbnail_size for each in pack.pictures])
+        shown = f"thumbnails/{part_names.directory(directory.name)}/{directory.name}/{src('all')}.thumbnails"
+        files = thumbnail_files.ThumbnailFiles((tmp_path / "1.out" / shown).parent)
+        places = thumbnail_files.places(src("all"), [each.thumbnail_size for each in pack.pictures])
         for row, place in zip(pack.pixels, places, strict=True):
             assert files.read(place) == thumbnail(Image.fromarray(row))
         assert sum(place.size for place in places) == len(made[shown])
@@ -206,7 +206,7 @@ def test_an_entry_without_a_good_picture_still_has_its_pack(datums: Datums, tmp_
 
 
 def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Datums, tmp_path: Path) -> None:
-    path = names.escape_component("é" * 200 + ".png")
+    path = pfs_names.escape_component("é" * 200 + ".png")
     assert "/" in path
     entry, _, below = path.partition("/")
     datums.run(entry, {below: picture(1)}, "queries")
@@ -224,7 +224,7 @@ def test_the_fit_is_a_parameter(fit: str, size: tuple[int, int], datums: Datums,
 
 def test_by_default_the_whole_picture_is_scaled_to_224_pixels(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(picture(1, size=(300, 600)))
-    preprocess.start({})(Datum({"images": Input("images", tmp_path / "in", "a", "c")}, tmp_path / "out"))
+    preprocess.start({})(Datum({"images": DatumInput("images", tmp_path / "in", "a", "c")}, tmp_path / "out"))
     (pack,) = (pack for part in (tmp_path / "out" / "library").iterdir() for pack in read_packs(part))
     assert (pack.fit, pack.pixels.shape, pack.pictures[0].size) == ("pad", (1, 224, 224, 3), (112, 224))
 
@@ -263,9 +263,9 @@ def test_a_bad_fit_is_named() -> None:
 def test_wrong_inputs_in_the_spec_are_reported(tmp_path: Path) -> None:
     process = preprocess.start({})
     with pytest.raises(StageError, match="one input, named images or queries; this datum has pictures"):
-        process(Datum({"pictures": Input("pictures", tmp_path, "", "")}, tmp_path))
+        process(Datum({"pictures": DatumInput("pictures", tmp_path, "", "")}, tmp_path))
     with pytest.raises(StageError, match=r'glob must be "/\*"'):
-        process(Datum({"queries": Input("queries", tmp_path, "", "")}, tmp_path))
+        process(Datum({"queries": DatumInput("queries", tmp_path, "", "")}, tmp_path))
 
 
 def test_it_runs_as_a_program_and_logs_its_counts(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from stages import promotion, select, train
+from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
-from stages.backbone.backbonespec import Weights
-from stages.classify import archive, chosen
-from stages.classify.chosen import Chosen
-from stages.classify.report import words
-from stages.classify.training import pixels, splits
-from stages.classify.training.runs import Backbone
-from stages.datum.contract import Datum, Input, StageError
+from stages.classify import classifier_description, network_file
+from stages.classify.classifier_description import ClassifierDescription
+from stages.classify.report import training_words
+from stages.classify.training import splits, training_pixels
+from stages.classify.training.run_records import BackboneFacts
+from stages.datum.contract import Datum, DatumInput, StageError
 from stages.record.framing import Framing
 from tests.stages.classify import trainings
 from tests.stages.classify.networks import BACKBONE, SIDE, described, network
@@ -34,17 +34,19 @@ LABELS = ("ape", "cat", "dog")
 PICTURES = library(LABELS, 40)
 
 
-def place(root: Path, name: str, model: keras.Model, about: Chosen, share: float = 0.2) -> None:
+def place(root: Path, name: str, model: keras.Model, about: ClassifierDescription, share: float = 0.2) -> None:
     """A classifier as select writes it."""
     (root / name).mkdir()
-    archive.save(model, root / name / "model.keras")
-    (root / name / chosen.FILE).write_bytes(chosen.written(replace(about, held_out_share=share)))
+    network_file.save(model, root / name / "model.keras")
+    (root / name / classifier_description.FILE).write_bytes(
+        classifier_description.format_description(replace(about, held_out_share=share))
+    )
 
 
 def run(root: Path, names: Sequence[str] = ("candidate", "current"), out: str = "out") -> Any:
     (root / out).mkdir()
     models = [f"{name}_models" for name in names if (root / f"{name}_models").exists()]
-    inputs = {name: Input(name, root / name, "", "") for name in (*names, *models, "labelled")}
+    inputs = {name: DatumInput(name, root / name, "", "") for name in (*names, *models, "labelled")}
     promotion.start({})(Datum(inputs, root / out))
     return json.loads((root / out / "promotion.json").read_bytes())
 
@@ -91,7 +93,7 @@ def test_both_are_asked_about_the_vectors_of_the_held_out_pictures(root: Path) -
         label: sum(PICTURES.of[source] == label for source in sources) for label in LABELS
     }
     assert told["cautions"] == []
-    lines = [*words.promotion_lines(told)]
+    lines = [*training_words.promotion_lines(told)]
     assert [line.partition(":")[0] for line in lines[:3]] == ["candidate", "current", "difference"]
     assert lines[3].startswith("The candidate ")
 
@@ -109,7 +111,7 @@ def test_the_first_candidate_has_figures_of_its_own(root: Path) -> None:
     assert told["candidate"]["right"] == sum(right(by_vectors(1, sources), sources))
     assert told["candidate"]["low"] < told["candidate"]["accuracy"] < told["candidate"]["high"]
     assert [told[name] for name in ("current", "difference", "p", "first", "note")] == [None, None, None, None, ""]
-    assert words.verdict(told).endswith("there is no current model to compare it with.")
+    assert training_words.verdict(told).endswith("there is no current model to compare it with.")
 
 
 def test_a_label_that_a_classifier_does_not_know_counts_as_wrong(root: Path) -> None:
@@ -131,19 +133,23 @@ def test_nothing_held_out_is_told(root: Path) -> None:
     told = run(root)
     assert told["note"].startswith("no labelled picture is held out from the trainings")
     assert (told["candidate"]["of"], told["candidate"]["accuracy"], told["difference"]) == (0, None, None)
-    assert [*words.promotion_lines(told)] == [told["note"]]
+    assert [*training_words.promotion_lines(told)] == [told["note"]]
 
 
 def test_another_backbone_computes_vectors_of_the_thumbnails(root: Path, small_model: SmallModel) -> None:
     (root / "current_models").mkdir()
     small = small_model(SIDE + 4, BACKBONE.dimension, seed=3)
-    spec = save_backbone(small, describe(small, "small", "own", Weights("a test", "0" * 64)), root / "current_models")
-    theirs = Backbone(spec.sha256, spec.described, spec.image_size, "crop", spec.dimension)
+    spec = save_backbone(
+        small, describe(small, "small", "own", WeightsOrigin("a test", "0" * 64)), root / "current_models"
+    )
+    theirs = BackboneFacts(spec.sha256, spec.described, spec.image_size, "crop", spec.dimension)
     place(root, "candidate", network(1), described())
     place(root, "current", network(2), replace(described(), backbone=theirs))
     told = run(root)
     sources = held_out()
-    framed = pixels.framed([trainings.thumbnail(source) for source in sources], Framing(SIDE + 4, "crop"))
+    framed = training_pixels.frame_thumbnails(
+        [trainings.thumbnail(source) for source in sources], Framing(SIDE + 4, "crop")
+    )
     probabilities = np.asarray(network(2)(np.asarray(small(framed))))
     expected = right([LABELS[code] for code in probabilities.argmax(axis=1)], sources)
     assert told["current"]["right"] == sum(expected)
@@ -159,7 +165,7 @@ def test_a_fine_tuned_network_takes_the_thumbnails(root: Path) -> None:
     place(root, "current", network(2), described())
     told = run(root)
     sources = held_out()
-    framed = pixels.framed([trainings.thumbnail(source) for source in sources], Framing(SIDE, "pad"))
+    framed = training_pixels.frame_thumbnails([trainings.thumbnail(source) for source in sources], Framing(SIDE, "pad"))
     probabilities = np.asarray(network(1, takes="pictures")(framed))
     assert told["candidate"]["right"] == sum(right([LABELS[code] for code in probabilities.argmax(axis=1)], sources))
     assert told["candidate"]["input"] == "thumbnails"
@@ -174,11 +180,11 @@ def test_a_real_training_is_chosen_and_measured(root: Path) -> None:
     for name, content in (("linear", '{"epochs": 5}'), ("mlp", '{"head": "mlp", "hidden": [4], "epochs": 5}')):
         file = root / "parameters" / f"{name}.json"
         file.write_text(content)
-        inputs = {each: Input(each, root / each, "", "") for each in ("labelled", "models")}
-        process(Datum({**inputs, "parameters": Input("parameters", file, file.name, "")}, root / "train"))
+        inputs = {each: DatumInput(each, root / each, "", "") for each in ("labelled", "models")}
+        process(Datum({**inputs, "parameters": DatumInput("parameters", file, file.name, "")}, root / "train"))
     (root / "candidate").mkdir()
     names = ("labelled", "labels", "models", "train")
-    select.start({})(Datum({name: Input(name, root / name, "", "") for name in names}, root / "candidate"))
+    select.start({})(Datum({name: DatumInput(name, root / name, "", "") for name in names}, root / "candidate"))
     metrics, records = (json.loads((root / "candidate" / name).read_bytes()) for name in ("metrics.json", "runs.json"))
     best = records["runs"][0]
     assert best["name"] == metrics["run"]
@@ -200,7 +206,7 @@ def test_the_same_fit_is_needed_for_vectors(root: Path) -> None:
 def test_another_backbone_in_models_is_refused(root: Path, small_model: SmallModel) -> None:
     (root / "candidate_models").mkdir()
     small = small_model(SIDE + 4)
-    save_backbone(small, describe(small, "small", "own", Weights("a test", "0" * 64)), root / "candidate_models")
+    save_backbone(small, describe(small, "small", "own", WeightsOrigin("a test", "0" * 64)), root / "candidate_models")
     place(root, "candidate", network(1), replace(described(), backbone=replace(BACKBONE, sha256="cd" * 32)))
     with pytest.raises(StageError, match=r"the repo models holds small at 12 px .* not the backbone of the classifier"):
         run(root, ("candidate",))

@@ -18,17 +18,17 @@ from PIL import Image
 
 from pipelines.library.datasets.samples import library_crops, open_photograph, query_crops
 from stages import render
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
 from stages.files.packs import Rejection, write_rejections
-from stages.files.tables.images import Images, write_images
-from stages.files.tables.neighbours import Neighbours, write_neighbours
-from stages.record.names import escape_component, escape_path
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
+from stages.record.pfs_names import escape_component, escape_path
 from stages.record.sources import Source
 from stages.render import true_name
-from stages.report.pages import MOST_QUERIES
-from stages.report.sheetqueries import GRID_QUERIES, most_pictured, sheet_queries
-from stages.report.sheets import MARGIN, TILE
+from stages.report.query_sample import GRID_QUERIES, most_pictured, sheet_queries
+from stages.report.result_grid import MARGIN, TILE
+from stages.report.result_pages import MOST_QUERIES
 
 MODEL = "5eed" * 16
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
@@ -71,9 +71,9 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
     columns = [p.id for p in each], [p.sources for p in each], [len(p.thumbnail) for p in each], [0] * len(each)
-    images = Images(*columns, MODEL, 96, "pad", 48)
+    images = ImageTable(*columns, MODEL, 96, "pad", 48)
     write_images(images, directory / "images.parquet")
-    thumbnailfiles.write(directory / "images.thumbnails", [p.thumbnail for p in each])
+    thumbnail_files.write(directory / "images.thumbnails", [p.thumbnail for p in each])
     if rejected:
         write_rejections(directory / "rejected.jsonl", rejected)
     return directory
@@ -90,7 +90,7 @@ def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[
             near = [(float(np.linalg.norm(query.vector - each.vector)), each.id, each) for each in members]
             best = sorted(near, key=lambda row: row[:2])[:k]
             rows += [(query.id, rank, distance, found) for rank, (distance, _, found) in enumerate(best)]
-        table = Neighbours(
+        table = NeighbourTable(
             queries=[query for query, *_ in rows],
             ranks=np.array([rank for _, rank, _, _ in rows], np.int32),
             ids=[found.id for *_, found in rows],
@@ -106,7 +106,7 @@ def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[
     return directory
 
 
-def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
+def rendered(out: Path, *inputs: DatumInput, k: int = 3) -> Path:
     """Runs the stage in this process; returns the directory that it wrote."""
     out.mkdir(parents=True, exist_ok=True)
     render.start({"K": str(k)})(Datum({each.name: each for each in inputs}, out))
@@ -115,12 +115,12 @@ def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
     return entry
 
 
-def queries_input(directory: Path) -> Input:
-    return Input("queries", directory, f"queries/3f/{directory.name}", "c0ffee")
+def queries_input(directory: Path) -> DatumInput:
+    return DatumInput("queries", directory, f"queries/3f/{directory.name}", "c0ffee")
 
 
-def search_input(directory: Path) -> Input:
-    return Input("search", directory, directory.name, "c0ffee")
+def search_input(directory: Path) -> DatumInput:
+    return DatumInput("search", directory, directory.name, "c0ffee")
 
 
 def lines(entry: Path) -> list[dict[str, Any]]:
@@ -170,8 +170,8 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], 
         left = write_queries(tmp_path / where / "queries" / "trip", queries)
         right = write_search(tmp_path / where / "search" / "trip", queries, library)
         sides = [
-            Input("queries", left, "queries/3f/trip", hashlib.md5(where.encode()).hexdigest()),
-            Input("search", right, "trip", hashlib.md5(where.encode()).hexdigest()),
+            DatumInput("queries", left, "queries/3f/trip", hashlib.md5(where.encode()).hexdigest()),
+            DatumInput("search", right, "trip", hashlib.md5(where.encode()).hexdigest()),
         ]
         entry = rendered(tmp_path / where / "out", *sides)
         outputs.append({name: (entry / name).read_bytes() for name in FILES})
@@ -284,7 +284,7 @@ def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) ->
     with pytest.raises(StageError, match=r"\['trip', 'walk'\].*specs/render\.json"):
         rendered(tmp_path / "out", queries_input(left), search_input(right))
     with pytest.raises(StageError, match="not the whole repo"):
-        rendered(tmp_path / "out", Input("search", right, "", "c0ffee"))
+        rendered(tmp_path / "out", DatumInput("search", right, "", "c0ffee"))
     with pytest.raises(StageError, match="not none"):
         rendered(tmp_path / "out")
 
@@ -310,6 +310,6 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
     ],
 )
 def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
-    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [0], [0], MODEL, 96, "pad", 4)
+    pictures = ImageTable(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [0], [0], MODEL, 96, "pad", 4)
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

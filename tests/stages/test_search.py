@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages import search
-from stages.datum.contract import Datum, Input, StageError
-from stages.files import thumbnailfiles
-from stages.files.tables.images import Images, read_images, write_images
-from stages.files.tables.neighbours import Neighbours, read_neighbours
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, read_images, write_images
+from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours
 from stages.record.sources import Source
-from stages.report.sheetqueries import most_pictured, sheet_queries
-from tests.amounts import examples
+from stages.report.query_sample import most_pictured, sheet_queries
+from tests.example_counts import examples
 from tests.pipes import Pipes
 from tests.stages.serving import segments
 
@@ -42,7 +42,7 @@ def write_pictures(
     """Vectors, written as float32, and their tables as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
-    images = Images(
+    images = ImageTable(
         ids=ids,
         sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
         thumbnail_sizes=[len(each) for each in thumbnails],
@@ -56,7 +56,7 @@ def write_pictures(
         segments.write_table(directory, images, vectors, thumbnails)
     else:
         write_images(images, directory / "images.parquet")
-        thumbnailfiles.write(directory / "images.thumbnails", thumbnails)
+        thumbnail_files.write(directory / "images.thumbnails", thumbnails)
         np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
 
@@ -68,14 +68,14 @@ def ids(start: str, count: int) -> list[str]:
 def datum(segment: Path, bucket: Path, out: Path, commit: str = "", asked: str = "") -> Datum:
     return Datum(
         {
-            "index": Input("index", segment, segment.name, commit),
-            "queries": Input("queries", bucket, f"queries/{bucket.name}", asked),
+            "index": DatumInput("index", segment, segment.name, commit),
+            "queries": DatumInput("queries", bucket, f"queries/{bucket.name}", asked),
         },
         out,
     )
 
 
-def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> Neighbours:
+def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> NeighbourTable:
     """The answers to an entry, which are written with those to the others of its bucket."""
     search.start({**CPU, **environment})(datum(segment, entry.parent, out))
     return read_neighbours(out / entry.name / f"{segment.name}.parquet")

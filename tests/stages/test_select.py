@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from stages import select
-from stages.backbone.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
-from stages.classify import chosen
-from stages.classify.training import runs, splits
-from stages.datum.contract import Datum, Input, StageError
+from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.classify import classifier_description
+from stages.classify.training import run_records, splits
+from stages.datum.contract import Datum, DatumInput, StageError
 from tests.pipes import Pipes
 from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
@@ -29,7 +29,7 @@ FILES = ["index.html", "labels.json", "metrics.json", "model-card.md", "model.ke
 
 def run(root: Path, out: str = "out", inputs: Sequence[str] = INPUTS) -> Path:
     (root / out).mkdir()
-    given = {name: Input(name, root / name, "", "") for name in inputs}
+    given = {name: DatumInput(name, root / name, "", "") for name in inputs}
     select.start({})(Datum(given, root / out))
     return root / out
 
@@ -62,9 +62,9 @@ def test_the_best_run_is_copied_byte_for_byte(root: Path) -> None:
     out = run(root)
     assert sorted(path.name for path in out.iterdir()) == FILES
     assert (out / "model.keras").read_bytes() == b"the network of good"
-    best = runs.parse((root / "train" / "good" / runs.FILE).read_bytes())
-    described = chosen.parse((out / chosen.FILE).read_bytes())
-    assert described == chosen.of_run(best)
+    best = run_records.parse((root / "train" / "good" / run_records.FILE).read_bytes())
+    described = classifier_description.parse((out / classifier_description.FILE).read_bytes())
+    assert described == classifier_description.of_run(best)
     assert (described.run, described.labels, described.held_out_share) == ("good", LABELS, trainings.SHARE)
 
 
@@ -231,7 +231,7 @@ def test_thousands_of_labels_are_bounded_on_the_page(tmp_path: Path) -> None:
 
 
 def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
-    spec = BackboneSpec("resnet50", 32, "max", 6, 32, "float32", Weights("keras.applications", "cd" * 32))
+    spec = BackboneSpec("resnet50", 32, "max", 6, 32, "float32", WeightsOrigin("keras.applications", "cd" * 32))
     (root / "models").mkdir()
     (root / "models" / SPEC_FILE).write_text(format_spec(spec))
     other = (run(root, "other", (*INPUTS, "models")) / "model-card.md").read_text()

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from stages import train
-from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec
-from stages.classify import archive, chosen, classifier
-from stages.classify.training import runs, splits
-from stages.classify.training.runs import Run
-from stages.datum.contract import Datum, Input, StageError
-from stages.files.tables.labelled import read_labelled
-from stages.files.tables.predictions import read_predictions
-from tests.stages.classify.labelledsets import LABELS, MODEL, clouds, write
-from tests.unscanned import UNSCANNED
+from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
+from stages.classify import classifier, classifier_description, network_file
+from stages.classify.training import run_records, splits
+from stages.classify.training.run_records import TrainingRun
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files.tables.label_table import read_labelled
+from stages.files.tables.prediction_table import read_predictions
+from tests.gc_prelude import GC_PRELUDE
+from tests.stages.classify.labelled_sets import LABELS, MODEL, clouds, write
 
 PROJECT = Path(__file__).parents[2]
 QUICK = {"epochs": 10, "learning_rate": 0.05, "batch_size": 32, "folds": 3}
@@ -33,7 +33,7 @@ FILES = ["model.keras", "predictions.parquet", "run.json"]
 def root(tmp_path: Path) -> Path:
     """Labelled pictures that can be learnt, and a backbone of other vectors, which a head does not read."""
     (tmp_path / "models").mkdir()
-    other = BackboneSpec("another", 32, "avg", 8, 32, "float32", Weights("a test", ""), "cd" * 32)
+    other = BackboneSpec("another", 32, "avg", 8, 32, "float32", WeightsOrigin("a test", ""), "cd" * 32)
     (tmp_path / "models" / "backbone.json").write_text(format_spec(other))
     (tmp_path / "models" / "backbone.keras").write_bytes(b"")
     (tmp_path / "parameters").mkdir()
@@ -47,18 +47,18 @@ def datum(root: Path, name: str, content: Any, out: Path, commit: str = "") -> D
     file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     out.mkdir(exist_ok=True)
     inputs = {
-        "labelled": Input("labelled", root / "labelled", "", commit),
-        "models": Input("models", root / "models", "", commit),
-        "parameters": Input("parameters", file, name, commit),
+        "labelled": DatumInput("labelled", root / "labelled", "", commit),
+        "models": DatumInput("models", root / "models", "", commit),
+        "parameters": DatumInput("parameters", file, name, commit),
     }
     return Datum(inputs, out)
 
 
-def run(root: Path, name: str, content: Any, environment: Mapping[str, str] | None = None) -> tuple[Run, Path]:
+def run(root: Path, name: str, content: Any, environment: Mapping[str, str] | None = None) -> tuple[TrainingRun, Path]:
     """One run, in a process of its own stage; its record and its directory."""
     train.start(environment or {})(datum(root, name, content, root / "out"))
     directory = root / "out" / name.removesuffix(".json")
-    return runs.parse((directory / "run.json").read_bytes()), directory
+    return run_records.parse((directory / "run.json").read_bytes()), directory
 
 
 def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -70,21 +70,23 @@ def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.Ca
     tables = [read_labelled(path) for path in sorted((root / "labelled").glob("*.parquet"))]
     held = {id for table in tables for id in table.ids if splits.held_out(id, 0.2)}
     assert (found.pictures.training, found.pictures.held_out) == (90 - len(held), len(held))
-    assert found.backbone == runs.Backbone(MODEL, "small at 32 px", 32, "pad", 8)
+    assert found.backbone == run_records.BackboneFacts(MODEL, "small at 32 px", 32, "pad", 8)
     assert (found.held_out_share, found.device, found.weights) == (0.2, "cpu", 27)
-    assert {name: len(curve) for name, curve in found.curves.items()} == dict.fromkeys(runs.CURVES, 10)
+    assert {name: len(curve) for name, curve in found.curves.items()} == dict.fromkeys(run_records.CURVES, 10)
     table = read_predictions(directory / "predictions.parquet")
     assert len(table) == 90
     right = np.array(table.labels) == np.array(table.predicted)
     unseen = np.array([id in held for id in table.ids])
-    assert found.cross_validation == runs.Score.counted(int(right[~unseen].sum()), int((~unseen).sum()))
-    assert found.held_out == runs.Score.counted(int(right[unseen].sum()), int(unseen.sum()))
+    assert found.cross_validation == run_records.AccuracyScore.counted(int(right[~unseen].sum()), int((~unseen).sum()))
+    assert found.held_out == run_records.AccuracyScore.counted(int(right[unseen].sum()), int(unseen.sum()))
     assert "train: quick: 3 labels, " in capfd.readouterr().out
 
 
 def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> None:
     found, directory = run(root, "quick.json", QUICK)
-    (directory / "labels.json").write_bytes(chosen.written(chosen.of_run(found)))
+    (directory / "labels.json").write_bytes(
+        classifier_description.format_description(classifier_description.of_run(found))
+    )
     opened = classifier.open(directory)
     table = read_predictions(directory / "predictions.parquet")
     unseen = {id: row for row, id in enumerate(table.ids) if table.splits[row] == "held-out"}
@@ -95,7 +97,7 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
                 given = opened(vectors[place : place + 1])[0]
                 assert opened.labels[int(given.argmax())] == table.predicted[unseen[id]]
                 assert given.max() == pytest.approx(table.probabilities[unseen[id]], abs=1e-4)
-    assert archive.load(directory / "model.keras").get_layer("temperature").scale == pytest.approx(
+    assert network_file.load(directory / "model.keras").get_layer("temperature").scale == pytest.approx(
         1 / found.temperature
     )
 
@@ -116,7 +118,7 @@ def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads
         "import sys, tensorflow\n"
         "tensorflow.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))\n"
         "tensorflow.config.threading.set_inter_op_parallelism_threads(int(sys.argv[1]))\n"
-        "from stages import contract\n"
+        "from stages.datum import contract\n"
         "raise SystemExit(contract.run('stages.train', sys.argv[2:]))\n"
     )
     inputs = [f"labelled={root}/labelled", f"models={root}/models", f"parameters={root}/parameters::quick.json"]
@@ -124,7 +126,7 @@ def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads
         out = root / f"with-{threads}"
         given = [word for each in inputs for word in ("--input", each)]
         subprocess.run(
-            [sys.executable, "-c", UNSCANNED + program, threads, *given, "--out", out],
+            [sys.executable, "-c", GC_PRELUDE + program, threads, *given, "--out", out],
             check=True,
             cwd=PROJECT,
             env={**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": threads},
@@ -181,7 +183,7 @@ def test_reasons_are_found_without_tensorflow(root: Path) -> None:
     """Its import takes seconds, and a typo is reported at once."""
     (root / "parameters" / "typo.json").write_text('{"epoch": 5}')
     program = (
-        "import sys\nfrom stages import contract\n"
+        "import sys\nfrom stages.datum import contract\n"
         "status = contract.run('stages.train', sys.argv[1:])\n"
         "raise SystemExit(status or 'tensorflow' in sys.modules or 'keras' in sys.modules)\n"
     )
@@ -189,7 +191,7 @@ def test_reasons_are_found_without_tensorflow(root: Path) -> None:
     words = [word for each in given for word in ("--input", each)]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     subprocess.run([sys.executable, "-c", program, *words, "--out", "out"], check=True, cwd=root, env=environment)
-    assert "epoch is not a parameter" in runs.parse((root / "out" / "typo" / "run.json").read_bytes()).failure
+    assert "epoch is not a parameter" in run_records.parse((root / "out" / "typo" / "run.json").read_bytes()).failure
 
 
 def test_labelled_pictures_are_read_once_for_all_runs_of_a_commit(root: Path) -> None:
@@ -206,9 +208,9 @@ def test_labelled_pictures_are_read_once_for_all_runs_of_a_commit(root: Path) ->
 def test_a_directory_of_parameters_is_a_run_with_its_reason(root: Path) -> None:
     (root / "parameters" / "grid").mkdir()
     given = datum(root, "one.json", QUICK, root / "out")
-    inputs = {**given.inputs, "parameters": Input("parameters", root / "parameters" / "grid", "grid", "")}
+    inputs = {**given.inputs, "parameters": DatumInput("parameters", root / "parameters" / "grid", "grid", "")}
     train.start({})(Datum(inputs, given.out))
-    found = runs.parse((root / "out" / "grid" / "run.json").read_bytes())
+    found = run_records.parse((root / "out" / "grid" / "run.json").read_bytes())
     assert found.failure == "grid is a directory; each file at the top of the repo parameters is one run"
 
 

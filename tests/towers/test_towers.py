@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
-from stages.backbone.zoo import main
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.zoo import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-towers" / "bin" / "python"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.library.datasets.samples import open_photograph
-from tests.command import Typed
+from tests.command import CommandResult
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("localpachd", "lookalike", "pipelines", "speclang", "specs", "stages")
@@ -28,7 +28,7 @@ class Installed:
     def __init__(self, program: Path, home: Path) -> None:
         self.program, self.home = program, home
 
-    def types(self, *words: str, at: str = ".") -> Typed:
+    def types(self, *words: str, at: str = ".") -> CommandResult:
         mine = ("PYTHONPATH", "PACHD_ADDRESS", "PACH_CONTEXT", "LOOKALIKE_ROOT")
         environment = {name: value for name, value in os.environ.items() if name not in mine}
         environment |= {"PACH_CONFIG": str(self.home / "pachctl.json"), "COLUMNS": "120"}
@@ -36,7 +36,7 @@ class Installed:
         done = subprocess.run(
             [str(self.program), *words], cwd=directory, env=environment, capture_output=True, text=True
         )
-        return Typed(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def says(self, *words: str, at: str = ".") -> str:
         typed = self.types(*words, at=at)

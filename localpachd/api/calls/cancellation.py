@@ -12,7 +12,7 @@ from typing import TypeVar
 import grpc
 
 from localpachd.errors import Unavailable
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import ChangeNotifier
 
 T = TypeVar("T")
 
@@ -20,13 +20,13 @@ _STEPS = 50_000
 """Instructions of SQLite's machine, some milliseconds, after which a reader looks whether its call has ended."""
 
 
-def watch(context: grpc.ServicerContext, changes: Changes) -> Callable[[], bool]:
+def watch(context: grpc.ServicerContext, changes: ChangeNotifier) -> Callable[[], bool]:
     """Whether the call is still active; a wait on `changes` checks that again when the call ends."""
     context.add_callback(changes.wake)
     return context.is_active
 
 
-def watch_later(context: grpc.ServicerContext, changes: Changes) -> Callable[[], bool]:
+def watch_later(context: grpc.ServicerContext, changes: ChangeNotifier) -> Callable[[], bool]:
     """As `watch`, for a call that rarely waits: only the first question costs anything."""
     watched = cache(lambda: watch(context, changes))
     return lambda: watched()()

@@ -8,8 +8,8 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from localpachd.api.calls import wellformed
-from localpachd.api.calls.spooling import spooled
+from localpachd.api.calls import message_checks
+from localpachd.api.calls.reply_spool import spool_replies
 from localpachd.api.schema.schema import SERVICES, message_class
 
 Request = TypeVar("Request")
@@ -29,8 +29,8 @@ _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any
 Method = TypeVar("Method", bound=Callable[..., object])
 
 
-class Waiting(Protocol):
-    """Makes handlers of calls that wait without a thread; see `parking.Parking`."""
+class BehaviourFactory(Protocol):
+    """Makes handlers of calls that wait without a thread; see `parked_calls.ParkedCalls`."""
 
     def behaviour(self, method: str, steps: Callable[..., Iterator[Any]]) -> Callable[..., None]: ...
 
@@ -48,7 +48,7 @@ def lists(method: Method) -> Method:
     return method
 
 
-def add_service(server: grpc.Server, service: str, servicer: object, waiting: Waiting | None = None) -> None:
+def add_service(server: grpc.Server, service: str, servicer: object, waiting: BehaviourFactory | None = None) -> None:
     """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
     message or, encoded by hand, bytes. A request with values that no message may hold is refused. `waiting` is needed
     for methods that wait."""
@@ -60,15 +60,17 @@ def add_service(server: grpc.Server, service: str, servicer: object, waiting: Wa
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _handler(method: str, call: MethodDescriptor, behaviour: Callable[..., Any], waiting: Waiting | None) -> Any:
+def _handler(
+    method: str, call: MethodDescriptor, behaviour: Callable[..., Any], waiting: BehaviourFactory | None
+) -> Any:
     decode = message_class(call.input_type).FromString
-    check = wellformed.check_of(call.input_type)
+    check = message_checks.check_of(call.input_type)
     if hasattr(behaviour, "waits"):
         assert waiting is not None
         steps = behaviour if check is None else _checking(check, behaviour)
         return method_handler(waiting.behaviour(method, steps), (False, True), decode, _encoded)
     if hasattr(behaviour, "lists"):
-        behaviour = spooled(behaviour, _encoded)
+        behaviour = spool_replies(behaviour, _encoded)
     made: grpc.RpcMethodHandler[Any, Any] = method_handler(
         behaviour, (call.client_streaming, call.server_streaming), decode, _encoded
     )

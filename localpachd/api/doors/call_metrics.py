@@ -10,7 +10,7 @@ import grpc
 
 from localpachd.api.calls.handlers import is_parked, parked, replaced
 from localpachd.api.schema.schema import SERVICES
-from localpachd.metrics.calls import Calls, Method
+from localpachd.metrics.call_counts import CallCounts, MethodCounts
 
 _HEALTH = frozenset(f"grpc.health.v1.Health/{call}" for call in ("Check", "Watch"))
 _KNOWN = _HEALTH | {f"{service}/{call.name}" for service, found in SERVICES.items() for call in found.methods}
@@ -21,7 +21,7 @@ _UNKNOWN = "unknown"
 class CallMetrics(grpc.ServerInterceptor):
     """Counts calls by method and status code."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallCounts) -> None:
         self._calls = calls
 
     def intercept_service(
@@ -41,7 +41,7 @@ class CallMetrics(grpc.ServerInterceptor):
         return replaced(found, _single(found.unary_unary or found.stream_unary, method))
 
 
-def _single(inner: Any, method: Method) -> Callable[..., object]:
+def _single(inner: Any, method: MethodCounts) -> Callable[..., object]:
     def call(request: object, context: grpc.ServicerContext) -> object:
         begun = method.begin()
         try:
@@ -55,7 +55,7 @@ def _single(inner: Any, method: Method) -> Callable[..., object]:
     return call
 
 
-def _stream(inner: Any, method: Method) -> Callable[..., Iterator[object]]:
+def _stream(inner: Any, method: MethodCounts) -> Callable[..., Iterator[object]]:
     def call(request: object, context: grpc.ServicerContext) -> Iterator[object]:
         begun = method.begin()
         otherwise = grpc.StatusCode.UNKNOWN
@@ -68,7 +68,7 @@ def _stream(inner: Any, method: Method) -> Callable[..., Iterator[object]]:
     return call
 
 
-def _parked(inner: Any, method: Method) -> Callable[..., object]:
+def _parked(inner: Any, method: MethodCounts) -> Callable[..., object]:
     def call(request: object, context: grpc.ServicerContext, send: Callable[[object], None]) -> object:
         begun = method.begin()
         code = grpc.StatusCode.CANCELLED

@@ -12,15 +12,15 @@ import grpc
 
 from localpachd.api.calls.handlers import checked
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2, storage_pb2, task_pb2, transaction_pb2
-from localpachd.errors import Crashed
+from localpachd.errors import PachdCrash
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
-Fault = Callable[[Any], str]
+FaultFinder = Callable[[Any], str]
 """What is wrong with a request for a real pachd, as the end of a sentence; "" if nothing is."""
 
-Paged = pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest | pps_pb2.ListDatumRequest
+PagedRequest = pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest | pps_pb2.ListDatumRequest
 
 
 def _change(request: pfs_pb2.ModifyFileRequest) -> str:
@@ -45,7 +45,7 @@ def _tasks(request: task_pb2.ListTaskRequest) -> str:
     return "it has no group" if not request.HasField("group") else ""
 
 
-def _page(request: Paged) -> str:
+def _page(request: PagedRequest) -> str:
     return "its number is negative and its order reversed" if request.reverse and request.number < 0 else ""
 
 
@@ -68,7 +68,7 @@ def _batch(request: transaction_pb2.BatchTransactionRequest) -> str:
     return "" if all(repo.HasField("project") for repo in repos) else "a repo of it has no project"
 
 
-_FAULTS: Mapping[str, Fault] = {
+_FAULTS: Mapping[str, FaultFinder] = {
     "pfs_v2.API/ModifyFile": _change,
     "pfs_v2.API/CreateFileSet": _change,
     "pfs_v2.API/GetFile": _file,
@@ -99,10 +99,10 @@ class CrashInterceptor(grpc.ServerInterceptor):
         return checked(found, _check(fault, method))
 
 
-def _check(fault: Fault, method: str) -> Callable[[object], None]:
+def _check(fault: FaultFinder, method: str) -> Callable[[object], None]:
     def check(request: object) -> None:
         wrong = fault(request)
         if wrong:
-            raise Crashed(f"a real pachd crashes on this request of {method}: {wrong}")
+            raise PachdCrash(f"a real pachd crashes on this request of {method}: {wrong}")
 
     return check

@@ -32,7 +32,7 @@ _DATABASE = {
 }
 
 
-def found(error: Exception) -> tuple[grpc.StatusCode, str] | None:
+def machine_failure(error: Exception) -> tuple[grpc.StatusCode, str] | None:
     """The status code and text of a failure of the machine; None for any other error."""
     if isinstance(error, OSError):
         known = _SYSTEM.get(error.errno or 0)

@@ -21,7 +21,7 @@ _LONGEST_TEXT = 3000
 
 log = logging.getLogger(__name__)
 
-Context = grpc.ServicerContext
+ServicerContext = grpc.ServicerContext
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 Given = TypeVar("Given")
@@ -38,7 +38,7 @@ _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.DataLoss, grpc.StatusCode.DATA_LOSS),
     (errors.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.Unimplemented, grpc.StatusCode.UNIMPLEMENTED),
-    (errors.Crashed, grpc.StatusCode.INTERNAL),
+    (errors.PachdCrash, grpc.StatusCode.INTERNAL),
     (errors.PachError, grpc.StatusCode.UNKNOWN),
 )
 
@@ -73,7 +73,7 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
             return code, str(error)
     if isinstance(error, NotImplementedError):
         return grpc.StatusCode.UNIMPLEMENTED, f"localpachd does not serve {method}"
-    of_machine = machine_errors.found(error)
+    of_machine = machine_errors.machine_failure(error)
     if of_machine is not None:
         log.warning("%s failed: %s", method, error)
         return of_machine
@@ -100,7 +100,7 @@ class StatusInterceptor(grpc.ServerInterceptor):
         return replaced(found, _guarded(found, method))
 
 
-def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Callable[[Never, Context], object]:
+def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Callable[[Never, ServicerContext], object]:
     if found.unary_unary is not None:
         return _single(found.unary_unary, method)
     if found.stream_unary is not None:
@@ -111,8 +111,8 @@ def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Cal
     return _streaming(found.stream_stream, method)
 
 
-def _single(inner: Callable[[Given, Context], Reply], method: str) -> Callable[[Given, Context], Reply]:
-    def call(request: Given, context: Context) -> Reply:
+def _single(inner: Callable[[Given, ServicerContext], Reply], method: str) -> Callable[[Given, ServicerContext], Reply]:
+    def call(request: Given, context: ServicerContext) -> Reply:
         try:
             return inner(request, context)
         except Exception as error:
@@ -122,9 +122,9 @@ def _single(inner: Callable[[Given, Context], Reply], method: str) -> Callable[[
 
 
 def _streaming(
-    inner: Callable[[Given, Context], Iterator[Reply]], method: str
-) -> Callable[[Given, Context], Iterator[Reply]]:
-    def call(request: Given, context: Context) -> Iterator[Reply]:
+    inner: Callable[[Given, ServicerContext], Iterator[Reply]], method: str
+) -> Callable[[Given, ServicerContext], Iterator[Reply]]:
+    def call(request: Given, context: ServicerContext) -> Iterator[Reply]:
         try:
             yield from inner(request, context)
         except Exception as error:
@@ -133,19 +133,19 @@ def _streaming(
     return call
 
 
-def _abort(context: Context, error: Exception, method: str) -> NoReturn:
+def _abort(context: ServicerContext, error: Exception, method: str) -> NoReturn:
     context.abort(*_prepared(context, error, method))
     raise AssertionError("abort returns never")
 
 
-def conclude(context: Context, error: Exception, method: str) -> None:
+def conclude(context: ServicerContext, error: Exception, method: str) -> None:
     """Gives a call that ends by itself the status of an error."""
     code, text = _prepared(context, error, method)
     context.set_code(code)
     context.set_details(text)
 
 
-def _prepared(context: Context, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
+def _prepared(context: ServicerContext, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     """The status code and text of an error, whose further details are put into the call's trailer."""
     if not context.is_active():
         # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
@@ -190,7 +190,7 @@ def _unknown(method: str) -> str:
 def _refusal(text: str) -> "grpc.RpcMethodHandler[Request, Reply]":
     """A handler that reads nothing and fails with UNIMPLEMENTED."""
 
-    def refuse(request: object, context: Context) -> NoReturn:
+    def refuse(request: object, context: ServicerContext) -> NoReturn:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         raise AssertionError("abort returns never")
 

@@ -3,9 +3,9 @@
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import pfs_pb2
-from localpachd.api.schema.wire import BYTES, VARINT, key, varint
-from localpachd.pfs.entities import CommitInfo
-from localpachd.storage.trees import Node
+from localpachd.api.schema.wire_format import BYTES, VARINT, key, varint
+from localpachd.pfs.pfs_entities import CommitInfo
+from localpachd.storage.trees import TreeNode
 
 
 class FileInfos:
@@ -18,7 +18,7 @@ class FileInfos:
         self._commit = self._message.file.SerializeToString()
         self._committed = pfs_pb2.FileInfo(committed=timestamp(info.finishing)).SerializeToString()
 
-    def message(self, node: Node) -> pfs_pb2.FileInfo:
+    def message(self, node: TreeNode) -> pfs_pb2.FileInfo:
         """A node's message. The next call overwrites it: all nodes share one message."""
         message, file = self._message, self._message.file
         file.path, file.datum = node.path, node.tag
@@ -26,7 +26,7 @@ class FileInfos:
         message.size_bytes, message.hash = node.size, node.hash
         return message
 
-    def encoded(self, node: Node) -> bytes:
+    def encoded(self, node: TreeNode) -> bytes:
         """The same message as bytes."""
         path, tag = node.path.encode(), node.tag.encode()
         file = b"".join((self._commit, _PATH, varint(len(path)), path))

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.entities import (
+from localpachd.pfs.pfs_entities import (
     USER,
     Branch,
     BranchInfo,

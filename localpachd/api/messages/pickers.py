@@ -5,8 +5,8 @@ import sqlite3
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2
 from localpachd.errors import PachError
 from localpachd.pfs import commits
-from localpachd.pfs.entities import USER, Branch, Commit, CommitInfo, Repo
-from localpachd.pps.entities import Pipeline
+from localpachd.pfs.pfs_entities import USER, Branch, Commit, CommitInfo, Repo
+from localpachd.pps.pps_entities import Pipeline
 from speclang.names import DEFAULT_PROJECT
 
 

@@ -9,10 +9,10 @@ from localpachd.api.messages import pfs_messages
 from localpachd.api.messages.times import duration, seconds, timestamp
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.entities import Commit, Repo
+from localpachd.pfs.pfs_entities import Commit, Repo
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.entities import (
-    Counters,
+from localpachd.pps.pps_entities import (
+    DatumCounters,
     DatumInfo,
     Job,
     JobInfo,
@@ -23,21 +23,21 @@ from localpachd.pps.entities import (
     WorkerStatus,
 )
 from localpachd.pps.specs import inputs
-from localpachd.worker.tasks import Outcome, Stats
+from localpachd.worker.tasks import DatumOutcome, DatumStats
 from speclang.names import DEFAULT_PROJECT
 
 T = TypeVar("T")
 
 _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
 _DATUM_STATES = {
-    Outcome.PROCESSED: pps_pb2.SUCCESS,
-    Outcome.FAILED: pps_pb2.FAILED,
-    Outcome.RECOVERED: pps_pb2.RECOVERED,
+    DatumOutcome.PROCESSED: pps_pb2.SUCCESS,
+    DatumOutcome.FAILED: pps_pb2.FAILED,
+    DatumOutcome.RECOVERED: pps_pb2.RECOVERED,
 }
 _JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
 
 
-class OfPipeline(Protocol):
+class PipelineRequest(Protocol):
     """A request that names a pipeline."""
 
     @property
@@ -46,7 +46,7 @@ class OfPipeline(Protocol):
     def HasField(self, field_name: Literal["pipeline"]) -> bool: ...
 
 
-class OfProjects(Protocol):
+class ProjectsRequest(Protocol):
     """A request that names projects."""
 
     @property
@@ -60,7 +60,7 @@ def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
     return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
 
 
-def required_pipeline(request: OfPipeline) -> Pipeline:
+def required_pipeline(request: PipelineRequest) -> Pipeline:
     """The pipeline of a request; PachError if there is none."""
     if not request.HasField("pipeline"):
         raise PachError("request.Pipeline cannot be nil")
@@ -79,12 +79,12 @@ def named_job(message: pps_pb2.Job) -> Job:
     return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
 
 
-def optional_pipeline(request: OfPipeline) -> Pipeline | None:
+def optional_pipeline(request: PipelineRequest) -> Pipeline | None:
     """The pipeline of a request; None if there is none."""
     return to_pipeline(request.pipeline) if request.pipeline.name else None
 
 
-def project_names(request: OfProjects) -> frozenset[str]:
+def project_names(request: ProjectsRequest) -> frozenset[str]:
     """The names of a request's projects; an empty set means all projects."""
     return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
 
@@ -198,9 +198,9 @@ def log_message(value: LogMessage) -> pps_pb2.LogMessage:
     )
 
 
-def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
+def to_counters(request: pps_pb2.UpdateJobStateRequest) -> DatumCounters:
     """A request's counts of a job's datums."""
-    return Counters(
+    return DatumCounters(
         request.data_processed,
         request.data_skipped,
         request.data_total,
@@ -209,9 +209,9 @@ def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
     )
 
 
-def to_stats(message: pps_pb2.ProcessStats) -> Stats:
+def to_stats(message: pps_pb2.ProcessStats) -> DatumStats:
     """The values of a ProcessStats."""
-    return Stats(
+    return DatumStats(
         seconds(message.download_time),
         seconds(message.process_time),
         seconds(message.upload_time),
@@ -220,7 +220,7 @@ def to_stats(message: pps_pb2.ProcessStats) -> Stats:
     )
 
 
-def process_stats(value: Stats) -> pps_pb2.ProcessStats:
+def process_stats(value: DatumStats) -> pps_pb2.ProcessStats:
     """A ProcessStats; a time of zero is not set, as that of an upload that never began."""
     return pps_pb2.ProcessStats(
         download_time=duration(value.download_time or None),

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from localpachd.api.messages.filters import compile_filter
+from localpachd.api.messages.jq_filters import compile_filter
 
 
 def as_mapping(message: Message) -> dict[str, Any]:

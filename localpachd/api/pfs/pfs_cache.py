@@ -4,13 +4,13 @@ import grpc
 
 from localpachd.api.schema.schema import Empty, pfs_pb2
 from localpachd.pfs.files import cache
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 
 
 class CacheCalls:
     """PutCache, GetCache and ClearCache of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     def PutCache(self, request: pfs_pb2.PutCacheRequest, context: grpc.ServicerContext) -> Empty:
         value = request.value.SerializeToString()

@@ -8,7 +8,7 @@ import grpc
 from localpachd.api.calls.handlers import lists
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.schema.schema import pfs_pb2, task_pb2
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep import fsck
 from localpachd.storage.big_chunks import missing
 
@@ -16,7 +16,7 @@ from localpachd.storage.big_chunks import missing
 class CheckCalls:
     """Fsck, CheckStorage and ListTask of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     @lists
     def Fsck(self, request: pfs_pb2.FsckRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FsckResponse]:

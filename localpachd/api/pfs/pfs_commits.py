@@ -9,14 +9,14 @@ import grpc
 from localpachd.api.calls.handlers import lists, waits
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages.times import nanoseconds
-from localpachd.api.pfs.transactions import Writes
+from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.schema.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.errors import PachError
-from localpachd.pfs import commit_sets, commits, contents, history, removal, repos
-from localpachd.pfs.changes import Feed, Steps
-from localpachd.pfs.entities import FILE_SETS, Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.files import filesets
-from localpachd.pfs.service import Pfs
+from localpachd.pfs import commit_removal, commit_sets, commits, contents, history, repos
+from localpachd.pfs.changes import ChangeFeed, Steps
+from localpachd.pfs.files import temporary_filesets
+from localpachd.pfs.pfs_entities import FILE_SETS, Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage import paths
 
 _ORIGIN_NAMES = {number: name for name, number in messages.ORIGINS.items()}
@@ -28,15 +28,15 @@ _STATES = {
     pfs_pb2.FINISHED: "FINISHED",
 }
 
-Active = Callable[[], bool]
+ActivityCheck = Callable[[], bool]
 """Whether the call is still active."""
 
 
 class CommitCalls:
     """Commits and commit sets of `pfs_v2.API`."""
 
-    _pfs: Pfs
-    _write: Writes
+    _pfs: PfsService
+    _write: TransactionalCalls
 
     def StartCommit(self, request: pfs_pb2.StartCommitRequest, context: grpc.ServicerContext) -> pfs_pb2.Commit:
         started = self._write(context, transaction_pb2.TransactionRequest(start_commit=request))
@@ -59,7 +59,9 @@ class CommitCalls:
         commit = messages.to_commit(request.commit)
         with self._pfs.db.read() as conn:
             virtual = commit.repo.name == FILE_SETS
-            found = filesets.opened(conn, commit, time.time_ns())[0] if virtual else commits.resolve(conn, commit)
+            found = (
+                temporary_filesets.opened(conn, commit, time.time_ns())[0] if virtual else commits.resolve(conn, commit)
+            )
         if not virtual:
             found = yield from self._await(found, request.wait, context.is_active)
         yield messages.commit_info(found)
@@ -87,7 +89,7 @@ class CommitCalls:
             for left, info in enumerate(found, start=-request.number):
                 if left == 0 and request.number:
                     return
-                yield messages.commit_info(info, contents.bound(conn, info))
+                yield messages.commit_info(info, contents.size_bound(conn, info))
 
     @waits
     def SubscribeCommit(
@@ -157,26 +159,26 @@ class CommitCalls:
 
     def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: grpc.ServicerContext) -> Empty:
         doomed = messages.to_commit_set(request)
-        self._pfs.transact(lambda txn: removal.drop_set(txn, doomed), frees=True)
+        self._pfs.transact(lambda txn: commit_removal.drop_set(txn, doomed), frees=True)
         return Empty()
 
     def SquashCommit(
         self, request: pfs_pb2.SquashCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.SquashCommitResponse:
         commit = messages.to_commit(request.commit)
-        self._pfs.transact(lambda txn: removal.squash(txn, commit, request.recursive), frees=True)
+        self._pfs.transact(lambda txn: commit_removal.squash(txn, commit, request.recursive), frees=True)
         return pfs_pb2.SquashCommitResponse()
 
     def DropCommit(
         self, request: pfs_pb2.DropCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.DropCommitResponse:
         commit = messages.to_commit(request.commit)
-        self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive), frees=True)
+        self._pfs.transact(lambda txn: commit_removal.drop(txn, commit, request.recursive), frees=True)
         return pfs_pb2.DropCommitResponse()
 
     def _await(
-        self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: Active
-    ) -> Generator[Feed, None, CommitInfo]:
+        self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: ActivityCheck
+    ) -> Generator[ChangeFeed, None, CommitInfo]:
         """The commit once it has reached a state; PachError if it is deleted meanwhile."""
 
         def look() -> CommitInfo | None:

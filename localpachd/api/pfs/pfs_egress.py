@@ -6,13 +6,13 @@ from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.errors import InvalidArgument, Unimplemented
 from localpachd.pfs.files import egress
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 
 
 class EgressCalls:
     """Egress of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     def Egress(self, request: pfs_pb2.EgressRequest, context: grpc.ServicerContext) -> pfs_pb2.EgressResponse:
         target = request.WhichOneof("target")

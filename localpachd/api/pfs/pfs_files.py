@@ -15,27 +15,27 @@ from localpachd.api.messages.file_infos import FileInfos
 from localpachd.api.schema.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents
-from localpachd.pfs.entities import CommitInfo
-from localpachd.pfs.files import filesets
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import temporary_filesets
+from localpachd.pfs.pfs_entities import CommitInfo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.sqlite import snapshot
-from localpachd.storage import objects, paths, tars, trees
-from localpachd.storage.filesets import Content, FileSet
-from localpachd.storage.trees import Node
+from localpachd.storage import object_urls, paths, tar_stream, trees
+from localpachd.storage.filesets import FileContent, FileSet
+from localpachd.storage.trees import TreeNode
 
 _PAGE_LIMIT = 100_000
 _MESSAGE = 256 << 10
 """Bytes in one message of a download: large enough to be fast, and small, since a client that reads slowly or not at
 all makes the server hold a few of them."""
 
-Listing = Callable[[str | None, str | None], Iterator[Node]]
+NodeLister = Callable[[str | None, str | None], Iterator[TreeNode]]
 """The nodes between two bounds, lower bound included, in path order."""
 
 
 class FileCalls:
     """Reading files of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     def GetFile(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
         if request.URL:
@@ -60,12 +60,12 @@ class FileCalls:
             first = next(nodes, None)
             if first is None:
                 raise _missing(request.file.path, info)
-            yield from _in_messages(tars.stream(chain((first,), nodes), self._pfs.chunks))
+            yield from _in_messages(tar_stream.stream(chain((first,), nodes), self._pfs.chunks))
 
     def _export(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> None:
         """Uploads the files that GetFileTAR would send to the request's URL."""
-        objects.check_target(request.URL)
-        objects.check_reach(request.URL, self._pfs.reach)
+        object_urls.check_target(request.URL)
+        object_urls.check_reach(request.URL, self._pfs.reach)
         with self._opened(request.file, context) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
             first = next(nodes, None)
@@ -73,11 +73,11 @@ class FileCalls:
                 raise _missing(request.file.path, info)
             whole = ((node.path, node.content) for node in chain((first,), nodes))
 
-            def read(path: str, content: Content) -> Iterator[bytes]:
+            def read(path: str, content: FileContent) -> Iterator[bytes]:
                 return cancellation.while_active(context, self._pfs.chunks.read(content, name=path))
 
             contents = ((path, read(path, content)) for path, content in whole if content is not None)
-            objects.upload(request.URL, contents, self._pfs.reach)
+            object_urls.upload(request.URL, contents, self._pfs.reach)
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
         with self._opened(request.file, context) as (info, files):
@@ -90,7 +90,7 @@ class FileCalls:
         _check_page(request)
         with self._opened(request.file, context) as (info, files):
 
-            def listing(lower: str | None, upper: str | None) -> Iterator[Node]:
+            def listing(lower: str | None, upper: str | None) -> Iterator[TreeNode]:
                 return trees.children(files, request.file.path, lower, upper)
 
             yield from map(FileInfos(info).encoded, _page(listing, request))
@@ -100,7 +100,7 @@ class FileCalls:
         base = paths.clean(request.file.path)
         with self._opened(request.file, context) as (info, files):
 
-            def listing(lower: str | None, upper: str | None) -> Iterator[Node]:
+            def listing(lower: str | None, upper: str | None) -> Iterator[TreeNode]:
                 nodes = trees.walk(files, base, lower, upper)
                 first = next(nodes, None)
                 if first is None and base != "/":
@@ -151,7 +151,7 @@ class FileCalls:
                     conn = attempt.enter_context(self._pfs.db.connection())
                     attempt.enter_context(cancellation.interrupting(context, conn))
                     with snapshot(conn):
-                        found = filesets.opened(conn, asked, time.time_ns())
+                        found = temporary_filesets.opened(conn, asked, time.time_ns())
                     held.push(attempt.pop_all())
                     return found
 
@@ -203,7 +203,7 @@ def _missing(path: str, info: CommitInfo) -> NotFound:
     return NotFound(f"file {path} not found in repo {info.commit.repo} at commit {info.commit.id}")
 
 
-def _only_file(found: Iterator[Node]) -> Node | None:
+def _only_file(found: Iterator[TreeNode]) -> TreeNode | None:
     """The only node found; it must be a file."""
     only = None
     for node in islice(found, 2):
@@ -227,7 +227,7 @@ def _check_page(request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> N
         raise PachError(f"cannot return more than {_PAGE_LIMIT} files at a time")
 
 
-def _page(listing: Listing, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> Iterator[Node]:
+def _page(listing: NodeLister, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> Iterator[TreeNode]:
     """The part of a listing that a request selects by marker, number and direction; the marker itself is excluded."""
     marker, number = request.paginationMarker.path, request.number
     bounds = (None, marker or None) if request.reverse else (marker or None, None)
@@ -237,4 +237,4 @@ def _page(listing: Listing, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileR
         nodes = (node for node in nodes if paths.bare(node.path) != shown)
     if request.reverse:
         return reversed(deque(nodes, maxlen=number))
-    return iter(pages.first(nodes, number))
+    return iter(pages.first_items(nodes, number))

@@ -9,9 +9,9 @@ from localpachd.api.calls import cancellation
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.schema.schema import Empty, pfs_pb2
 from localpachd.pfs import commits, contents
-from localpachd.pfs.files import filesets
-from localpachd.pfs.files.filesets import Layers
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import temporary_filesets
+from localpachd.pfs.files.temporary_filesets import FileSetLayers
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.filesets import FileSet
 
@@ -24,36 +24,36 @@ _SHARD_BYTES = 1_000_000_000
 class FileSetCalls:
     """File sets of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     def GetFileSet(
         self, request: pfs_pb2.GetFileSetRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.CreateFileSetResponse:
         commit = messages.to_commit(request.commit)
 
-        def step(txn: Transaction) -> Layers:
+        def step(txn: Transaction) -> FileSetLayers:
             info = commits.resolve(txn.conn, commit)
             found = contents.diff_layers if request.type == _DIFF else contents.layers
-            return Layers(found(txn.conn, info))
+            return FileSetLayers(found(txn.conn, info))
 
-        return self._kept(step, filesets.DEFAULT_TTL)
+        return self._kept(step, temporary_filesets.DEFAULT_TTL)
 
     def ComposeFileSet(
         self, request: pfs_pb2.ComposeFileSetRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.CreateFileSetResponse:
-        def step(txn: Transaction) -> Layers:
-            parts = [filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
-            composed = filesets.compose_all(txn.conn, self._pfs.chunks, parts)
+        def step(txn: Transaction) -> FileSetLayers:
+            parts = [temporary_filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
+            composed = temporary_filesets.compose_all(txn.conn, self._pfs.chunks, parts)
             self._pfs.chunks.flush()
             return composed
 
-        return self._kept(step, request.ttl_seconds * filesets.SECOND or filesets.DEFAULT_TTL)
+        return self._kept(step, request.ttl_seconds * temporary_filesets.SECOND or temporary_filesets.DEFAULT_TTL)
 
     def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: grpc.ServicerContext) -> Empty:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> None:
-            filesets.add_to_commit(txn, self._pfs.chunks, commit, request.file_set_id)
+            temporary_filesets.add_to_commit(txn, self._pfs.chunks, commit, request.file_set_id)
             self._pfs.chunks.flush()
 
         with self._pfs.chunks.uses.one():
@@ -61,8 +61,8 @@ class FileSetCalls:
         return Empty()
 
     def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: grpc.ServicerContext) -> Empty:
-        ttl = request.ttl_seconds * filesets.SECOND
-        self._pfs.transact(lambda txn: filesets.renew(txn, request.file_set_id, ttl))
+        ttl = request.ttl_seconds * temporary_filesets.SECOND
+        self._pfs.transact(lambda txn: temporary_filesets.renew(txn, request.file_set_id, ttl))
         return Empty()
 
     def ShardFileSet(
@@ -73,12 +73,15 @@ class FileSetCalls:
             request.size_bytes if request.size_bytes > 0 else _SHARD_BYTES,
         )
         with self._pfs.db.read() as conn:
-            files = FileSet(conn, filesets.find(conn, request.file_set_id, time.time_ns()).tree)
-            ranges = [pfs_pb2.PathRange(lower=lower, upper=upper) for lower, upper in filesets.shards(files, *limits)]
+            files = FileSet(conn, temporary_filesets.find(conn, request.file_set_id, time.time_ns()).tree)
+            ranges = [
+                pfs_pb2.PathRange(lower=lower, upper=upper)
+                for lower, upper in temporary_filesets.shards(files, *limits)
+            ]
         return pfs_pb2.ShardFileSetResponse(shards=ranges)
 
-    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
+    def _kept(self, step: Callable[[Transaction], FileSetLayers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
         """Keeps the file set that a step returns; replies with its id."""
         with self._pfs.chunks.uses.one():
-            made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))
+            made = self._pfs.transact(lambda txn: temporary_filesets.keep(txn, step(txn), ttl))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)

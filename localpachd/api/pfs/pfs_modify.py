@@ -9,10 +9,10 @@ from localpachd.api.calls import cancellation
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.schema.schema import Empty, pfs_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.files import modify
-from localpachd.pfs.files.staging import Addition, Change, Copy, Removal
-from localpachd.pfs.service import Pfs
-from localpachd.storage import objects, paths
+from localpachd.pfs.files import file_modification
+from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileCopy, FileRemoval
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.storage import object_urls, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
 _DRAIN_LIMIT = 1 << 30
@@ -23,7 +23,7 @@ _LEAST = 16 << 10
 class ModifyCalls:
     """ModifyFile and CreateFileSet of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
         with _drained_on_refusal(requests):
@@ -33,19 +33,19 @@ class ModifyCalls:
         self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
     ) -> pfs_pb2.CreateFileSetResponse:
         with _drained_on_refusal(requests):
-            made = modify.create_file_set(self._pfs, self._changes(requests, context))
+            made = file_modification.create_file_set(self._pfs, self._changes(requests, context))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
     def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
-        modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
+        file_modification.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
         return Empty()
 
     def _changes(
         self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
-    ) -> Iterator[Change]:
+    ) -> Iterator[FileChange]:
         """The changes in a stream; consecutive pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
@@ -57,7 +57,7 @@ class ModifyCalls:
             if kind == "add_file":
                 pieces = _Pieces(request.add_file, requests)
                 content = self._pfs.chunks.store(pieces)
-                yield Addition(pieces.path, pieces.tag, content)
+                yield FileAddition(pieces.path, pieces.tag, content)
                 request = pieces.following
                 continue
             yield _change(kind, request)
@@ -65,14 +65,14 @@ class ModifyCalls:
         # gRPC ends the stream of a client that has gone like a complete one; only another `next` raises.
         next(requests, None)
 
-    def _fetched(self, added: pfs_pb2.AddFile, context: grpc.ServicerContext) -> Iterator[Change]:
+    def _fetched(self, added: pfs_pb2.AddFile, context: grpc.ServicerContext) -> Iterator[FileChange]:
         """The content of a URL as additions: of one file or, if recursive, of each file below the URL. It is fetched
         for as long as the client waits for it."""
         paths.validate(added.path)
-        for name, pieces in objects.download(added.url.URL, self._pfs.reach, added.url.recursive):
+        for name, pieces in object_urls.download(added.url.URL, self._pfs.reach, added.url.recursive):
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
             paths.validate(path)
-            yield Addition(
+            yield FileAddition(
                 path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(cancellation.while_active(context, pieces))
             )
 
@@ -116,16 +116,16 @@ class _Pieces:
             yield added.raw.value
 
 
-def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> Change:
+def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> FileChange:
     if kind == "delete_file":
-        return Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
+        return FileRemoval(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
     if kind == "copy_file":
         return _copy(request.copy_file)
     raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
 
 
-def _copy(message: pfs_pb2.CopyFile) -> Copy:
-    return Copy(
+def _copy(message: pfs_pb2.CopyFile) -> FileCopy:
+    return FileCopy(
         source=messages.to_commit(message.src.commit),
         source_path=message.src.path,
         source_tag=message.src.datum,

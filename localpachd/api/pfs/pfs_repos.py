@@ -7,20 +7,20 @@ import grpc
 from localpachd.api.calls.handlers import lists
 from localpachd.api.messages import pages
 from localpachd.api.messages import pfs_messages as messages
-from localpachd.api.pfs.transactions import Writes
+from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.schema.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import branches, projects, repos
-from localpachd.pfs.entities import USER
-from localpachd.pfs.service import Pfs
-from localpachd.pps import defaults
+from localpachd.pfs.pfs_entities import USER
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps import spec_defaults
 
 
 class RepoCalls:
     """Projects, repos and branches of `pfs_v2.API`."""
 
-    _pfs: Pfs
-    _write: Writes
+    _pfs: PfsService
+    _write: TransactionalCalls
 
     def CreateProject(self, request: pfs_pb2.CreateProjectRequest, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(lambda txn: projects.create(txn, request.project.name, request.description, request.update))
@@ -42,7 +42,7 @@ class RepoCalls:
             except NotFound as error:
                 raise NotFound(f'could not inspect project "{name}": {error}') from error
             return pfs_pb2.InspectProjectV2Response(
-                info=messages.project_info(info), defaults_json=defaults.read(conn, name).spec
+                info=messages.project_info(info), defaults_json=spec_defaults.read(conn, name).spec
             )
 
     def ReposSummary(
@@ -84,7 +84,7 @@ class RepoCalls:
             found = repos.list_all(conn, request.type, wanted)
             if request.HasField("page"):
                 found.sort(key=lambda info: info.repo)
-            for info in pages.of(found, request.page):
+            for info in pages.page_of(found, request.page):
                 yield messages.repo_info(info, details=False)
 
     def DeleteRepo(

@@ -10,17 +10,17 @@ from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages import pickers
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.pfs import branches, commits, lookup, walks
-from localpachd.pfs.service import Pfs
-from localpachd.pfs.upkeep import forgetting
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.upkeep import content_removal
 
-Walk = Callable[[sqlite3.Connection, int, int, int], list[int]]
+GraphWalk = Callable[[sqlite3.Connection, int, int, int], list[int]]
 """The rows of the commits or branches that a walk finds from a start, up to a depth and a number."""
 
 
 class WalkCalls:
     """The four walks and ForgetCommit of `pfs_v2.API`."""
 
-    _pfs: Pfs
+    _pfs: PfsService
 
     @lists
     def WalkCommitProvenance(
@@ -49,11 +49,13 @@ class WalkCalls:
     def ForgetCommit(
         self, request: pfs_pb2.ForgetCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.ForgetCommitResponse:
-        self._pfs.transact(lambda txn: forgetting.forget(txn, pickers.commit(txn.conn, request.commit)), frees=True)
+        self._pfs.transact(
+            lambda txn: content_removal.forget(txn, pickers.commit(txn.conn, request.commit)), frees=True
+        )
         return pfs_pb2.ForgetCommitResponse()
 
     def _commits(
-        self, request: pfs_pb2.WalkCommitProvenanceRequest | pfs_pb2.WalkCommitSubvenanceRequest, walk: Walk
+        self, request: pfs_pb2.WalkCommitProvenanceRequest | pfs_pb2.WalkCommitSubvenanceRequest, walk: GraphWalk
     ) -> Iterator[pfs_pb2.CommitInfo]:
         depth, most = request.max_depth or walks.MAX_DEPTH, request.max_commits or walks.MAX_FOUND
         with self._pfs.db.read() as conn:
@@ -62,7 +64,7 @@ class WalkCalls:
                     yield messages.commit_info(commits.by_seq(conn, seq))
 
     def _branches(
-        self, request: pfs_pb2.WalkBranchProvenanceRequest | pfs_pb2.WalkBranchSubvenanceRequest, walk: Walk
+        self, request: pfs_pb2.WalkBranchProvenanceRequest | pfs_pb2.WalkBranchSubvenanceRequest, walk: GraphWalk
     ) -> Iterator[pfs_pb2.BranchInfo]:
         depth, most = request.max_depth or walks.MAX_DEPTH, request.max_branches or walks.MAX_FOUND
         with self._pfs.db.read() as conn:

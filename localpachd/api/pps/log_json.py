@@ -4,7 +4,7 @@ import base64
 import time
 from typing import Any
 
-from localpachd.pps.entities import LogMessage
+from localpachd.pps.pps_entities import LogMessage
 
 _SECOND = 1_000_000_000
 

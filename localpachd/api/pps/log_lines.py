@@ -1,8 +1,8 @@
 """The LogMessage of one line of a log, encoded by hand: logs are long."""
 
 from localpachd.api.schema.schema import pps_pb2
-from localpachd.api.schema.wire import BYTES, VARINT, key, varint
-from localpachd.pps.entities import LogMessage
+from localpachd.api.schema.wire_format import BYTES, VARINT, key, varint
+from localpachd.pps.pps_entities import LogMessage
 
 _SECOND = 1_000_000_000
 

@@ -15,10 +15,10 @@ from localpachd.api.messages.times import seconds
 from localpachd.api.pps.log_lines import LogLines
 from localpachd.api.schema.schema import Empty, pps_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.changes import Feed, Steps
-from localpachd.pps.entities import DatumInfo
-from localpachd.pps.logs import LogQuery
-from localpachd.pps.service import Pps
+from localpachd.pfs.changes import ChangeFeed, Steps
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import DatumInfo
+from localpachd.pps.pps_service import PpsService
 
 _AT_ONCE = 100
 """Datums that CreateDatum sends at once if the request gives no number."""
@@ -27,7 +27,7 @@ _AT_ONCE = 100
 class DatumCalls:
     """Datums and logs of `pps_v2.API`."""
 
-    _pps: Pps
+    _pps: PpsService
 
     def ListDatum(
         self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext
@@ -48,7 +48,7 @@ class DatumCalls:
             yield from reversed(deque(before, maxlen=request.number))
         else:
             past = (message for message in wanted if message.datum.id > marker)
-            yield from pages.first(past, request.number)
+            yield from pages.first_items(past, request.number)
 
     def _datums(self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext) -> Iterator[DatumInfo]:
         if request.HasField("input"):
@@ -107,4 +107,4 @@ class DatumCalls:
         )
         encoder = LogLines()
         for step in self._pps.logs(query, context.is_active):
-            yield step if isinstance(step, Feed) else encoder.encoded(step)
+            yield step if isinstance(step, ChangeFeed) else encoder.encoded(step)

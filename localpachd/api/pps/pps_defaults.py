@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 import grpc
 
 from localpachd.api.messages import pps_messages as messages
-from localpachd.api.messages.specs import Merged, Specs
+from localpachd.api.messages.spec_reader import MergedSpec, SpecReader
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import pps_pb2
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs import projects
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import defaults
-from localpachd.pps.entities import Pipeline
-from localpachd.pps.service import Pps
+from localpachd.pps import spec_defaults
+from localpachd.pps.pps_entities import Pipeline
+from localpachd.pps.pps_service import PpsService
 from speclang.names import DEFAULT_PROJECT
 
 _SetRequest = pps_pb2.SetClusterDefaultsRequest | pps_pb2.SetProjectDefaultsRequest
@@ -23,21 +23,21 @@ _SetRequest = pps_pb2.SetClusterDefaultsRequest | pps_pb2.SetProjectDefaultsRequ
 class DefaultsCalls:
     """Defaults of `pps_v2.API`, for the whole server and for projects."""
 
-    _pfs: Pfs
-    _pps: Pps
-    _specs: Specs
+    _pfs: PfsService
+    _pps: PpsService
+    _specs: SpecReader
 
     def GetClusterDefaults(
         self, request: pps_pb2.GetClusterDefaultsRequest, context: grpc.ServicerContext
     ) -> pps_pb2.GetClusterDefaultsResponse:
         with self._pfs.db.read() as conn:
-            return pps_pb2.GetClusterDefaultsResponse(cluster_defaults_json=defaults.read(conn).spec)
+            return pps_pb2.GetClusterDefaultsResponse(cluster_defaults_json=spec_defaults.read(conn).spec)
 
     def SetClusterDefaults(
         self, request: pps_pb2.SetClusterDefaultsRequest, context: grpc.ServicerContext
     ) -> pps_pb2.SetClusterDefaultsResponse:
         return pps_pb2.SetClusterDefaultsResponse(
-            affected_pipelines=self._set(request, request.cluster_defaults_json, defaults.SERVER, "cluster")
+            affected_pipelines=self._set(request, request.cluster_defaults_json, spec_defaults.SERVER, "cluster")
         )
 
     def GetProjectDefaults(
@@ -46,7 +46,7 @@ class DefaultsCalls:
         project = request.project.name or DEFAULT_PROJECT
         with self._pfs.db.read() as conn:
             projects.inspect(conn, project)
-            found = defaults.read(conn, project)
+            found = spec_defaults.read(conn, project)
         return pps_pb2.GetProjectDefaultsResponse(project_defaults_json=found.spec, created_at=timestamp(found.created))
 
     def SetProjectDefaults(
@@ -68,7 +68,7 @@ class DefaultsCalls:
         affected = dict(self._affected(new, project)) if request.regenerate else {}
 
         def step(txn: Transaction) -> None:
-            defaults.write(txn, text, project)
+            spec_defaults.write(txn, text, project)
             for pipeline, merged in affected.items():
                 try:
                     self._pps.add_pipeline(txn, merged.request(True, request.reprocess), merged.written)
@@ -79,13 +79,15 @@ class DefaultsCalls:
             self._pfs.transact(step)
         return [messages.pipeline(each) for each in affected]
 
-    def _affected(self, new: Mapping[str, object], project: str) -> Iterator[tuple[Pipeline, Merged]]:
+    def _affected(self, new: Mapping[str, object], project: str) -> Iterator[tuple[Pipeline, MergedSpec]]:
         """The pipelines that these defaults, of a project or of the server, change."""
-        chosen = () if project == defaults.SERVER else (project,)
+        chosen = () if project == spec_defaults.SERVER else (project,)
         for info in self._pps.list_pipelines(projects=chosen):
             with self._pfs.db.read() as conn:
-                cluster, own = (defaults.read(conn, name).spec for name in (defaults.SERVER, info.pipeline.project))
-            if project == defaults.SERVER:
+                cluster, own = (
+                    spec_defaults.read(conn, name).spec for name in (spec_defaults.SERVER, info.pipeline.project)
+                )
+            if project == spec_defaults.SERVER:
                 merged = self._specs.merge(info.written.user, new, self._specs.read_defaults(own))
             else:
                 merged = self._specs.merge(info.written.user, self._specs.read_defaults(cluster), new)

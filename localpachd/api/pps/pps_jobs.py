@@ -8,18 +8,18 @@ from localpachd.api.calls.handlers import lists, waits
 from localpachd.api.messages import pages, pfs_messages, protojson
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages.times import nanoseconds
-from localpachd.api.pfs.transactions import Writes
+from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.schema.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.changes import Feed, Steps
-from localpachd.pps.service import Pps
+from localpachd.pfs.changes import ChangeFeed, Steps
+from localpachd.pps.pps_service import PpsService
 
 
 class JobCalls:
     """Jobs of `pps_v2.API`."""
 
-    _pps: Pps
-    _write: Writes
+    _pps: PpsService
+    _write: TransactionalCalls
 
     @waits
     def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> Steps[pps_pb2.JobInfo]:
@@ -28,7 +28,7 @@ class JobCalls:
             yield messages.job_info(self._pps.jobs.inspect(job), request.details)
             return
         for step in self._pps.jobs.await_end(job, context.is_active):
-            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+            yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
     @lists
     def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
@@ -43,7 +43,7 @@ class JobCalls:
         )
         chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
         passing = (message for message in chosen if passes(message))
-        yield from pages.first(passing, request.number)
+        yield from pages.first_items(passing, request.number)
 
     @waits
     def SubscribeJob(
@@ -51,7 +51,7 @@ class JobCalls:
     ) -> Steps[pps_pb2.JobInfo]:
         pipeline = messages.to_pipeline(request.pipeline)
         for step in self._pps.jobs.subscribe(pipeline, context.is_active):
-            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+            yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
     def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
@@ -70,14 +70,14 @@ class JobCalls:
         self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
     ) -> Steps[pps_pb2.JobInfo]:
         for step in self._pps.jobs.inspect_set(request.job_set.id, request.wait, context.is_active):
-            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
+            yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
     def ListJobSet(
         self, request: pps_pb2.ListJobSetRequest, context: grpc.ServicerContext
     ) -> Iterator[pps_pb2.JobSetInfo]:
         if request.number < 0:
             raise PachError("number must be non-negative")
-        yield from pages.first(self._job_sets(request), request.number)
+        yield from pages.first_items(self._job_sets(request), request.number)
 
     def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
         passes = protojson.message_filter(request.jqFilter)

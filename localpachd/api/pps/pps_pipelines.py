@@ -8,9 +8,9 @@ from localpachd.api.messages import pages, protojson
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.schema.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
-from localpachd.pfs.service import Pfs
-from localpachd.pps.entities import JobState, PipelineInfo, PipelineState
-from localpachd.pps.service import Pps
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps.pps_entities import JobState, PipelineInfo, PipelineState
+from localpachd.pps.pps_service import PpsService
 from speclang.names import DEFAULT_PROJECT
 
 _BAD_PIPELINE = (PipelineState.FAILURE, PipelineState.CRASHING)
@@ -20,8 +20,8 @@ _BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)
 class PipelineCalls:
     """Pipelines of `pps_v2.API`, except the calls that take a specification."""
 
-    _pfs: Pfs
-    _pps: Pps
+    _pfs: PfsService
+    _pps: PpsService
 
     def InspectPipeline(
         self, request: pps_pb2.InspectPipelineRequest, context: grpc.ServicerContext
@@ -41,7 +41,7 @@ class PipelineCalls:
         )
         # Pachyderm always includes the details, whatever the request says, and pachctl relies on that.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
-        yield from pages.of(shown, request.page)
+        yield from pages.page_of(shown, request.page)
 
     def PipelinesSummary(
         self, request: pps_pb2.PipelinesSummaryRequest, context: grpc.ServicerContext

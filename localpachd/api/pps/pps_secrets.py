@@ -12,13 +12,13 @@ import grpc
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import Empty, pps_pb2
 from localpachd.errors import PachError
-from localpachd.worker.secrets import Secret, Secrets
+from localpachd.worker.secret_store import Secret, SecretStore
 
 
 class SecretCalls:
     """Secrets of `pps_v2.API`."""
 
-    _secrets: Secrets
+    _secrets: SecretStore
 
     def CreateSecret(self, request: pps_pb2.CreateSecretRequest, context: grpc.ServicerContext) -> Empty:
         secret = _read(request.file)

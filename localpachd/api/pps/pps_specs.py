@@ -7,12 +7,12 @@ import grpc
 
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages import protojson
-from localpachd.api.messages.specs import Specs
-from localpachd.api.pfs.transactions import Writes
+from localpachd.api.messages.spec_reader import SpecReader
+from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.schema.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.errors import InvalidArgument, PachError
-from localpachd.pfs.service import Pfs
-from localpachd.pps.service import Pps
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps.pps_service import PpsService
 from localpachd.pps.specs import spec, templates
 from speclang.names import DEFAULT_PROJECT
 
@@ -20,10 +20,10 @@ from speclang.names import DEFAULT_PROJECT
 class SpecCalls:
     """Specifications of `pps_v2.API`."""
 
-    _pfs: Pfs
-    _pps: Pps
-    _specs: Specs
-    _write: Writes
+    _pfs: PfsService
+    _pps: PpsService
+    _specs: SpecReader
+    _write: TransactionalCalls
 
     def CreatePipeline(self, request: pps_pb2.CreatePipelineRequest, context: grpc.ServicerContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(create_pipeline=request))

@@ -12,7 +12,7 @@ EMPTY = "google.protobuf.Empty"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallAddition:
     """A call: the version that added it ("" for a call of 2.7 whose messages changed), the full names of its messages,
     and whether either is a stream."""
 
@@ -174,56 +174,70 @@ MESSAGES: Mapping[str, str] = {
     "google.rpc.Status": "int32 code = 1; string message = 2; repeated google.protobuf.Any details = 3",
 }
 
-CALLS: Mapping[str, Mapping[str, Call]] = {
+CALLS: Mapping[str, Mapping[str, CallAddition]] = {
     "debug_v2.Debug": {
-        "Trace": Call("2.10", "debug_v2.TraceRequest", "debug_v2.TraceChunk", streamed_reply=True),
+        "Trace": CallAddition("2.10", "debug_v2.TraceRequest", "debug_v2.TraceChunk", streamed_reply=True),
     },
-    "logs.API": {"GetLogs": Call("2.10", "logs.GetLogsRequest", "logs.GetLogsResponse", streamed_reply=True)},
-    "metadata.API": {"EditMetadata": Call("2.10", "metadata.EditMetadataRequest", "metadata.EditMetadataResponse")},
+    "logs.API": {"GetLogs": CallAddition("2.10", "logs.GetLogsRequest", "logs.GetLogsResponse", streamed_reply=True)},
+    "metadata.API": {
+        "EditMetadata": CallAddition("2.10", "metadata.EditMetadataRequest", "metadata.EditMetadataResponse")
+    },
     "pfs_v2.API": {
-        "DeleteRepo": Call("", "pfs_v2.DeleteRepoRequest", "pfs_v2.DeleteRepoResponse"),
-        "DropCommit": Call("2.8", "pfs_v2.DropCommitRequest", "pfs_v2.DropCommitResponse"),
-        "ForgetCommit": Call("2.11", "pfs_v2.ForgetCommitRequest", "pfs_v2.ForgetCommitResponse"),
-        "InspectProjectV2": Call("2.9", "pfs_v2.InspectProjectV2Request", "pfs_v2.InspectProjectV2Response"),
-        "ReposSummary": Call("2.10", "pfs_v2.ReposSummaryRequest", "pfs_v2.ReposSummaryResponse"),
-        "SquashCommit": Call("2.8", "pfs_v2.SquashCommitRequest", "pfs_v2.SquashCommitResponse"),
-        "WalkBranchProvenance": Call(
+        "DeleteRepo": CallAddition("", "pfs_v2.DeleteRepoRequest", "pfs_v2.DeleteRepoResponse"),
+        "DropCommit": CallAddition("2.8", "pfs_v2.DropCommitRequest", "pfs_v2.DropCommitResponse"),
+        "ForgetCommit": CallAddition("2.11", "pfs_v2.ForgetCommitRequest", "pfs_v2.ForgetCommitResponse"),
+        "InspectProjectV2": CallAddition("2.9", "pfs_v2.InspectProjectV2Request", "pfs_v2.InspectProjectV2Response"),
+        "ReposSummary": CallAddition("2.10", "pfs_v2.ReposSummaryRequest", "pfs_v2.ReposSummaryResponse"),
+        "SquashCommit": CallAddition("2.8", "pfs_v2.SquashCommitRequest", "pfs_v2.SquashCommitResponse"),
+        "WalkBranchProvenance": CallAddition(
             "2.10", "pfs_v2.WalkBranchProvenanceRequest", "pfs_v2.BranchInfo", streamed_reply=True
         ),
-        "WalkBranchSubvenance": Call(
+        "WalkBranchSubvenance": CallAddition(
             "2.10", "pfs_v2.WalkBranchSubvenanceRequest", "pfs_v2.BranchInfo", streamed_reply=True
         ),
-        "WalkCommitProvenance": Call(
+        "WalkCommitProvenance": CallAddition(
             "2.10", "pfs_v2.WalkCommitProvenanceRequest", "pfs_v2.CommitInfo", streamed_reply=True
         ),
-        "WalkCommitSubvenance": Call(
+        "WalkCommitSubvenance": CallAddition(
             "2.10", "pfs_v2.WalkCommitSubvenanceRequest", "pfs_v2.CommitInfo", streamed_reply=True
         ),
     },
     "pps_v2.API": {
-        "CheckStatus": Call("2.9", "pps_v2.CheckStatusRequest", "pps_v2.CheckStatusResponse", streamed_reply=True),
-        "CreateDatum": Call(
+        "CheckStatus": CallAddition(
+            "2.9", "pps_v2.CheckStatusRequest", "pps_v2.CheckStatusResponse", streamed_reply=True
+        ),
+        "CreateDatum": CallAddition(
             "2.9", "pps_v2.CreateDatumRequest", "pps_v2.DatumInfo", streamed_request=True, streamed_reply=True
         ),
-        "CreatePipelineV2": Call("2.8", "pps_v2.CreatePipelineV2Request", "pps_v2.CreatePipelineV2Response"),
-        "GetClusterDefaults": Call("2.8", "pps_v2.GetClusterDefaultsRequest", "pps_v2.GetClusterDefaultsResponse"),
-        "GetProjectDefaults": Call("2.8", "pps_v2.GetProjectDefaultsRequest", "pps_v2.GetProjectDefaultsResponse"),
-        "PipelinesSummary": Call("2.10", "pps_v2.PipelinesSummaryRequest", "pps_v2.PipelinesSummaryResponse"),
-        "RerunPipeline": Call("2.8", "pps_v2.RerunPipelineRequest", EMPTY),
-        "SetClusterDefaults": Call("2.8", "pps_v2.SetClusterDefaultsRequest", "pps_v2.SetClusterDefaultsResponse"),
-        "SetProjectDefaults": Call("2.8", "pps_v2.SetProjectDefaultsRequest", "pps_v2.SetProjectDefaultsResponse"),
+        "CreatePipelineV2": CallAddition("2.8", "pps_v2.CreatePipelineV2Request", "pps_v2.CreatePipelineV2Response"),
+        "GetClusterDefaults": CallAddition(
+            "2.8", "pps_v2.GetClusterDefaultsRequest", "pps_v2.GetClusterDefaultsResponse"
+        ),
+        "GetProjectDefaults": CallAddition(
+            "2.8", "pps_v2.GetProjectDefaultsRequest", "pps_v2.GetProjectDefaultsResponse"
+        ),
+        "PipelinesSummary": CallAddition("2.10", "pps_v2.PipelinesSummaryRequest", "pps_v2.PipelinesSummaryResponse"),
+        "RerunPipeline": CallAddition("2.8", "pps_v2.RerunPipelineRequest", EMPTY),
+        "SetClusterDefaults": CallAddition(
+            "2.8", "pps_v2.SetClusterDefaultsRequest", "pps_v2.SetClusterDefaultsResponse"
+        ),
+        "SetProjectDefaults": CallAddition(
+            "2.8", "pps_v2.SetProjectDefaultsRequest", "pps_v2.SetProjectDefaultsResponse"
+        ),
     },
     "storage.Fileset": {
-        "CreateFileset": Call(
+        "CreateFileset": CallAddition(
             "2.10", "storage.CreateFilesetRequest", "storage.CreateFilesetResponse", streamed_request=True
         ),
-        "ReadFileset": Call("2.10", "storage.ReadFilesetRequest", "storage.ReadFilesetResponse", streamed_reply=True),
-        "ReadFilesetCDR": Call(
+        "ReadFileset": CallAddition(
+            "2.10", "storage.ReadFilesetRequest", "storage.ReadFilesetResponse", streamed_reply=True
+        ),
+        "ReadFilesetCDR": CallAddition(
             "2.11", "storage.ReadFilesetRequest", "storage.ReadFilesetCDRResponse", streamed_reply=True
         ),
-        "RenewFileset": Call("2.10", "storage.RenewFilesetRequest", EMPTY),
-        "ComposeFileset": Call("2.10", "storage.ComposeFilesetRequest", "storage.ComposeFilesetResponse"),
-        "ShardFileset": Call("2.10", "storage.ShardFilesetRequest", "storage.ShardFilesetResponse"),
+        "RenewFileset": CallAddition("2.10", "storage.RenewFilesetRequest", EMPTY),
+        "ComposeFileset": CallAddition("2.10", "storage.ComposeFilesetRequest", "storage.ComposeFilesetResponse"),
+        "ShardFileset": CallAddition("2.10", "storage.ShardFilesetRequest", "storage.ShardFilesetResponse"),
     },
 }
 """The added calls and the calls whose messages changed, by service."""

@@ -12,21 +12,21 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from localpachd.api.messages.times import seconds
-from localpachd.api.pfs.pfs import PfsServicer
+from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.pps import log_json
-from localpachd.api.pps.pps import PpsServicer
+from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
-from localpachd.api.server.admin import ADDITIONAL, MAJOR, MICRO, MINOR
-from localpachd.db import Database
-from localpachd.diagnosis import facts, profiles, program
-from localpachd.diagnosis.archive import Archive, packed
-from localpachd.diagnosis.redaction import Redaction, telling_values
+from localpachd.api.server.admin_servicers import ADDITIONAL, MAJOR, MICRO, MINOR
+from localpachd.database import Database
+from localpachd.diagnosis import profiles, program_source, server_facts
+from localpachd.diagnosis.redaction import SecretRedaction, secret_values
+from localpachd.diagnosis.tar_archive import TarArchive, packed
 from localpachd.errors import PachError, Unimplemented
-from localpachd.pps import job_rows, logs
-from localpachd.pps.entities import Pipeline
+from localpachd.pps import job_rows, log_queries
 from localpachd.pps.pipelines import ALL_VERSIONS
-from localpachd.pps.service import Pps
-from localpachd.worker.secrets import Secrets
+from localpachd.pps.pps_entities import Pipeline
+from localpachd.pps.pps_service import PpsService
+from localpachd.worker.secret_store import SecretStore
 
 APP, POD = "pachd", "localpachd"
 """The server as an app with one pod."""
@@ -36,36 +36,36 @@ _LINES = 30_000
 
 _log = logging.getLogger(__name__)
 
-Content = Iterable[str | bytes]
-Files = Iterator[tuple[str, Content]]
+DumpContent = Iterable[str | bytes]
+DumpFiles = Iterator[tuple[str, DumpContent]]
 """Names below a directory, with content: text of whole lines, or bytes without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class DumpSources:
     """All that dumps are made from."""
 
     pfs: PfsServicer
     pps: PpsServicer
-    pipelines: Pps
+    pipelines: PpsService
     db: Database
-    secrets: Secrets
-    facts: facts.Facts
+    secrets: SecretStore
+    facts: server_facts.ServerFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DumpStep:
     """A part of a task: the directory of its files, and a function that makes them."""
 
     directory: str
-    files: Callable[[], Files]
+    files: Callable[[], DumpFiles]
 
 
-class Dump:
+class DebugDump:
     """One dump, written into an archive. Raises PachError for a pod that does not exist."""
 
     def __init__(
-        self, sources: Sources, request: debug_pb2.DumpV2Request, context: grpc.ServicerContext, archive: Archive
+        self, sources: DumpSources, request: debug_pb2.DumpV2Request, context: grpc.ServicerContext, archive: TarArchive
     ) -> None:
         self._sources = sources
         self._request = request
@@ -82,7 +82,7 @@ class Dump:
                 self._take(step, hide, active)
                 yield task, done, len(steps)
 
-    def _take(self, step: Step, hide: Redaction, active: Callable[[], bool]) -> None:
+    def _take(self, step: DumpStep, hide: SecretRedaction, active: Callable[[], bool]) -> None:
         try:
             _check(active)
             for name, content in step.files():
@@ -93,18 +93,18 @@ class Dump:
             text = str(error) if isinstance(error, PachError) else f"{type(error).__name__}: {error}"
             self._archive.add(f"{step.directory}/error.txt", [hide(f"{text}\n")])
 
-    def _tasks(self) -> Mapping[str, Sequence[Step]]:
+    def _tasks(self) -> Mapping[str, Sequence[DumpStep]]:
         request, system = self._request, self._request.system
         tasks = {
             "source-repos": self._source_repos() if request.input_repos else [],
             "pipelines": [self._pipeline(each) for each in request.pipelines],
-            "database": [Step("database", self._database)] if system.database else [],
-            "version": [Step(f"{APP}/{POD}/{APP}", _version)] if system.version else [],
+            "database": [DumpStep("database", self._database)] if system.database else [],
+            "version": [DumpStep(f"{APP}/{POD}/{APP}", _version)] if system.version else [],
             "describes": [self._description(each) for each in system.describes],
             "logs": [self._logs(each) for each in system.logs],
             "profiles": [self._profiles(each) for each in system.profiles if each.name == APP],
-            "binaries": [Step(_HERE, _binary) for each in system.binaries if each.name == APP],
-            "defaults": [Step("defaults", self._defaults)] if request.defaults.cluster_defaults else [],
+            "binaries": [DumpStep(_HERE, _binary) for each in system.binaries if each.name == APP],
+            "defaults": [DumpStep("defaults", self._defaults)] if request.defaults.cluster_defaults else [],
             "starlark": [_script(each) for each in request.starlark_scripts],
         }
         return {name: steps for name, steps in tasks.items() if steps}
@@ -116,51 +116,53 @@ class Dump:
                 if (app.name, pod.name) != (APP, POD):
                     raise PachError(f'Requested pod "{pod.name}" of app "{app.name}" not found')
 
-    def _redaction(self) -> Redaction:
+    def _redaction(self) -> SecretRedaction:
         values = [value for secret in self._sources.secrets.every() for value in secret.data.values()]
         documents: list[object] = [
             info.spec.raw for info in self._sources.pipelines.list_pipelines(history=ALL_VERSIONS)
         ]
         documents.append(self._defaults_now())
-        return Redaction([*values, *(value.encode() for value in telling_values(documents))])
+        return SecretRedaction([*values, *(value.encode() for value in secret_values(documents))])
 
-    def _source_repos(self) -> list[Step]:
+    def _source_repos(self) -> list[DumpStep]:
         made = {(each.pipeline.project, each.pipeline.name) for each in self._sources.pipelines.list_pipelines()}
         found = self._sources.pfs.ListRepo(pfs_pb2.ListRepoRequest(type="user"), self._context)
         sources = [each.repo for each in found if (each.repo.project.name, each.repo.name) not in made]
-        return [Step(f"source-repos/{each.project.name}/{each.name}", partial(self._commits, each)) for each in sources]
+        return [
+            DumpStep(f"source-repos/{each.project.name}/{each.name}", partial(self._commits, each)) for each in sources
+        ]
 
-    def _commits(self, repo: pfs_pb2.Repo) -> Files:
+    def _commits(self, repo: pfs_pb2.Repo) -> DumpFiles:
         request = pfs_pb2.ListCommitRequest(repo=repo, all=True)
         yield "commits.json", _documents(self._sources.pfs.ListCommit(request, self._context))
 
-    def _pipeline(self, named: debug_pb2.Pipeline) -> Step:
+    def _pipeline(self, named: debug_pb2.Pipeline) -> DumpStep:
         pipeline = pps_pb2.Pipeline(project=pfs_pb2.Project(name=named.project), name=named.name)
 
-        def files() -> Files:
+        def files() -> DumpFiles:
             versions = pps_pb2.ListPipelineRequest(pipeline=pipeline, history=ALL_VERSIONS)
             yield "spec.json", _documents(self._sources.pps.ListPipeline(versions, self._context))
             yield from self._commits(pfs_pb2.Repo(project=pipeline.project, name=pipeline.name, type="user"))
             of_all = pps_pb2.ListJobRequest(pipeline=pipeline, history=ALL_VERSIONS)
             yield "jobs.json", _documents(self._sources.pps.ListJob(of_all, self._context))
 
-        return Step(_directory(named), files)
+        return DumpStep(_directory(named), files)
 
-    def _database(self) -> Files:
-        yield "tables.json", [_json(facts.tables(self._sources.db))]
+    def _database(self) -> DumpFiles:
+        yield "tables.json", [_json(server_facts.tables(self._sources.db))]
         yield "files.json", [_json(self._sources.facts.files())]
 
-    def _description(self, app: debug_pb2.App) -> Step:
+    def _description(self, app: debug_pb2.App) -> DumpStep:
         if not app.HasField("pipeline"):
-            return Step(_HERE, lambda: iter([("describe.txt", [self._sources.facts.describe()])]))
+            return DumpStep(_HERE, lambda: iter([("describe.txt", [self._sources.facts.describe()])]))
         pipeline = Pipeline(app.pipeline.project, app.pipeline.name)
 
-        def files() -> Files:
+        def files() -> DumpFiles:
             info = self._sources.pipelines.inspect_pipeline(pipeline)
             text = f"state: {info.state} {info.reason}\nstopped: {info.stopped}\nversion: {info.version}\n"
             yield "describe.txt", [text, *self._workers(pipeline)]
 
-        return Step(_directory(app.pipeline), files)
+        return DumpStep(_directory(app.pipeline), files)
 
     def _workers(self, pipeline: Pipeline) -> Iterator[str]:
         """The datum of each busy worker, a line each."""
@@ -172,30 +174,30 @@ class Dump:
                 seconds_ = (time.time_ns() - worker.started) / 1e9
                 yield f"job {job.id}: {worker.worker} has worked on {paths} for {seconds_:.1f} s\n"
 
-    def _logs(self, app: debug_pb2.App) -> Step:
+    def _logs(self, app: debug_pb2.App) -> DumpStep:
         if not app.HasField("pipeline"):
             lines = (f"{line.message}\n" for line in self._sources.pipelines.server_log.tail(0).lines())
-            return Step(f"{_HERE}/{APP}", lambda: iter([("logs.txt", lines)]))
+            return DumpStep(f"{_HERE}/{APP}", lambda: iter([("logs.txt", lines)]))
         pipeline = Pipeline(app.pipeline.project, app.pipeline.name)
 
-        def files() -> Files:
+        def files() -> DumpFiles:
             with self._sources.db.read() as conn:
-                found = logs.newest(conn, pipeline, _LINES)
+                found = log_queries.newest(conn, pipeline, _LINES)
             yield "logs.txt", (f"{json.dumps(log_json.as_json(line), ensure_ascii=False)}\n" for line in found)
 
-        return Step(_directory(app.pipeline), files)
+        return DumpStep(_directory(app.pipeline), files)
 
-    def _profiles(self, app: debug_pb2.App) -> Step:
+    def _profiles(self, app: debug_pb2.App) -> DumpStep:
         wanted = {each.name: seconds(each.duration) for each in app.profile_args.profiles}
 
-        def files() -> Files:
+        def files() -> DumpFiles:
             for name, duration in (wanted or {"heap": 0.0, "goroutine": 0.0}).items():
                 length = duration or profiles.DEFAULT_SECONDS
                 yield name, [profiles.profile(name, length, self._context.is_active)]
 
-        return Step(f"{_HERE}/{APP}", files)
+        return DumpStep(f"{_HERE}/{APP}", files)
 
-    def _defaults(self) -> Files:
+    def _defaults(self) -> DumpFiles:
         yield "cluster-defaults.json", [_json(self._defaults_now())]
 
     def _defaults_now(self) -> object:
@@ -203,7 +205,7 @@ class Dump:
         return json.loads(reply.cluster_defaults_json or "{}")
 
 
-def _shown(content: Content, hide: Redaction, active: Callable[[], bool]) -> Iterator[str | bytes]:
+def _shown(content: DumpContent, hide: SecretRedaction, active: Callable[[], bool]) -> Iterator[str | bytes]:
     for piece in content:
         _check(active)
         yield hide(piece) if isinstance(piece, str) else piece
@@ -223,21 +225,21 @@ def _part(name: str) -> str:
     return name.replace("/", "_") if name.strip(".") else "_"
 
 
-def _version() -> Files:
+def _version() -> DumpFiles:
     # Not with the plus of the real version: `pachctl debug analyze` reads numbers up to a hyphen.
     yield "version.txt", [f"{MAJOR}.{MINOR}.{MICRO}-{ADDITIONAL.lstrip('+')}\n"]
-    yield "versions.txt", [program.versions()]
+    yield "versions.txt", [program_source.versions()]
 
 
-def _binary() -> Files:
-    yield "binary", [packed(program.files())]
+def _binary() -> DumpFiles:
+    yield "binary", [packed(program_source.files())]
 
 
-def _script(script: debug_pb2.Starlark) -> Step:
-    def refuse() -> Files:
+def _script(script: debug_pb2.Starlark) -> DumpStep:
+    def refuse() -> DumpFiles:
         raise Unimplemented("localpachd is not on Kubernetes and runs no Starlark scripts")
 
-    return Step(f"starlark/{_part(script.builtin or script.literal.name)}", refuse)
+    return DumpStep(f"starlark/{_part(script.builtin or script.literal.name)}", refuse)
 
 
 def _documents(messages: Iterable[Message]) -> Iterator[str]:

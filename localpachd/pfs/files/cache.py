@@ -1,7 +1,7 @@
 """Values that clients cache on the server by key, and the file sets that must not expire before them."""
 
 from localpachd.errors import NotFound
-from localpachd.pfs.files import filesets
+from localpachd.pfs.files import temporary_filesets
 from localpachd.pfs.transaction import Transaction
 
 _LIMIT = 10_000
@@ -10,9 +10,9 @@ _LIMIT = 10_000
 
 def put(txn: Transaction, key: str, value: bytes, held: list[str], tag: str) -> None:
     """Keeps a value, unless the key has one; the file sets `held` do not expire while it is kept."""
-    found = [filesets.parse(each) for each in held]
+    found = [temporary_filesets.parse(each) for each in held]
     for each in found:
-        filesets.find(txn.conn, each, txn.now)
+        temporary_filesets.find(txn.conn, each, txn.now)
     made = txn.conn.execute("INSERT OR IGNORE INTO cache VALUES (?, ?, ?, ?)", (key, value, tag, txn.now))
     if not made.rowcount:
         return

@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from localpachd.pfs import commits, contents
-from localpachd.pfs.entities import Commit
-from localpachd.pfs.service import Pfs
-from localpachd.storage import objects
+from localpachd.pfs.pfs_entities import Commit
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.storage import object_urls
 
 
-def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda: None) -> int:
+def copy(pfs: PfsService, commit: Commit, url: str, check: Callable[[], None] = lambda: None) -> int:
     """Copies every file of a commit, which may be open, below a URL. Files there are overwritten, and others stay, as
     with Pachyderm. `check` is called before each file and may raise to stop. Returns the number of bytes."""
 
@@ -21,4 +21,4 @@ def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda:
     with pfs.chunks.uses.one():
         with pfs.db.read() as conn:
             found = list(contents.fileset(conn, commits.resolve(conn, commit)).walk())
-        return objects.upload(url, files(), pfs.reach)
+        return object_urls.upload(url, files(), pfs.reach)

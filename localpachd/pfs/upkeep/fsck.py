@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, contents, graph, lineage, lookup
-from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
+from localpachd.pfs import commits, contents, lineage, lookup, provenance_graph
+from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.storage import gc
+from localpachd.storage import garbage_collector
 
 _BRANCHES = """SELECT b.id, b.head, c.seq FROM branches b
     LEFT JOIN commits c ON c.seq = b.head AND c.repo = b.repo ORDER BY b.id"""
@@ -28,7 +28,7 @@ _DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT 
 
 def check(conn: sqlite3.Connection) -> Iterator[str]:
     """A text for each contradiction; then PachError if content belongs to no commit, which `fix` removes."""
-    provenance = graph.Provenance(conn)
+    provenance = provenance_graph.ProvenanceGraph(conn)
     for row in conn.execute(_BRANCHES).fetchall():
         yield from _check_branch(conn, row, provenance.direct(row["id"]))
     for row in conn.execute(_PARENTLESS).fetchall():
@@ -55,7 +55,7 @@ def unreadable(conn: sqlite3.Connection, problem: Callable[[bytes], str]) -> Ite
     is wrong with it ("" for nothing), and for each such chunk that only file sets hold."""
     seen: set[bytes] = set()
     bad: dict[bytes, str] = {}
-    for digest in gc.live(conn):
+    for digest in garbage_collector.live_chunks(conn):
         if digest not in seen:
             seen.add(digest)
             if text := problem(digest):

@@ -14,11 +14,11 @@ from functools import partial
 
 from localpachd.errors import PachError
 from localpachd.ids import CHUNK_SIZE
-from localpachd.pfs import lineage, removal
-from localpachd.pfs.entities import SPEC
-from localpachd.pfs.service import Pfs
+from localpachd.pfs import commit_removal, lineage
+from localpachd.pfs.pfs_entities import SPEC
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.upkeep.ages import newest_of_age
+from localpachd.pfs.upkeep.commit_ages import newest_of_age
 from localpachd.storage.filesets import unpacked
 
 MARK = "#keep"
@@ -37,7 +37,7 @@ _LEAVES = """SELECT c.seq FROM branches b JOIN commits c ON c.seq = b.head WHERE
 
 
 @dataclass(frozen=True, slots=True)
-class OldSet:
+class OldCommitSet:
     """A commit set that may go: its id, its number of commits, and its time (ns since the epoch)."""
 
     id: str
@@ -45,7 +45,7 @@ class OldSet:
     started: int
 
 
-def old_sets(conn: sqlite3.Connection, days: int) -> list[OldSet]:
+def old_sets(conn: sqlite3.Connection, days: int) -> list[OldCommitSet]:
     """The commit sets of at least so many days that nothing needs, in an order in which they can be squashed."""
     limit = newest_of_age(conn, days)
     if not limit:
@@ -55,10 +55,10 @@ def old_sets(conn: sqlite3.Connection, days: int) -> list[OldSet]:
     kept = _with_provenance(kept, _above(conn))
     # A set is made in one step, after all that it depends on.
     rows = conn.execute("SELECT id, COUNT(*), MIN(started) FROM commits GROUP BY id ORDER BY MIN(seq) DESC")
-    return [OldSet(*row) for row in rows if row[0] not in kept]
+    return [OldCommitSet(*row) for row in rows if row[0] not in kept]
 
 
-def squash_old(pfs: Pfs, days: int, most: int | None = None) -> int:
+def squash_old(pfs: PfsService, days: int, most: int | None = None) -> int:
     """Squashes the old sets, at most `most`, each in a step of its own; 0 days: none. Returns how many. One that is
     needed again by then stays."""
     if not days:
@@ -68,7 +68,7 @@ def squash_old(pfs: Pfs, days: int, most: int | None = None) -> int:
     return sum(_squashed(pfs, each.id) for each in doomed[:most])
 
 
-def freed(conn: sqlite3.Connection, sets: Iterable[str]) -> int:
+def freed_bytes(conn: sqlite3.Connection, sets: Iterable[str]) -> int:
     """The bytes of content that nothing would refer to without these commit sets."""
     conn.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (seq INTEGER PRIMARY KEY)")
     conn.execute("DELETE FROM doomed")
@@ -87,7 +87,7 @@ def freed(conn: sqlite3.Connection, sets: Iterable[str]) -> int:
     return sum(sizes.values())
 
 
-def _squashed(pfs: Pfs, commit_set: str) -> bool:
+def _squashed(pfs: PfsService, commit_set: str) -> bool:
     try:
         return pfs.transact(partial(_squash, commit_set), frees=True)
     except PachError:  # something depends on it since
@@ -98,7 +98,7 @@ def _squash(commit_set: str, txn: Transaction) -> bool:
     head = "SELECT 1 FROM branches b JOIN commits c ON c.seq = b.head WHERE c.id = ?"
     if txn.conn.execute(head, (commit_set,)).fetchone():
         return False
-    removal.squash_set(txn, commit_set)
+    commit_removal.squash_set(txn, commit_set)
     return True
 
 

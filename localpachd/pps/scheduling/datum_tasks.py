@@ -4,20 +4,20 @@ files below an input."""
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-from localpachd.pfs.entities import Repo
-from localpachd.pps import records
+from localpachd.pfs.pfs_entities import Repo
+from localpachd.pps import datum_records
+from localpachd.pps.datum_records import DatumRecord
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.entities import Job
-from localpachd.pps.records import Record
-from localpachd.pps.scheduling.skipping import Numbered
-from localpachd.storage.chunks import Chunks
-from localpachd.storage.filesets import Content, FileSet, FileSetRef
-from localpachd.worker.tasks import DatumResult, DatumWork, InputFile, Outcome
+from localpachd.pps.pps_entities import Job
+from localpachd.pps.scheduling.datum_selection import NumberedDatum
+from localpachd.storage.chunk_store import ChunkStore
+from localpachd.storage.filesets import FileContent, FileSet, FileSetRef
+from localpachd.worker.tasks import DatumOutcome, DatumResult, DatumWork, InputFile
 
-Entry = tuple[str, str, Content | None]
+CommitEntry = tuple[str, str, FileContent | None]
 
 
-def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -> DatumWork:
+def datum_work(numbered: NumberedDatum, job: Job, files: Mapping[Repo, FileSetRef]) -> DatumWork:
     """The datum as a worker takes it."""
     inputs = tuple(
         InputFile(each.name, each.path, files[repo_of(each)], each.lazy, each.empty_files)
@@ -26,7 +26,7 @@ def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -
     return DatumWork(numbered.datum.id, inputs, environment(numbered, job))
 
 
-def environment(numbered: Numbered, job: Job) -> dict[str, str]:
+def environment(numbered: NumberedDatum, job: Job) -> dict[str, str]:
     """The variables of a datum. Of several files of one input the last one counts, as in Pachyderm."""
     variables: dict[str, str] = {}
     for each in numbered.datum.inputs:
@@ -41,9 +41,9 @@ def environment(numbered: Numbered, job: Job) -> dict[str, str]:
     return variables
 
 
-def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
+def record_of(numbered: NumberedDatum, result: DatumResult, job: Job) -> DatumRecord:
     """The record of a datum's result."""
-    return Record(
+    return DatumRecord(
         id=result.id,
         job=job,
         inputs=numbered.datum.inputs,
@@ -55,25 +55,25 @@ def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
     )
 
 
-def output_entries(result: DatumResult) -> Iterator[Entry]:
+def output_entries(result: DatumResult) -> Iterator[CommitEntry]:
     """The entries of a datum in the output commit: none unless it was processed."""
-    if result.state is Outcome.PROCESSED:
+    if result.state is DatumOutcome.PROCESSED:
         for file in result.output:
             yield file.path, result.id, file.content
 
 
 def meta_entries(
     conn: sqlite3.Connection,
-    chunks: Chunks,
-    record: Record,
+    chunks: ChunkStore,
+    record: DatumRecord,
     result: DatumResult,
     files: Mapping[Repo, FileSetRef],
     variables: Mapping[str, str],
-) -> Iterator[Entry]:
+) -> Iterator[CommitEntry]:
     """The entries of a datum in the meta commit: its record, and its inputs, environment and output by reference. Lazy
     inputs are left out, as in Pachyderm, where they are pipes."""
-    root = records.pfs_path(record.id)
-    yield records.meta_path(record.id), record.id, chunks.store([records.encode(record)])
+    root = datum_records.pfs_path(record.id)
+    yield datum_records.meta_path(record.id), record.id, chunks.store([datum_records.encode(record)])
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())
     yield f"{root}/.env", record.id, chunks.store([lines.encode()])
     for each in record.inputs:
@@ -84,15 +84,15 @@ def meta_entries(
 
 
 def input_entries(
-    conn: sqlite3.Connection, record: Record, each: DatumInput, files: Mapping[Repo, FileSetRef]
-) -> Iterator[Entry]:
+    conn: sqlite3.Connection, record: DatumRecord, each: DatumInput, files: Mapping[Repo, FileSetRef]
+) -> Iterator[CommitEntry]:
     """The files of one input of a datum, at their paths in the meta commit."""
     for path, content in _below(FileSet(conn, files[repo_of(each)]), each.path):
-        place = f"{records.pfs_path(record.id)}/{each.name}{path}"
-        yield place, record.id, Content(0, ()) if each.empty_files else content
+        place = f"{datum_records.pfs_path(record.id)}/{each.name}{path}"
+        yield place, record.id, FileContent(0, ()) if each.empty_files else content
 
 
-def _below(files: FileSet, path: str) -> Iterator[tuple[str, Content]]:
+def _below(files: FileSet, path: str) -> Iterator[tuple[str, FileContent]]:
     found = files.under(path) if path.endswith("/") else files.get(path)
     for file in found:
         yield file.path, file.content

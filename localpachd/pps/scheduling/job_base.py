@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, lineage
-from localpachd.pfs.entities import CommitInfo, Repo
-from localpachd.pps import records
-from localpachd.pps.datums import Find, Match
-from localpachd.pps.entities import Job
+from localpachd.pfs.pfs_entities import CommitInfo, Repo
+from localpachd.pps import datum_records
+from localpachd.pps.datums import GlobMatch, MatchFinder
+from localpachd.pps.pps_entities import Job
 from localpachd.pps.specs.inputs import CronInput, PfsInput
 from localpachd.storage import globs, paths, trees
-from localpachd.storage.chunks import Chunks
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSet, FileSetRef
-from localpachd.worker.tasks import Outcome, Stats
+from localpachd.worker.tasks import DatumOutcome, DatumStats
 
 T = TypeVar("T")
 
@@ -25,11 +25,11 @@ _BATCH = 500  # records read at once
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PriorResult:
     """A datum that this job recorded before it was interrupted."""
 
-    outcome: Outcome
-    stats: Stats
+    outcome: DatumOutcome
+    stats: DatumStats
     index: int
 
 
@@ -42,11 +42,11 @@ class JobBase:
     """
 
     inherited: Mapping[str, str]
-    done: Mapping[str, Done] = field(default_factory=dict)
+    done: Mapping[str, PriorResult] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
 
 
-def lacking(conn: sqlite3.Connection, job: Job) -> str:
+def missing_commit(conn: sqlite3.Connection, job: Job) -> str:
     """The kind of commit that a job lacks: "output" or "meta", "" if both are there. A branch that was deleted gets no
     commits, and the pipeline's other one does."""
     for kind, commit in (("output", job.output), ("meta", job.meta)):
@@ -67,16 +67,16 @@ def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
     return found
 
 
-def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> Find:
+def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> MatchFinder:
     """A finder of the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot. It
     raises StillFinishing for a commit that is closed and not finished."""
 
-    def find(leaf: PfsInput) -> Iterator[Match]:
+    def find(leaf: PfsInput) -> Iterator[GlobMatch]:
         info = heads(leaf)
         pattern = globs.compiled(leaf.glob)
         for node in trees.glob(contents.settled(conn, info), leaf.glob):
             captures = pattern.match(paths.bare(node.path)) or ()
-            yield Match(node.path, node.hash, node.size, captures, info.commit.id)
+            yield GlobMatch(node.path, node.hash, node.size, captures, info.commit.id)
 
     return find
 
@@ -87,7 +87,7 @@ def repo_of(leaf: PfsInput | CronInput) -> Repo:
     return Repo(pfs.project, pfs.repo, pfs.repo_type)
 
 
-def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
+def read(conn: sqlite3.Connection, chunks: ChunkStore, job: Job) -> JobBase:
     """The base of an open job.
 
     Its records are read from the content that the meta commit inherits, that of the nearest ancestor without error. So
@@ -99,8 +99,8 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
     below = [_base(conn, info) for info in (output, meta)]
     own = FileSet(conn, contents.diff_layers(conn, meta))
     done = {
-        identity: Done(record.outcome, record.stats, record.index)
-        for identity, record in _records(own, chunks, records.decode)
+        identity: PriorResult(record.outcome, record.stats, record.index)
+        for identity, record in _records(own, chunks, datum_records.decode)
         if record.job == job
     }
     if len({info.commit.id if info else "" for info in below}) > 1:
@@ -116,20 +116,20 @@ def files(conn: sqlite3.Connection, job: Job) -> FileSet:
     return contents.fileset(conn, meta) if meta else FileSet(conn, ())
 
 
-def listed(found: FileSet, chunks: Chunks, after: str = "") -> Iterator[records.Record]:
+def listed(found: FileSet, chunks: ChunkStore, after: str = "") -> Iterator[datum_records.DatumRecord]:
     """The records in the content of a meta commit, sorted by datum id, starting past `after`. Streams."""
-    lower = records.meta_path(after) + "\0" if after else None
-    for _, record in _records(found, chunks, records.decode, lower):
+    lower = datum_records.meta_path(after) + "\0" if after else None
+    for _, record in _records(found, chunks, datum_records.decode, lower):
         yield record
 
 
-def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) -> records.Record:
+def record(conn: sqlite3.Connection, chunks: ChunkStore, job: Job, identity: str) -> datum_records.DatumRecord:
     """The record of one datum; PachError if the job has none of that id."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
-    file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
+    file = contents.fileset(conn, meta).find(datum_records.meta_path(identity), identity) if meta else None
     if file is None:
         raise PachError(f"datum {identity} not found in job {job}")
-    return records.decode(identity, b"".join(chunks.read(file.content, name=file.path)))
+    return datum_records.decode(identity, b"".join(chunks.read(file.content, name=file.path)))
 
 
 def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Repo, FileSetRef]:
@@ -149,13 +149,13 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
 def _comparable(_: str, data: bytes) -> str:
     """The part of a record that the next job compares."""
     message = json.loads(data)
-    return message["hash"] if records.outcome(message) is Outcome.PROCESSED else ""
+    return message["hash"] if datum_records.outcome(message) is DatumOutcome.PROCESSED else ""
 
 
 def _records(
-    files: FileSet, chunks: Chunks, read_one: Callable[[str, bytes], T], lower: str | None = None
+    files: FileSet, chunks: ChunkStore, read_one: Callable[[str, bytes], T], lower: str | None = None
 ) -> Iterator[tuple[str, T]]:
-    walk = files.walk(records.META_ROOT, lower)
+    walk = files.walk(datum_records.META_ROOT, lower)
     while some := list(itertools.islice(walk, _BATCH)):
         data = chunks.gather([digest for file in some for digest in file.content.chunks])
         for file in some:

@@ -9,23 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from localpachd.errors import NoSpace, NotFound, OverQuota, PachError, TooMany
-from localpachd.pfs.contents import StillFinishing
-from localpachd.pfs.entities import Repo
+from localpachd.pfs.contents import UnfinishedCommit
 from localpachd.pfs.files import egress
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_entities import Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps import datums, job_rows, jobs, log_rows
-from localpachd.pps.entities import JobInfo, JobState, Level, WorkerStatus
-from localpachd.pps.scheduling import datum_tasks, job_base, skipping
+from localpachd.pps.pps_entities import JobInfo, JobState, LogLevel, WorkerStatus
+from localpachd.pps.scheduling import datum_selection, datum_tasks, job_base
+from localpachd.pps.scheduling.base_run import BaseRun
+from localpachd.pps.scheduling.datum_selection import DatumSelection, NumberedDatum
 from localpachd.pps.scheduling.job_base import JobBase
+from localpachd.pps.scheduling.job_recorder import JobOver, JobRecorder
 from localpachd.pps.scheduling.plan import unrunnable
-from localpachd.pps.scheduling.recorder import JobOver, Recorder
-from localpachd.pps.scheduling.run import Run
-from localpachd.pps.scheduling.skipping import Decision, Numbered
 from localpachd.pps.scheduling.worker_pool import WorkerPool
 from localpachd.pps.specs import inputs
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.environment import task_variables
-from localpachd.worker.tasks import Outcome, Pod, Runner, Task
+from localpachd.worker.tasks import DatumOutcome, Task, TaskRunner, WorkerPod
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -46,13 +46,15 @@ class _CommitsGone(Exception):
         self.reason = reason
 
 
-class JobRun(Run):
+class JobRun(BaseRun):
     """Runs one job that has been moved to RUNNING. `cancel` leaves the job's state as it is.
 
     After an error outside user code the job is tried again, without limit, after a growing pause.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["JobRun"], None]) -> None:
+    def __init__(
+        self, pfs: PfsService, runner: TaskRunner, info: JobInfo, pod: WorkerPod, over: Callable[["JobRun"], None]
+    ) -> None:
         super().__init__(f"job {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
@@ -132,14 +134,14 @@ class JobRun(Run):
     def _run(self) -> None:
         base, files, decision = self._decided()
         late = self._pfs.pace.late
-        recorder = Recorder(self._pfs, self.job, files, task_variables(self._task), base.done.values())
+        recorder = JobRecorder(self._pfs, self.job, files, task_variables(self._task), base.done.values())
         recorder.expect(0 if late else decision.skipped, decision.total)
         recorder.remove(base.strays)
         self._say(
             f"datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
             f"{decision.skipped} skipped, {len(base.done)} done before a restart; {decision.total} in all"
         )
-        earlier = [(each.index, key) for key, each in base.done.items() if each.outcome is Outcome.FAILED]
+        earlier = [(each.index, key) for key, each in base.done.items() if each.outcome is DatumOutcome.FAILED]
         failed = [key for _, key in sorted(earlier) if key not in base.inherited]
         failed += self._phase(decision.parallel, recorder, files)
         if not failed:
@@ -175,16 +177,16 @@ class JobRun(Run):
         if self._cancelled.is_set():
             raise JobOver
 
-    def _decided(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
+    def _decided(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], DatumSelection]:
         try:
             return self._pfs.patiently(self._decide, lambda: not self._cancelled.is_set())
-        except StillFinishing:  # cancelled while waiting for the base
+        except UnfinishedCommit:  # cancelled while waiting for the base
             raise JobOver from None
 
-    def _decide(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
+    def _decide(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], DatumSelection]:
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
-            lacking = job_base.lacking(conn, self.job)
+            lacking = job_base.missing_commit(conn, self.job)
             if lacking:
                 raise _CommitsGone(JobState.KILLED, f"{lacking} commit removed")
             commits = job_base.inputs(conn, self.job)
@@ -194,7 +196,7 @@ class JobRun(Run):
             if gone:
                 raise _CommitsGone(JobState.UNRUNNABLE, unrunnable(gone))
             find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
-            decision = skipping.decide(
+            decision = datum_selection.select_datums(
                 datums.expand(tree, find, self._check) if tree is not None else (),
                 base.inherited,
                 base.done,
@@ -205,7 +207,9 @@ class JobRun(Run):
             read = [commits[job_base.repo_of(leaf)] for leaf in leaves]
             return base, job_base.layers(conn, read), decision
 
-    def _phase(self, todo: Sequence[Numbered], recorder: Recorder, files: Mapping[Repo, FileSetRef]) -> list[str]:
+    def _phase(
+        self, todo: Sequence[NumberedDatum], recorder: JobRecorder, files: Mapping[Repo, FileSetRef]
+    ) -> list[str]:
         """Processes all of these datums and returns the ids of those that failed, in the order of failing."""
         if not todo:
             return []
@@ -213,7 +217,7 @@ class JobRun(Run):
         workers = [self.job.pipeline.worker(self._info.version, number) for number in range(count)]
         prepare = partial(datum_tasks.datum_work, job=self.job, files=files)
         self._pool = pool = self._hold(WorkerPool(self._runner, self._task, self.job, prepare, self._pfs.pace.late))
-        sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
+        sets = datum_selection.split_into_sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
         failed: list[str] = []
         trouble: Exception | None = None
         for batch in pool.batches(sets, workers):
@@ -224,7 +228,7 @@ class JobRun(Run):
             except Exception as error:  # raised below, when all threads have ended
                 trouble = error
                 pool.cancel()
-            failed += [each.result.id for each in batch.finished if each.result.state is Outcome.FAILED]
+            failed += [each.result.id for each in batch.finished if each.result.state is DatumOutcome.FAILED]
         if trouble is not None:
             raise trouble
         if self._cancelled.is_set():
@@ -244,10 +248,10 @@ class JobRun(Run):
 
     def _complain(self, message: str) -> None:
         try:
-            self._say(message, Level.ERROR)
+            self._say(message, LogLevel.ERROR)
         except Exception:  # the error that stops the job may stop its log, too
             _log.exception("job %s cannot write its log", self.job)
 
-    def _say(self, message: str, level: Level = Level.INFO) -> None:
+    def _say(self, message: str, level: LogLevel = LogLevel.INFO) -> None:
         """Adds a line of the server to the pipeline's log."""
-        self._pfs.transact(lambda txn: log_rows.say(txn, self.job, message, level))
+        self._pfs.transact(lambda txn: log_rows.add_server_line(txn, self.job, message, level))

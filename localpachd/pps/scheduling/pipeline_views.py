@@ -4,15 +4,15 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from localpachd.db import Database
-from localpachd.pfs.changes import Changed
-from localpachd.pfs.entities import Repo
+from localpachd.database import Database
+from localpachd.pfs.changes import TopicChanges
+from localpachd.pfs.pfs_entities import Repo
 from localpachd.pps import job_rows
-from localpachd.pps.entities import Job, JobState, JobStates, Pipeline, PipelineState
+from localpachd.pps.pps_entities import Job, JobState, JobStates, Pipeline, PipelineState
 from localpachd.pps.scheduling import job_base
 from localpachd.pps.scheduling.plan import InputView, JobView, PipelineView
 from localpachd.pps.specs import inputs, spec
-from localpachd.pps.specs.spec import Kind, PipelineSpec
+from localpachd.pps.specs.spec import PipelineKind, PipelineSpec
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import ImageStatus
 
@@ -36,7 +36,7 @@ class PipelineViews:
     def __init__(self) -> None:
         self._known: dict[Pipeline, _Known] = {}
 
-    def refresh(self, db: Database, changed: Changed) -> None:
+    def refresh(self, db: Database, changed: TopicChanges) -> None:
         """Reads again the pipelines that were changed and those that read changed repos.
 
         A view depends only on the pipeline's row and jobs (topics: the Pipeline, its JobStates) and on the commits that
@@ -62,7 +62,7 @@ class PipelineViews:
         newest_first = sorted(self._known.values(), key=lambda known: -known.seq)
         return tuple(_on_machine(known, gpus, images) for known in newest_first)
 
-    def _stale(self, changed: Changed) -> set[Pipeline]:
+    def _stale(self, changed: TopicChanges) -> set[Pipeline]:
         rows = {topic for topic in changed.topics if isinstance(topic, Pipeline)}
         states = {topic.pipeline for topic in changed.topics if isinstance(topic, JobStates)}
         return rows | states | {key for key, known in self._known.items() if not known.reads.isdisjoint(changed.topics)}
@@ -99,7 +99,7 @@ class PipelineViews:
 
 def _newest(conn: sqlite3.Connection, only: Collection[Pipeline] | None) -> Sequence[sqlite3.Row]:
     """The rows of the newest versions, of all pipelines or `only` of these."""
-    where, values = job_rows.among("name", only)
+    where, values = job_rows.pipeline_condition("name", only)
     found: Sequence[sqlite3.Row] = conn.execute(
         "SELECT seq, project, name, MAX(version) AS version, state, reason, stopped, spec_commit FROM pipelines "
         f"WHERE {where} GROUP BY project, name",
@@ -118,7 +118,7 @@ def _with_inputs(
         if view.version == version:
             if view.state in (JobState.CREATED, JobState.STARTING):
                 found[position] = replace(view, inputs=tuple(_inputs(conn, view.job, details)))
-            if details.kind is not Kind.SERVICE:
+            if details.kind is not PipelineKind.SERVICE:
                 break
     return tuple(found)
 

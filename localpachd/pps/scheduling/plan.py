@@ -4,8 +4,8 @@ needs no special case: a job that was running when the server died looks like an
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
-from localpachd.pps.specs.spec import Kind
+from localpachd.pps.pps_entities import Job, JobState, Pipeline, PipelineState
+from localpachd.pps.specs.spec import PipelineKind
 
 NO_COMMAND = "nothing to run: no transform.cmd"
 
@@ -47,7 +47,7 @@ class PipelineView:
     autoscaling: bool
     has_command: bool
     spec_commit: str = ""
-    kind: Kind = Kind.TRANSFORM
+    kind: PipelineKind = PipelineKind.TRANSFORM
     jobs: tuple[JobView, ...] = ()
     obstacle: str = ""
     delay: str = ""
@@ -55,7 +55,7 @@ class PipelineView:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SchedulerSnapshot:
     """All pipelines, and the active runs of this process: jobs, and spouts by their spec commits."""
 
     pipelines: tuple[PipelineView, ...]
@@ -64,7 +64,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class SetState:
+class SetPipelineState:
     """Give a version of a pipeline another state."""
 
     pipeline: Pipeline
@@ -76,7 +76,7 @@ class SetState:
 
 
 @dataclass(frozen=True, slots=True)
-class PickUp:
+class PickUpJob:
     """Move a CREATED job to STARTING."""
 
     job: Job
@@ -90,7 +90,7 @@ class StartJob:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class AbandonJob:
     """End a job as UNRUNNABLE because its inputs failed."""
 
     job: Job
@@ -98,7 +98,7 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopJob:
     """Kill an unfinished job that can never run."""
 
     job: Job
@@ -113,7 +113,7 @@ class CancelRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclude:
+class ConcludeJob:
     """End a service's job as successful: a newer one takes its place."""
 
     job: Job
@@ -135,14 +135,16 @@ class StopSpout:
     spec_commit: str
 
 
-Action = SetState | PickUp | StartJob | GiveUp | Stop | CancelRun | Conclude | StartSpout | StopSpout
+PlanAction = (
+    SetPipelineState | PickUpJob | StartJob | AbandonJob | StopJob | CancelRun | ConcludeJob | StartSpout | StopSpout
+)
 
 
-def plan(snapshot: Snapshot) -> tuple[Action, ...]:
+def plan(snapshot: SchedulerSnapshot) -> tuple[PlanAction, ...]:
     """The actions that are due, none when nothing is. They do not depend on each other. Before an action is applied,
     its reason must be checked again: the state may have changed since the snapshot."""
     unfinished = {view.job for pipeline in snapshot.pipelines for view in pipeline.jobs}
-    actions: list[Action] = [CancelRun(job) for job in sorted(snapshot.active - unfinished)]
+    actions: list[PlanAction] = [CancelRun(job) for job in sorted(snapshot.active - unfinished)]
     for pipeline in snapshot.pipelines:
         actions.extend(_for_pipeline(pipeline, snapshot.active))
     actions.extend(_for_spouts(snapshot))
@@ -154,26 +156,26 @@ def unrunnable(inputs: Sequence[str]) -> str:
     return f"unrunnable because the following upstream pipelines failed: {', '.join(inputs)}"
 
 
-def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
+def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAction]:
     first = next((each for each in view.jobs if each.version == view.version), None)
     state, reason = _state(view, first)
     if (state, reason) != (view.state, view.reason):
-        yield SetState(view.pipeline, view.version, state, reason, view.stopped)
+        yield SetPipelineState(view.pipeline, view.version, state, reason, view.stopped)
     if state is PipelineState.FAILURE:
         for each in view.jobs:
-            yield Stop(each.job, reason)
+            yield StopJob(each.job, reason)
     elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
-        if view.kind is Kind.SERVICE:
+        if view.kind is PipelineKind.SERVICE:
             yield from _for_service(view, active)
         else:
             yield from _for_job(view, first, active)
 
 
-def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
+def _for_spouts(snapshot: SchedulerSnapshot) -> Iterator[PlanAction]:
     wanted = {
         (view.pipeline, view.spec_commit)
         for view in snapshot.pipelines
-        if view.kind is Kind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
+        if view.kind is PipelineKind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
     }
     for pipeline, spec_commit in sorted(snapshot.spouts - wanted):
         yield StopSpout(pipeline, spec_commit)
@@ -183,24 +185,24 @@ def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
             yield StartSpout(pipeline, spec_commit)
 
 
-def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
+def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAction]:
     """The newest job whose inputs are finished is served; it takes the place of those before it."""
     ready = []
     for each in view.jobs:
         if each.version != view.version or each.state is JobState.FINISHING:
             continue
         if each.state is JobState.CREATED:
-            yield PickUp(each.job)
+            yield PickUpJob(each.job)
         elif each.state is not JobState.STARTING:
             ready.append(each.job)
         elif all(one.finished for one in each.inputs):
             failed = [one.name for one in each.inputs if one.failed]
             if failed:
-                yield GiveUp(each.job, unrunnable(failed))
+                yield AbandonJob(each.job, unrunnable(failed))
             else:
                 ready.append(each.job)
     for job in ready[:-1]:
-        yield Conclude(job)
+        yield ConcludeJob(job)
     # The run before must have released its ports.
     if ready and not any(job.pipeline == view.pipeline for job in active):
         yield StartJob(ready[-1])
@@ -224,19 +226,19 @@ def _ready(job: JobView) -> bool:
     return job.state is not JobState.CREATED or all(each.finished for each in job.inputs)
 
 
-def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterator[Action]:
+def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterator[PlanAction]:
     if job.job in active or job.state is JobState.FINISHING:  # it ends with its output
         return
     if job.state is JobState.CREATED:
         # Autoscaling workers are only started for a job that can run.
         if not view.autoscaling or _ready(job):
-            yield PickUp(job.job)
+            yield PickUpJob(job.job)
         return
     if job.state is JobState.STARTING:
         if not all(each.finished for each in job.inputs):
             return
         failed = [each.name for each in job.inputs if each.failed]
         if failed:
-            yield GiveUp(job.job, unrunnable(failed))
+            yield AbandonJob(job.job, unrunnable(failed))
             return
     yield StartJob(job.job)

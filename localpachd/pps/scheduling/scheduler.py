@@ -3,33 +3,33 @@
 import threading
 
 from localpachd.errors import NotFound
-from localpachd.pfs.changes import EVERYTHING, Changed
-from localpachd.pfs.service import Pfs
-from localpachd.pfs.upkeep.loop import Loop
+from localpachd.pfs.changes import EVERYTHING, TopicChanges
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.upkeep.change_loop import ChangeLoop
 from localpachd.pps import job_rows, jobs, pipeline_rows, pipelines
-from localpachd.pps.entities import Job, JobState, JobStates, Pipeline
+from localpachd.pps.pps_entities import Job, JobState, JobStates, Pipeline
 from localpachd.pps.scheduling.job_run import JobRun
-from localpachd.pps.scheduling.pacing import Pacing
 from localpachd.pps.scheduling.pipeline_views import PipelineViews
 from localpachd.pps.scheduling.plan import (
-    Action,
+    AbandonJob,
     CancelRun,
-    Conclude,
-    GiveUp,
-    PickUp,
-    SetState,
-    Snapshot,
+    ConcludeJob,
+    PickUpJob,
+    PlanAction,
+    SchedulerSnapshot,
+    SetPipelineState,
     StartJob,
     StartSpout,
-    Stop,
+    StopJob,
     StopSpout,
     plan,
 )
+from localpachd.pps.scheduling.plan_pacer import PlanPacer
 from localpachd.pps.scheduling.service_run import ServiceRun
-from localpachd.pps.scheduling.spout_run import Sidecars, SpoutRun
-from localpachd.pps.specs.spec import Kind
+from localpachd.pps.scheduling.spout_run import SpoutRun, SpoutSidecars
+from localpachd.pps.specs.spec import PipelineKind
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.tasks import Pod, Runner
+from localpachd.worker.tasks import TaskRunner, WorkerPod
 
 _PAUSE = 1.0  # seconds before the next round when an action could not be applied
 
@@ -37,7 +37,9 @@ _PAUSE = 1.0  # seconds before the next round when an action could not be applie
 class Scheduler:
     """Owns the active runs of jobs and spouts. All other state is in the database; a new scheduler continues there."""
 
-    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, server_port: int, sidecars: Sidecars) -> None:
+    def __init__(
+        self, pfs: PfsService, runner: TaskRunner, gpus: GpuPool, server_port: int, sidecars: SpoutSidecars
+    ) -> None:
         self._sidecars = sidecars
         self._pfs = pfs
         self._runner = runner
@@ -47,9 +49,9 @@ class Scheduler:
         self._runs: dict[Job, JobRun | ServiceRun] = {}
         self._spouts: dict[tuple[Pipeline, str], SpoutRun] = {}
         self._views = PipelineViews()
-        self._pacing = Pacing(pfs.pace)
+        self._pacing = PlanPacer(pfs.pace)
         self._unsure = False
-        self._loop = Loop("scheduler", pfs.changes, self._round, _PAUSE)
+        self._loop = ChangeLoop("scheduler", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
         """Starts scheduling."""
@@ -76,7 +78,7 @@ class Scheduler:
         with self._lock:
             return dict(self._spouts)
 
-    def _round(self, changed: Changed) -> float | None:
+    def _round(self, changed: TopicChanges) -> float | None:
         """Plans and applies the plan once. Returns the seconds until the next round even without a change, None for no
         limit."""
         snapshot = self._look(EVERYTHING if self._unsure else changed)
@@ -91,23 +93,23 @@ class Scheduler:
                 self._unsure = True
         return _PAUSE if self._unsure and (wait is None or wait > _PAUSE) else wait
 
-    def _look(self, changed: Changed) -> Snapshot:
+    def _look(self, changed: TopicChanges) -> SchedulerSnapshot:
         active, spouts = frozenset(self._active()), frozenset(self._active_spouts())
         self._views.refresh(self._pfs.db, changed)
         images = self._runner.images(self._views.images())
         views = self._views.views(self._gpus, images)
         self._runner.keep({view.spec_commit for view in views if not view.stopped})
-        return Snapshot(views, active, spouts)
+        return SchedulerSnapshot(views, active, spouts)
 
-    def _apply(self, action: Action) -> None:
+    def _apply(self, action: PlanAction) -> None:
         match action:
-            case SetState(pipeline, version, state, reason, stopped):
+            case SetPipelineState(pipeline, version, state, reason, stopped):
                 self._pfs.transact(lambda txn: pipelines.set_state(txn, pipeline, version, state, reason, stopped))
-            case PickUp(job):
+            case PickUpJob(job):
                 self._pfs.transact(lambda txn: jobs.pick_up(txn, job))
-            case GiveUp(job, reason):
+            case AbandonJob(job, reason):
                 self._pfs.transact(lambda txn: jobs.fail(txn, job, JobState.UNRUNNABLE, reason))
-            case Stop(job, reason):
+            case StopJob(job, reason):
                 self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
             case StartJob(job):
                 self._start_job(job)
@@ -115,7 +117,7 @@ class Scheduler:
                 run = self.run_of(job)
                 if run is not None:
                     run.cancel()
-            case Conclude(job):
+            case ConcludeJob(job):
                 self._pfs.transact(lambda txn: jobs.conclude(txn, job))
             case StartSpout(pipeline, spec_commit):
                 self._start_spout(pipeline, spec_commit)
@@ -130,8 +132,8 @@ class Scheduler:
         with self._pfs.db.read() as conn:
             info = job_rows.inspect(conn, job)
             marker = pipeline_rows.spec_commit(conn, job.pipeline, info.version)
-        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
-        kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
+        pod = WorkerPod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
+        kind = ServiceRun if info.spec.kind is PipelineKind.SERVICE else JobRun
         run = kind(self._pfs, self._runner, info, pod, self._over)
         with self._lock:
             self._runs[job] = run
@@ -142,7 +144,7 @@ class Scheduler:
             info = pipelines.inspect(conn, pipeline)
         if info.spec_commit.id != spec_commit or info.stopped:  # updated or stopped since the snapshot
             return
-        pod = Pod(pipeline.project, pipeline.name, spec_commit)
+        pod = WorkerPod(pipeline.project, pipeline.name, spec_commit)
         spout = SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._spout_over)
         with self._lock:
             self._spouts[pipeline, spec_commit] = spout

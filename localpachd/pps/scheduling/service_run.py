@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from localpachd.errors import NotFound
-from localpachd.pfs.entities import Repo
-from localpachd.pfs.service import Pfs
-from localpachd.pps import datums, jobs, log_rows, logs
+from localpachd.pfs.pfs_entities import Repo
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps import datums, jobs, log_queries, log_rows
 from localpachd.pps.datums import Datum
-from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
+from localpachd.pps.pps_entities import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.scheduling import datum_tasks, job_base
+from localpachd.pps.scheduling.base_run import BaseRun
+from localpachd.pps.scheduling.command_supervisor import CommandSupervisor
+from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.pps.scheduling.plan import unrunnable
-from localpachd.pps.scheduling.run import Run
-from localpachd.pps.scheduling.skipping import Numbered
-from localpachd.pps.scheduling.supervisor import Supervisor
 from localpachd.pps.specs import inputs
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import Pod, Ports, Runner
+from localpachd.worker.tasks import ServicePorts, TaskRunner, WorkerPod
 
 SINGLE = "services must have a single datum"
 _PAUSE = 1.0
@@ -27,13 +27,15 @@ _PAUSE = 1.0
 _log = logging.getLogger(__name__)
 
 
-class ServiceRun(Run):
+class ServiceRun(BaseRun):
     """Serves one job that has been moved to RUNNING, until it is cancelled.
 
     It ends the job only if the input has more than one datum or was deleted.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["ServiceRun"], None]) -> None:
+    def __init__(
+        self, pfs: PfsService, runner: TaskRunner, info: JobInfo, pod: WorkerPod, over: Callable[["ServiceRun"], None]
+    ) -> None:
         super().__init__(f"service {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
@@ -41,14 +43,14 @@ class ServiceRun(Run):
         self._info = info
         self._worker = info.job.pipeline.worker(info.version, 0)
         self._task = info.spec.task(replace(pod, worker=self._worker))
-        self._served: tuple[Supervisor, Datum] | None = None
+        self._served: tuple[CommandSupervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
         """Restarts the command if the datum's inputs match all filters. Returns whether they do."""
         if self._served is None:
             return False
         supervisor, datum = self._served
-        return logs.match_inputs(filters, datum) and supervisor.restart(datum.id)
+        return log_queries.match_inputs(filters, datum) and supervisor.restart(datum.id)
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
@@ -73,7 +75,7 @@ class ServiceRun(Run):
             self._fail(JobState.FAILURE, SINGLE)
         elif not found:
             # As on a cluster, the job waits for the next one; here the log says why.
-            self._pfs.transact(lambda txn: log_rows.say(txn, self.job, f"{SINGLE}: no datum yet"))
+            self._pfs.transact(lambda txn: log_rows.add_server_line(txn, self.job, f"{SINGLE}: no datum yet"))
             self._cancelled.wait()
         else:
             self._supervise(found[0], files)
@@ -92,12 +94,12 @@ class ServiceRun(Run):
     def _supervise(self, datum: Datum, files: Mapping[Repo, FileSetRef]) -> None:
         asked = self._info.spec.service
         assert asked is not None
-        ports = Ports(asked.internal_port, asked.external_port, self._task.pod.server_port)
-        inputs_ = logs.inputs_of(datum)
+        ports = ServicePorts(asked.internal_port, asked.external_port, self._task.pod.server_port)
+        inputs_ = log_queries.inputs_of(datum)
         line = LogMessage(0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", inputs_)
-        supervisor = self._hold(Supervisor(self._pfs, self._runner, self._task, ports, line))
+        supervisor = self._hold(CommandSupervisor(self._pfs, self._runner, self._task, ports, line))
         self._served = supervisor, datum
-        supervisor.run(datum_tasks.datum_work(Numbered(0, datum, ""), self.job, files))
+        supervisor.run(datum_tasks.datum_work(NumberedDatum(0, datum, ""), self.job, files))
 
     def _fail(self, state: JobState, reason: str) -> None:
         with contextlib.suppress(NotFound):  # deleted in the meantime

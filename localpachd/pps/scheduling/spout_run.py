@@ -4,18 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from localpachd.pfs.entities import Branch
-from localpachd.pfs.service import Pfs
-from localpachd.pps.entities import LogMessage, Pipeline, PipelineInfo
-from localpachd.pps.scheduling.run import Run
-from localpachd.pps.scheduling.supervisor import Supervisor
-from localpachd.worker.tasks import DatumWork, Pod, Ports, Runner
+from localpachd.pfs.pfs_entities import Branch
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps.pps_entities import LogMessage, Pipeline, PipelineInfo
+from localpachd.pps.scheduling.base_run import BaseRun
+from localpachd.pps.scheduling.command_supervisor import CommandSupervisor
+from localpachd.worker.tasks import DatumWork, ServicePorts, TaskRunner, WorkerPod
 
 SPOUT = "spout"
 """In the place of a job's id in a spout's log lines."""
 
 
-class Sidecars(Protocol):
+class SpoutSidecars(Protocol):
     """Serves the API to spouts, each on a port of its own. Implemented by the room that knows gRPC."""
 
     def open(self, output: Branch) -> int:
@@ -25,16 +25,16 @@ class Sidecars(Protocol):
         """Stops serving a port that `open` returned."""
 
 
-class SpoutRun(Run):
+class SpoutRun(BaseRun):
     """Keeps one version of a spout running until it is cancelled."""
 
     def __init__(
         self,
-        pfs: Pfs,
-        runner: Runner,
+        pfs: PfsService,
+        runner: TaskRunner,
         info: PipelineInfo,
-        pod: Pod,
-        sidecars: Sidecars,
+        pod: WorkerPod,
+        sidecars: SpoutSidecars,
         over: Callable[["SpoutRun"], None],
     ) -> None:
         super().__init__(f"spout {info.pipeline}", lambda: over(self))
@@ -47,9 +47,9 @@ class SpoutRun(Run):
         own = replace(pod, worker=worker, server_port=self._port)
         task = replace(info.spec.task(own), pachd=f"127.0.0.1:{self._port}")
         asked = info.spec.service
-        ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
+        ports = ServicePorts(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
-        self._supervisor = self._hold(Supervisor(pfs, runner, task, ports, line))
+        self._supervisor = self._hold(CommandSupervisor(pfs, runner, task, ports, line))
 
     def _work(self) -> None:
         try:

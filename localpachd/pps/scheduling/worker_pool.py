@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.entities import Job, LogMessage, WorkerStatus
-from localpachd.pps.logs import inputs_of, match_inputs
+from localpachd.pps.log_queries import inputs_of, match_inputs
+from localpachd.pps.pps_entities import Job, LogMessage, WorkerStatus
+from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.pps.scheduling.event_queue import EventQueue
-from localpachd.pps.scheduling.recorder import Finished
-from localpachd.pps.scheduling.skipping import Numbered
-from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
+from localpachd.pps.scheduling.job_recorder import FinishedDatum
+from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Task, TaskRunner
 
 _BATCH = 500  # results in one batch
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ResultBatch:
     """Results and log lines since the last batch."""
 
-    finished: Sequence[Finished]
+    finished: Sequence[FinishedDatum]
     lines: Sequence[LogMessage]
 
 
@@ -29,10 +29,10 @@ class _Slot:
     """A worker and the datum set that it is processing."""
 
     token: CancelToken
-    datums: Sequence[Numbered]
+    datums: Sequence[NumberedDatum]
 
 
-Event = Finished | LogMessage
+PoolEvent = FinishedDatum | LogMessage
 
 
 class WorkerPool:
@@ -41,10 +41,10 @@ class WorkerPool:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: TaskRunner,
         task: Task,
         job: Job,
-        prepare: Callable[[Numbered], DatumWork],
+        prepare: Callable[[NumberedDatum], DatumWork],
         whole_sets: bool = False,
     ) -> None:
         self._runner = runner
@@ -81,10 +81,10 @@ class WorkerPool:
             restarted |= slot.token.restart(matching)
         return restarted
 
-    def batches(self, sets: Iterable[Sequence[Numbered]], workers: Sequence[str]) -> Iterator[Batch]:
+    def batches(self, sets: Iterable[Sequence[NumberedDatum]], workers: Sequence[str]) -> Iterator[ResultBatch]:
         """Starts workers with these names and yields batches of at most 500 results, from about 0.2 s each. After the
         last one, raises the first error that stopped a worker."""
-        events: EventQueue[Event] = EventQueue(len(workers))
+        events: EventQueue[PoolEvent] = EventQueue(len(workers))
         todo = iter(sets)
         threads = [threading.Thread(target=self._work, args=(name, todo, events), name=name) for name in workers]
         for thread in threads:
@@ -96,7 +96,7 @@ class WorkerPool:
         if self._troubles:
             raise self._troubles[0]
 
-    def _work(self, worker: str, todo: Iterator[Sequence[Numbered]], events: EventQueue[Event]) -> None:
+    def _work(self, worker: str, todo: Iterator[Sequence[NumberedDatum]], events: EventQueue[PoolEvent]) -> None:
         try:
             while (slot := self._take(worker, todo)) is not None:
                 self._run(worker, slot, events)
@@ -109,7 +109,7 @@ class WorkerPool:
                 self._slots.pop(worker, None)
             events.close()
 
-    def _take(self, worker: str, todo: Iterator[Sequence[Numbered]]) -> _Slot | None:
+    def _take(self, worker: str, todo: Iterator[Sequence[NumberedDatum]]) -> _Slot | None:
         with self._lock:
             self._slots.pop(worker, None)
             datums = None if self._cancelled else next(todo, None)
@@ -118,13 +118,13 @@ class WorkerPool:
             self._slots[worker] = _Slot(CancelToken(), datums)
             return self._slots[worker]
 
-    def _run(self, worker: str, slot: _Slot, events: EventQueue[Event]) -> None:
+    def _run(self, worker: str, slot: _Slot, events: EventQueue[PoolEvent]) -> None:
         by_id = {each.datum.id: each for each in slot.datums}
-        kept: list[Finished] = []
+        kept: list[FinishedDatum] = []
         deliver = kept.append if self._whole_sets else events.put
 
         def done(result: DatumResult) -> None:
-            deliver(Finished(by_id[result.id], result))
+            deliver(FinishedDatum(by_id[result.id], result))
 
         def log(line: LogLine) -> None:
             events.put(self._message(worker, line, by_id.get(line.datum_id)))
@@ -138,7 +138,7 @@ class WorkerPool:
         began = slot.token.began
         return WorkerStatus(worker, self._job.id, began, _inputs(slot) if began else ())
 
-    def _message(self, worker: str, line: LogLine, numbered: Numbered | None) -> LogMessage:
+    def _message(self, worker: str, line: LogLine, numbered: NumberedDatum | None) -> LogMessage:
         return LogMessage(
             ts=time.time_ns(),
             pipeline=self._job.pipeline,
@@ -157,9 +157,9 @@ def _inputs(slot: _Slot) -> tuple[DatumInput, ...]:
     return next((each.datum.inputs for each in slot.datums if each.datum.id == datum), ())
 
 
-def _parts(events: Sequence[Event]) -> Iterator[Batch]:
+def _parts(events: Sequence[PoolEvent]) -> Iterator[ResultBatch]:
     """Events as batches of at most 500 results; the lines go with the first."""
-    finished = [event for event in events if isinstance(event, Finished)]
+    finished = [event for event in events if isinstance(event, FinishedDatum)]
     lines = [event for event in events if isinstance(event, LogMessage)]
     for start in range(0, max(1, len(finished)), _BATCH):
-        yield Batch(finished[start : start + _BATCH], () if start else lines)
+        yield ResultBatch(finished[start : start + _BATCH], () if start else lines)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs.entities import USER, Branch, Repo
+from localpachd.pfs.pfs_entities import USER, Branch, Repo
 from speclang.inputs import COMBINATIONS
 from speclang.paths import clean
 
@@ -47,40 +47,40 @@ class CronInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Cross:
+class CrossInput:
     """Every combination of one datum of each member."""
 
     members: tuple["Input", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class UnionInput:
     """The datums of all members."""
 
     members: tuple["Input", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinInput:
     """The combinations of one file of each member with equal `join_on`."""
 
     members: tuple["Input", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupInput:
     """One datum for all files with equal `group_by`."""
 
     members: tuple["Input", ...]
 
 
-Input = PfsInput | CronInput | Cross | Union | Join | Group
+Input = PfsInput | CronInput | CrossInput | UnionInput | JoinInput | GroupInput
 
 _BUILD: dict[str, Callable[[tuple[Input, ...]], Input]] = {
-    "cross": Cross,
-    "union": Union,
-    "join": Join,
-    "group": Group,
+    "cross": CrossInput,
+    "union": UnionInput,
+    "join": JoinInput,
+    "group": GroupInput,
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import _gojsonnet
 
 from localpachd.errors import FailedPrecondition
-from localpachd.storage import web
-from localpachd.storage.reach import Reach, network
+from localpachd.storage import web_files
+from localpachd.storage.url_reach import UrlReach, network
 
 _IMPORT_TIMEOUT = 20.0
 _LARGEST_IMPORT = 16 << 20
@@ -23,7 +23,7 @@ _MEMORY = 4 << 30
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def _evaluate(template: str, arguments: Mapping[str, str], reach: Reach) -> dict[str, Any]:
+def _evaluate(template: str, arguments: Mapping[str, str], reach: UrlReach) -> dict[str, Any]:
     refused: list[str] = []
 
     def fetch(_: str, path: str) -> tuple[str, bytes]:
@@ -40,17 +40,17 @@ def _evaluate(template: str, arguments: Mapping[str, str], reach: Reach) -> dict
         return {"error": "; ".join(refused) or str(error)}
 
 
-def _fetch(path: str, reach: Reach) -> bytes:
+def _fetch(path: str, reach: UrlReach) -> bytes:
     """A library from the web. Raises RuntimeError, the only exception that the evaluator passes on."""
     if not path.startswith(("http://", "https://")):
         raise RuntimeError(f"import not available {path}: only http:// and https:// are")
     data = bytearray()
     try:
-        for piece in web.get(path, reach, _IMPORT_TIMEOUT):
+        for piece in web_files.get(path, reach, _IMPORT_TIMEOUT):
             data += piece
             if len(data) > _LARGEST_IMPORT:
                 raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
-    except web.HttpError as error:
+    except web_files.HttpError as error:
         raise RuntimeError(f"http code {str(error).split()[0]} fetching {path}") from error
     except (FailedPrecondition, OSError, ValueError, HTTPException) as error:
         raise RuntimeError(f"cannot fetch {path}: {error}") from error
@@ -69,5 +69,5 @@ if __name__ == "__main__":
     _end_with(asked["parent"])
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (asked["seconds"], asked["seconds"]))
-    reach = Reach(networks=tuple(map(network, asked["networks"])))
+    reach = UrlReach(networks=tuple(map(network, asked["networks"])))
     json.dump(_evaluate(asked["template"], asked["arguments"], reach), sys.stdout)

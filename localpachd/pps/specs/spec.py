@@ -16,10 +16,10 @@ from typing import Any
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pps.specs import inputs, validation
-from localpachd.worker.tasks import Pod, SecretUse, Task
-from speclang import quantities, warmth
+from localpachd.worker.tasks import SecretUse, Task, WorkerPod
+from speclang import quantities, warm_annotations
 from speclang.names import DEFAULT_PROJECT
-from speclang.warmth import Warmth
+from speclang.warm_annotations import WarmSettings
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
@@ -54,7 +54,7 @@ class DatumSetSpec:
     per_worker: int = 0
 
 
-class Kind(StrEnum):
+class PipelineKind(StrEnum):
     """The kind of a pipeline by the name that `pps.proto` gives it."""
 
     TRANSFORM = "PIPELINE_TYPE_TRANSFORM"
@@ -92,12 +92,12 @@ class PipelineSpec:
     memory: int
     """Bytes that a worker may use, `cpus` how many processors; 0 for no limit."""
     cpus: float
-    kind: Kind
+    kind: PipelineKind
     service: ServiceSpec | None
     """Set for services, and for spouts that are also services."""
     egress: str
     """The URL that the output is copied to when a job's datums are done; "" for none."""
-    warm: Warmth | None
+    warm: WarmSettings | None
     """For how long a batching process waits for its next datum set, and with how much memory; None for not at all."""
     raw: Mapping[str, Any]
 
@@ -105,7 +105,7 @@ class PipelineSpec:
         """The text kept in the database; `from_json` reads it back."""
         return json.dumps(dict(self.raw), sort_keys=True)
 
-    def task(self, pod: Pod) -> Task:
+    def task(self, pod: WorkerPod) -> Task:
         """What a worker runs for each datum set."""
         transform = self.transform
         return Task(
@@ -213,10 +213,14 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         gpus=_gpus(raw),
         memory=int(quantities.parse(limits.get("memory", "")) or 0),
         cpus=float(limits.get("cpu", 0)),
-        kind=Kind.SPOUT if "spout" in raw else Kind.SERVICE if "service" in raw else Kind.TRANSFORM,
+        kind=PipelineKind.SPOUT
+        if "spout" in raw
+        else PipelineKind.SERVICE
+        if "service" in raw
+        else PipelineKind.TRANSFORM,
         service=_service(raw),
         egress=validation.egress_url(raw),
-        warm=warmth.read(raw.get("metadata", {}).get("annotations", {})),
+        warm=warm_annotations.read(raw.get("metadata", {}).get("annotations", {})),
         raw=MappingProxyType(dict(raw)),
     )
 

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Mapping
 
 from localpachd.errors import PachError
-from localpachd.storage.reach import Reach
+from localpachd.storage.url_reach import UrlReach
 
 TIME_LIMIT = 60.0
 """Seconds that a template may take."""
 
 
-def render(template: str, arguments: Mapping[str, str], reach: Reach) -> str:
+def render(template: str, arguments: Mapping[str, str], reach: UrlReach) -> str:
     """The JSON text that a template evaluates to with these top-level arguments, all of them strings. `reach` holds the
     networks that it may import from."""
     networks = [str(each) for each in reach.networks]

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from localpachd.errors import InvalidArgument, PachError, Unimplemented
-from localpachd.pfs import names, schedules
+from localpachd.pfs import cron_schedules, names
 from localpachd.pps.specs import inputs, resources
-from localpachd.storage import globs, objects
-from speclang import warmth
-from speclang.inputs import COMBINATIONS, NameRule, name_faults
-from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, Rule, kubernetes_name, pipeline_faults
+from localpachd.storage import globs, object_urls
+from speclang import warm_annotations
+from speclang.inputs import COMBINATIONS, InputNameRule, name_faults
+from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, NameRule, kubernetes_name, pipeline_faults
 
 REPROCESS = ("until_success", "every_job")
 _LAST_PORT = 65535
@@ -42,7 +42,7 @@ def check_request(raw: Mapping[str, Any]) -> None:
 def check_final(raw: Mapping[str, Any]) -> None:
     """The checks made after defaults are filled in; then those whether localpachd can run the pipeline."""
     name, project = raw["pipeline"]["name"], raw["pipeline"]["project"]["name"]
-    if any(fault.rule is Rule.BEGINNING for fault in pipeline_faults(name, project)):
+    if any(fault.rule is NameRule.BEGINNING for fault in pipeline_faults(name, project)):
         raise PachError("pipeline names must start with an alphanumeric character")
     if "input" in raw:
         check_input(raw["input"])
@@ -62,7 +62,7 @@ def check_final(raw: Mapping[str, Any]) -> None:
     _check_warmth(raw.get("metadata", {}).get("annotations", {}))
     _check_served(raw)
     if egress_url(raw):
-        objects.check_target(egress_url(raw))
+        object_urls.check_target(egress_url(raw))
 
 
 def egress_url(raw: Mapping[str, Any]) -> str:
@@ -93,13 +93,13 @@ def _check_name(name: str, project: str) -> None:
     names.parse_ancestry(name)  # Pachyderm first looks for a pipeline of this name, in which `^`, `~` and `.` count
     for fault in pipeline_faults(name, project):
         match fault.rule:
-            case Rule.CHARACTERS:
+            case NameRule.CHARACTERS:
                 raise PachError(f"invalid pipeline name: {names.characters(name)}")
-            case Rule.LENGTH:
+            case NameRule.LENGTH:
                 raise PachError(
                     f'pipeline name "{name}" is {fault.excess} characters longer than the {PIPELINE_LIMIT} max'
                 )
-            case Rule.KUBERNETES:
+            case NameRule.KUBERNETES:
                 long = kubernetes_name(name, project)
                 raise PachError(
                     f'Kubernetes name "{long}" is {fault.excess} characters longer than the {KUBERNETES_LIMIT} max'
@@ -127,7 +127,7 @@ def _check_service(service: Mapping[str, Any]) -> None:
 
 def _check_warmth(annotations: Mapping[str, str]) -> None:
     """Pachyderm takes any annotation; these are read by localpachd alone."""
-    for fault in warmth.faults(annotations):
+    for fault in warm_annotations.faults(annotations):
         raise InvalidArgument(f'metadata.annotations["{fault.key}"] {fault.why}: {fault.fix}')
 
 
@@ -157,17 +157,17 @@ def _is_json(text: str) -> bool:
 def _check_input_names(tree: Mapping[str, Any]) -> None:
     for fault in name_faults(tree):
         match fault.rule:
-            case NameRule.MISSING:
+            case InputNameRule.MISSING:
                 raise PachError("input must specify a name")
-            case NameRule.RESERVED:
+            case InputNameRule.RESERVED:
                 raise PachError(f"input cannot be named {fault.name}")
-            case NameRule.REPEATED:
+            case InputNameRule.REPEATED:
                 raise PachError(f'name "{fault.name}" was used more than once')
 
 
 def _check_cron(cron: Mapping[str, Any]) -> None:
     try:
-        schedules.parse(cron["spec"])
+        cron_schedules.parse(cron["spec"])
     except PachError as error:
         raise PachError(f"error parsing cron-spec: {error}") from error
 

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from localpachd.worker.docker.engine import Engine, EngineError, component
+from localpachd.worker.docker.container_engine import ContainerEngine, EngineError, component
 
 _STATUS = "X-Docker-Container-Path-Stat"
 # The bits of Go's os.FileMode for everything but regular files.
@@ -32,7 +32,7 @@ class Container:
     EngineError. Used by one thread, except for `kill`.
     """
 
-    def __init__(self, engine: Engine, name: str, body: Mapping[str, Any]) -> None:
+    def __init__(self, engine: ContainerEngine, name: str, body: Mapping[str, Any]) -> None:
         self._engine = engine
         self.id: str = engine.call("POST", "/containers/create", body, name=name)["Id"]
         self._path = f"/containers/{self.id}"
@@ -130,22 +130,22 @@ class ContainerFiles:
         self._copies = 0
 
     def mode(self, path: str) -> int:
-        """As `links.LinkedFiles` says."""
+        """As `linked_files.LinkedFiles` says."""
         return self._container.status(path)[0]
 
     def target(self, path: str) -> str:
-        """As `links.LinkedFiles` says."""
+        """As `linked_files.LinkedFiles` says."""
         return self._container.status(path)[1]
 
     def fetch(self, path: str) -> Path:
-        """As `links.LinkedFiles` says: a copy, since the container's files are the engine's."""
+        """As `linked_files.LinkedFiles` says: a copy, since the container's files are the engine's."""
         self._copies += 1
         place = self._directory / str(self._copies)
         self._container.copy(path, place)
         return place
 
 
-def remove(engine: Engine, container: str) -> None:
+def remove(engine: ContainerEngine, container: str) -> None:
     """Removes a container by its id, whatever its state; silent if it is gone already."""
     try:
         engine.call("DELETE", f"/containers/{component(container)}", force="true", v="true")

@@ -4,7 +4,7 @@ import select
 import subprocess
 
 from localpachd.worker.environment import EnvironmentProblem
-from localpachd.worker.network import Network
+from localpachd.worker.service_network import ServiceNetwork
 
 _PATIENCE = 30.0
 """Seconds that the relay may take to start."""
@@ -16,7 +16,7 @@ class RelayProcess:
     Raises EnvironmentProblem when it does not start.
     """
 
-    def __init__(self, network: Network, pid: int) -> None:
+    def __init__(self, network: ServiceNetwork, pid: int) -> None:
         enter = ("nsenter", f"--net=/proc/{pid}/ns/net", "--") if network.own else ()
         self._process = subprocess.Popen(
             ("setpriv", "--pdeathsig", "KILL", "--", *enter, *network.relay),

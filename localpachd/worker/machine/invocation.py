@@ -13,7 +13,7 @@ from localpachd.worker.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class MachineUser:
     """The user that runs a command: `options` of setpriv(1), the owner of its files, its name and its home."""
 
     options: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ def working_directory(task: Task, shown: str, default: str) -> str:
     return wanted
 
 
-def user(name: str) -> User:
+def user(name: str) -> MachineUser:
     """The user of this machine that `transform.user` (`user` or `user:group`, by name or number) names."""
     if not name:
-        return User()
+        return MachineUser()
     account, _, group = name.partition(":")
     try:
         found = pwd.getpwuid(int(account)) if account.isdecimal() else pwd.getpwnam(account)
@@ -54,11 +54,11 @@ def user(name: str) -> User:
     except KeyError as missing:
         raise EnvironmentProblem(f"transform.user: {name} not found on this machine") from missing
     if (found.pw_uid, gid) == (os.geteuid(), os.getegid()):
-        return User()
+        return MachineUser()
     if os.geteuid() != 0:
         raise EnvironmentProblem(f"transform.user: localpachd must run as root to run commands as {name}")
     options = ("--reuid", str(found.pw_uid), "--regid", str(gid), "--init-groups")
-    return User(options, (found.pw_uid, gid), found.pw_name, found.pw_dir)
+    return MachineUser(options, (found.pw_uid, gid), found.pw_name, found.pw_dir)
 
 
 def program(cmd: tuple[str, ...], env: Mapping[str, str], cwd: str) -> tuple[str, ...]:

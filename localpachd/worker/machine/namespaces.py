@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localpachd.worker.environment import PFS, PFS_VARIABLE
-from localpachd.worker.machine import roots
+from localpachd.worker.machine import process_root
 from localpachd.worker.machine.invocation import tool
-from localpachd.worker.machine.views import View
+from localpachd.worker.machine.machine_view import MachineView
 
 _log = logging.getLogger(__name__)
 
 _PROBE_SECONDS = 60  # a busy machine must not lead to a weaker way
-EVERYTHING = View()
+EVERYTHING = MachineView()
 """Nothing is hidden but the machine's `/tmp`."""
 
 # "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
@@ -84,13 +84,13 @@ class Confinement:
         """The path of the directory `pfs` as a process sees it."""
         return PFS if self.mounts else str(pfs)
 
-    def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None, view: View = EVERYTHING) -> None:
+    def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None, view: MachineView = EVERYTHING) -> None:
         """Makes ready what processes are to see: `view`, and with `rebuild` `root` as their root directory.
 
         Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """
         if self.mounts:
-            roots.build(root, mounts or {}, view, self.rebuild)
+            process_root.build(root, mounts or {}, view, self.rebuild)
 
     def command(
         self,

@@ -26,7 +26,7 @@ class Datum:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class DatumFailure:
     """A failed datum: its id, the paths of its inputs, and the reason."""
 
     datum: str
@@ -34,7 +34,7 @@ class Failure:
     reason: str
 
 
-class Datums:
+class JobDatums:
     """The datums of one job."""
 
     def __init__(self, connection: Connection, job: Job) -> None:
@@ -46,13 +46,13 @@ class Datums:
     def __iter__(self) -> Iterator[Datum]:
         return map(_datum, self._stub.ListDatum(pps_pb2.ListDatumRequest(job=self._job)))
 
-    def failed(self, most: int) -> list[Failure]:
+    def failed(self, most: int) -> list[DatumFailure]:
         """The failed datums, at most `most` of them, with their reasons. The job's own reason only names the first
         one."""
         chosen = pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED])
         request = pps_pb2.ListDatumRequest(job=self._job, filter=chosen, number=most)
         return [
-            Failure(info.datum.id, tuple(data.file.path for data in info.data), self.reason(info.datum.id))
+            DatumFailure(info.datum.id, tuple(data.file.path for data in info.data), self.reason(info.datum.id))
             for info in self._stub.ListDatum(request)
         ]
 

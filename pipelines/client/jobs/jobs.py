@@ -14,10 +14,10 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from pipelines.client.jobs import workers
-from pipelines.client.jobs.workers import Busy
+from pipelines.client.jobs.workers import BusyWorker
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.outages import outlasting
-from pipelines.specifications.reading import leaves
+from pipelines.client.server.retries import with_retries
+from pipelines.specifications.pipeline_specs import leaves
 
 _SOONEST, _LATEST, _PART = 0.25, 1.0, 50
 """Seconds between two looks at running jobs, since Pachyderm does not push progress: this part of the time that they
@@ -52,7 +52,7 @@ class Job:
     total: int
     seconds: float | None
     reason: str
-    busy: tuple[Busy, ...] = ()
+    busy: tuple[BusyWorker, ...] = ()
     created: datetime | None = None
     finished: datetime | None = None
     attempts: tuple[str, ...] = ()
@@ -77,11 +77,11 @@ class Job:
         return self.processed + self.skipped + self.failed
 
 
-Look = Callable[[Sequence[Job], Mapping[str, Any]], None]
+JobsCallback = Callable[[Sequence[Job], Mapping[str, Any]], None]
 """Takes the jobs, and every pipeline by name: its PipelineInfo with details."""
 
 
-class Jobs:
+class ProjectJobs:
     """The jobs of one project's pipelines."""
 
     def __init__(self, connection: Connection) -> None:
@@ -187,7 +187,7 @@ class Jobs:
         """The notices of a job's workers on GPUs that they do not use, or not as they were meant to. One call."""
         return workers.on_gpus(self._stub, pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id))
 
-    def watch(self, commit_sets: Sequence[str], look: Look, only: Collection[str] = ()) -> list[Job]:
+    def watch(self, commit_sets: Sequence[str], look: JobsCallback, only: Collection[str] = ()) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end. only: the pipelines to watch, with those upstream of them; by
         default all. Outlasts an outage of the server."""
@@ -197,14 +197,14 @@ class Jobs:
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
-                infos = outlasting(self._connection, self.pipelines)
+                infos = with_retries(self._connection, self.pipelines)
                 ranks = _ranks(infos, only)
             looks += 1
-            sets = [outlasting(self._connection, partial(self.of_set, each)) for each in commit_sets]
+            sets = [with_retries(self._connection, partial(self.of_set, each)) for each in commit_sets]
             found = [job for each in sets for job in each if job.pipeline in ranks]
             found.sort(key=lambda job: ranks[job.pipeline])
             if closely:
-                close = [outlasting(self._connection, partial(self.with_workers, job)) for job in found]
+                close = [with_retries(self._connection, partial(self.with_workers, job)) for job in found]
                 seen = {(job.pipeline, job.id): job for job in close}
             look([_as_seen(job, seen.get((job.pipeline, job.id))) for job in found], infos)
             if all(job.ended for job in found):

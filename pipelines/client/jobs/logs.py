@@ -28,7 +28,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LogFilter:
     """The lines that are wanted: of these pipelines; of one job, or "" for any; of the datums with an input of this
     path or an id that begins like this, or "" for any; of user code alone."""
 
@@ -44,14 +44,14 @@ class Choice:
         return not self.datum or self.datum in line.paths or line.datum.startswith(self.datum)
 
 
-class Logs:
+class PipelineLogs:
     """The logs of one project's pipelines."""
 
     def __init__(self, connection: Connection) -> None:
         self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
         self._project = pfs_pb2.Project(name=connection.project)
 
-    def last(self, choice: Choice, most: int) -> tuple[list[LogLine], dict[str, str]]:
+    def last(self, choice: LogFilter, most: int) -> tuple[list[LogLine], dict[str, str]]:
         """The last lines of a choice, at most `most`, oldest first; and the reasons for which the logs of pipelines
         cannot be read: a cluster's are in their pods, unless it keeps them."""
         unreadable: dict[str, str] = {}
@@ -68,12 +68,12 @@ class Logs:
         newest = heapq.nlargest(most, enumerate(lines()), key=_order)
         return [line for _, line in sorted(newest, key=_order)], unreadable
 
-    def follow(self, choice: Choice) -> Iterator[LogLine]:
+    def follow(self, choice: LogFilter) -> Iterator[LogLine]:
         """Every line of a choice of one pipeline, those to come too, until the pipeline is deleted."""
         (pipeline,) = choice.pipelines
         return self._lines(pipeline, choice, follow=True)
 
-    def _lines(self, pipeline: str, choice: Choice, follow: bool = False) -> Iterator[LogLine]:
+    def _lines(self, pipeline: str, choice: LogFilter, follow: bool = False) -> Iterator[LogLine]:
         of = pps_pb2.Pipeline(name=pipeline, project=self._project)
         request = pps_pb2.GetLogsRequest(follow=follow)
         if choice.job:

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from stages.knn import notices
+from stages.knn import gpu_notices
 
 _LATELY = 20
 """Seconds for which lines of a log are read: stages note their progress more often."""
@@ -31,7 +31,7 @@ _ENDED = "signal: killed because context canceled"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DatumProgress:
     """The progress within a datum: `done` of `total` of its `unit`, such as "pictures"; 0 for an unknown total."""
 
     done: int
@@ -40,16 +40,16 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class BusyWorker:
     """A worker that is busy with a datum: the paths of the datum's inputs, none if the worker is between two datums,
     the seconds since it took the datum, and the progress within it, if the stage notes that."""
 
     paths: tuple[str, ...]
     seconds: float
-    progress: Progress | None = None
+    progress: DatumProgress | None = None
 
 
-def read(stub: Any, job: Any, status: Iterable[Any]) -> tuple[tuple[Busy, ...], tuple[str, ...]]:
+def read(stub: Any, job: Any, status: Iterable[Any]) -> tuple[tuple[BusyWorker, ...], tuple[str, ...]]:
     """The busy workers of a job, given their WorkerStatus messages, and the attempts that failed lately, in words."""
     statuses = list(status)
     lines = list(_lines(stub, pps_pb2.GetLogsRequest(job=job, since=Duration(seconds=_LATELY)))) if statuses else []
@@ -60,7 +60,7 @@ def on_gpus(stub: Any, job: Any) -> tuple[str, ...]:
     """The first different notices of a job's workers on GPUs that they do not use, or not as they were meant to."""
     found: dict[str, None] = {}
     for line in _lines(stub, pps_pb2.GetLogsRequest(job=job, tail=_LAST)):
-        said = notices.text(line.message) if line.user else None
+        said = gpu_notices.text(line.message) if line.user else None
         if said is not None:
             found[said] = None
     return tuple(found)[:_MOST_NOTICES]
@@ -75,7 +75,7 @@ def _lines(stub: Any, request: Any) -> Iterator[Any]:
         # A cluster's logs are in the pods, which may be gone: then this much is unknown.
 
 
-def _busy(status: Any, lines: Sequence[Any]) -> Busy:
+def _busy(status: Any, lines: Sequence[Any]) -> BusyWorker:
     datum = status.datum_status
     began = datum.started.ToNanoseconds() if datum.HasField("started") else 0
     since = (time.time_ns() - began) / 1e9 if began else 0.0
@@ -83,15 +83,15 @@ def _busy(status: Any, lines: Sequence[Any]) -> Busy:
     for line in lines:
         if line.user and line.worker_id == status.worker_id and began and line.ts.ToNanoseconds() >= began:
             found = _progress(line.message) or found
-    return Busy(tuple(each.path for each in datum.data), max(0.0, since), found)
+    return BusyWorker(tuple(each.path for each in datum.data), max(0.0, since), found)
 
 
-def _progress(text: str) -> Progress | None:
+def _progress(text: str) -> DatumProgress | None:
     found = _PROGRESS.fullmatch(text.rstrip())
     if found is None:
         return None
     done, total = int(found[1]), int(found[2] or 0)
-    return None if total and done > total else Progress(done, total, found[3] or found[4])
+    return None if total and done > total else DatumProgress(done, total, found[3] or found[4])
 
 
 def _failed_attempts(lines: Iterable[Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import grpc
 from python_pachyderm import Client
 from python_pachyderm.service import GRPC_CHANNEL_OPTIONS
 
-from pipelines.client.server.failures import Reached, reaching
+from pipelines.client.server.grpc_errors import CurrentServer, remember_server
 from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
@@ -25,7 +25,7 @@ GRPC_CHANNEL_OPTIONS.extend([("grpc.max_reconnect_backoff_ms", 3000), ("grpc.use
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServerTarget:
     """A server: its address, the project to work in, and the credentials. `namespace` is its namespace in the
     Kubernetes cluster, "" if the configuration does not name one. `local`: whether it is that of a library on this
     machine. `words` say to people which server it is and why it was chosen."""
@@ -57,7 +57,7 @@ class Connection:
     doing: str = ""
 
 
-def connect(to: Target, waiting: Callable[[str], None] = _quiet) -> Connection:
+def connect(to: ServerTarget, waiting: Callable[[str], None] = _quiet) -> Connection:
     """A client with an open connection. `waiting`: see Connection. Raises LookalikeError if no server answers, at
     once where that is certain."""
     address = to.address if "://" in to.address else f"grpc://{to.address}"
@@ -69,8 +69,8 @@ def connect(to: Target, waiting: Callable[[str], None] = _quiet) -> Connection:
         ) from error
     # A channel that is open when the interpreter exits can keep gRPC waiting for ever.
     atexit.register(client._channel.close)
-    server = Reached(address, to.local, to.namespace)
-    reaching(server)
+    server = CurrentServer(address, to.local, to.namespace)
+    remember_server(server)
     if not _connects(client._channel):
         raise LookalikeError(server.absent())
     return Connection(client, address, to.project, waiting, to.namespace)

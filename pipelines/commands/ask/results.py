@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.moments import commit_at
+from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.outages import outlasting
+from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import display, progress
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, NearestOption, SheetsOption
-from pipelines.commands.kit.terminal import near, say, say_json
-from pipelines.library import originals, overviews, results
-from pipelines.library.results import Sheet
-from stages.datum.wording import counted
+from pipelines.commands.kit.terminal import display_path, say, say_json
+from pipelines.library import originals, result_sheets, sheet_overview
+from pipelines.library.result_sheets import ResultSheet
+from stages.datum.text_format import counted
 
 app = App()
 
@@ -61,10 +61,10 @@ def show_results(
 
     index.html in the directory shows all entries.
     """
-    connection = connected(address)
-    commit = outlasting(connection, partial(commit_at, connection, at)) if at else ""
-    sheets = results.export(connection, output, entries or (), commit)
-    overview = overviews.write(output, sheets) if sheets else None
+    connection = open_connection(address)
+    commit = with_retries(connection, partial(commit_at, connection, at)) if at else ""
+    sheets = result_sheets.export(connection, output, entries or (), commit)
+    overview = sheet_overview.write(output, sheets) if sheets else None
     if with_originals or pictures_in is not None:
         _link(connection, sheets, output, commit, fetched=with_originals, pictures_in=pictures_in)
     if as_json:
@@ -77,18 +77,23 @@ def show_results(
         return
     display.show_sheets(sheets)
     if overview is not None:
-        say(f"all entries: {near(overview)}")
+        say(f"all entries: {display_path(overview)}")
 
 
 def _link(
-    connection: Connection, sheets: Sequence[Sheet], to: Path, commit: str, fetched: bool, pictures_in: Path | None
+    connection: Connection,
+    sheets: Sequence[ResultSheet],
+    to: Path,
+    commit: str,
+    fetched: bool,
+    pictures_in: Path | None,
 ) -> None:
     """Links sheets of a commit, by default the newest ones, to the files of the neighbours."""
     wanted = originals.names(sheets)
     files = originals.here(pictures_in, wanted) if pictures_in is not None else {}
     missing = [name for name in wanted if name not in files]
     if fetched and missing:
-        at = outlasting(connection, partial(results.library_of, connection, commit))
+        at = with_retries(connection, partial(result_sheets.library_of, connection, commit))
         with progress.counting("fetching originals", len(missing)) as report, TemporaryDirectory() as scratch:
             files |= originals.fetch(connection, at, missing, to / originals.DIRECTORY, Path(scratch), report)
     originals.link(sheets, files)

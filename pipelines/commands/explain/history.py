@@ -8,22 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.client.server.outages import outlasting
+from pipelines.analysis.changes.answer_counts import AnswerCount
+from pipelines.analysis.changes.commit_pictures import PREPROCESS, PictureChanges
+from pipelines.analysis.changes.comparison_text import setting
+from pipelines.analysis.changes.library_history import DEPLOYMENT, LibraryChange, LibraryHistory
+from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, LimitOption
-from pipelines.commands.kit.terminal import console, say, say_json, when
+from pipelines.commands.kit.terminal import console, local_time, say, say_json
 from pipelines.errors import LookalikeError
-from pipelines.explaining.changes.contents import PREPROCESS, Changed
-from pipelines.explaining.changes.counting import Count
-from pipelines.explaining.changes.history import DEPLOYMENT, Change, Changes
-from pipelines.explaining.changes.words import setting
-from pipelines.library.kept import Kept, default_place
-from pipelines.specifications.reading import SOURCES
-from stages.datum.wording import counted
-from stages.record import blocknames
-from stages.record.names import unescape
+from pipelines.library.content_cache import ContentCache, default_path
+from pipelines.specifications.pipeline_specs import SOURCES
+from stages.datum.text_format import counted
+from stages.record import block_names
+from stages.record.pfs_names import unescape
 
 app = App()
 
@@ -71,21 +71,21 @@ def history(
 
     With the name of a picture, the commits that added, replaced or removed it.
     """
-    connection = connected(address)
+    connection = open_connection(address)
     of_one = bool(which) and which not in (*SOURCES, DEPLOYMENT)
 
-    def read() -> list[Change]:
-        changes = Changes(connection, Kept(default_place()))
+    def read() -> list[LibraryChange]:
+        changes = LibraryHistory(connection, ContentCache(default_path()))
         repos = [which] if which else (*SOURCES, DEPLOYMENT)
         found = _of_picture(changes, which) if of_one else changes.newest_first(repos)
-        shown: list[Change] = []
+        shown: list[LibraryChange] = []
         for each in islice(found, limit):
             interrupts.check()
             shown.append(changes.with_answers(each) if answers else each)
         return shown
 
     with console.status("reading") if console.is_terminal and not as_json else nullcontext():
-        shown = outlasting(connection, read)
+        shown = with_retries(connection, read)
     if not shown:
         _nothing(which, of_one)
     if as_json:
@@ -95,33 +95,33 @@ def history(
             _show(each)
 
 
-def _of_picture(changes: Changes, word: str) -> Iterator[Change]:
+def _of_picture(changes: LibraryHistory, word: str) -> Iterator[LibraryChange]:
     """The changes of a picture, or of all below a folder, with no others in them."""
     name = word.removeprefix("./").rstrip("/")
 
     def concerns(entry: str) -> bool:
-        prefix = blocknames.prefix_of(entry)
+        prefix = block_names.prefix_of(entry)
         if prefix is not None:
             return True  # also one to which it belongs today: blocks are divided and joined
         true = unescape(entry)
         return entry.endswith("%") or true == name or true.startswith(f"{name}/") or name.startswith(f"{true}/")
 
     for each in changes.newest_first(list(PREPROCESS), concerns):
-        pictures = Changed() if each.pictures is None else each.pictures.only(name)
+        pictures = PictureChanges() if each.pictures is None else each.pictures.only(name)
         if pictures:
             yield replace(each, pictures=pictures)
 
 
-def _show(change: Change) -> None:
+def _show(change: LibraryChange) -> None:
     """Prints a change: its id, time, author and description, and below these what it changed."""
     by = ": ".join(filter(None, (change.author, change.description)))
-    console.print(f"{change.id[:_SHORT]}  {when(change.started)}", style="bold", end="  ", highlight=False)
+    console.print(f"{change.id[:_SHORT]}  {local_time(change.started)}", style="bold", end="  ", highlight=False)
     say(by or f"{'deployed ' if change.repo == DEPLOYMENT else ''}by an unknown author")
     for line in _lines(change):
         say(f"  {line}")
 
 
-def _lines(change: Change) -> Iterator[str]:
+def _lines(change: LibraryChange) -> Iterator[str]:
     if change.open:
         yield f"{change.repo}: open, nothing in it yet"
         return
@@ -136,7 +136,7 @@ def _lines(change: Change) -> Iterator[str]:
         yield "answers: missing, since a job failed" if change.state == "failed" else "answers: not computed yet"
 
 
-def _pictures(change: Change) -> Iterator[str]:
+def _pictures(change: LibraryChange) -> Iterator[str]:
     if change.pictures is None:
         if change.files and change.model is None:
             yield f"{change.repo}: {counted(len(change.files), 'file', 'files')} changed: {_names(change.files)}"
@@ -155,13 +155,13 @@ def _pictures(change: Change) -> Iterator[str]:
         yield f"{change.repo}: {'; '.join(parts)}"
 
 
-def _models(change: Change) -> Iterator[str]:
+def _models(change: LibraryChange) -> Iterator[str]:
     if change.model is not None and change.model[0] != change.model[1]:
         before, after = change.model
         yield f"model: {f'{before} → ' if before else ''}{after or 'removed'}"
 
 
-def _deployed(change: Change) -> Iterator[str]:
+def _deployed(change: LibraryChange) -> Iterator[str]:
     if change.created:
         yield f"pipelines created: {', '.join(change.created)}"
     yield from map(setting, change.settings)
@@ -169,7 +169,7 @@ def _deployed(change: Change) -> Iterator[str]:
         yield f"computed again: {', '.join(change.reprocessed)}"
 
 
-def _answers(count: Count) -> str:
+def _answers(count: AnswerCount) -> str:
     parts = [f"{number:,} {words}" for words, number in asdict(count).items() if number]
     return ", ".join(parts) or "none changed"
 
@@ -179,7 +179,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _data(change: Change, named: bool) -> dict[str, Any]:
+def _data(change: LibraryChange, named: bool) -> dict[str, Any]:
     """A change for --json. named: whether to list the names of its pictures, besides their numbers."""
     data = {"id": change.id, **asdict(change)}
     if change.pictures is not None:

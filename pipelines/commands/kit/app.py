@@ -29,7 +29,7 @@ class App(typer.Typer):
     """Commands of one module. `examples`: command lines, each of which may end with a comment."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=Group, rich_markup_mode=None, **settings)
+        super().__init__(cls=AppGroup, rich_markup_mode=None, **settings)
 
     def command(
         self,
@@ -40,11 +40,11 @@ class App(typer.Typer):
         **settings: Any,
     ) -> Callable[[Any], Any]:
         """alone: the values of options that may be given without one."""
-        kind = type("_Command", (Command,), {"alone": alone}) if alone else Command
+        kind = type("_Command", (AppCommand,), {"alone": alone}) if alone else AppCommand
         return super().command(name, cls=kind, epilog="\n".join(examples), **settings)
 
 
-class Command(TyperCommand):
+class AppCommand(TyperCommand):
     """A command whose help names its arguments as its usage does."""
 
     alone: Mapping[str, str] = _NONE
@@ -92,10 +92,10 @@ class Command(TyperCommand):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class Group(TyperGroup):
+class AppGroup(TyperGroup):
     """A group whose help has the whole summary of each command."""
 
-    command_class = Command
+    command_class = AppCommand
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes the commands with their summaries."""

@@ -5,15 +5,15 @@ from typing import Any
 
 from rich.table import Table
 
-from pipelines.client.jobs.datums import Failure
+from pipelines.client.jobs.datums import DatumFailure
 from pipelines.client.jobs.jobs import Job
-from pipelines.client.jobs.workers import Busy
-from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
-from pipelines.cluster.waits import behind
-from pipelines.commands.kit.terminal import coloured, console, files, near, say, say_all
-from pipelines.library import results
-from pipelines.library.results import Sheet
-from stages.datum.wording import counted, distance
+from pipelines.client.jobs.workers import BusyWorker
+from pipelines.cluster.job_waits import behind
+from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, ProjectStatus, RejectedFile
+from pipelines.commands.kit.terminal import coloured, console, display_path, files, say, say_all
+from pipelines.library import result_sheets
+from pipelines.library.result_sheets import ResultSheet
+from stages.datum.text_format import counted, distance
 
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
@@ -21,7 +21,7 @@ _MOST_QUERIES = 5
 _MOST_WORKERS = 3
 
 
-def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
+def job_table(jobs: Sequence[Job], rejected: Sequence[RejectedFile]) -> Table:
     """The results by pipeline: the state of its jobs, their datums and seconds in total, and its rejected files."""
     grouped: dict[str, list[Job]] = {}
     for each in jobs:
@@ -43,7 +43,7 @@ def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
     return table
 
 
-def show_status(status: Status) -> None:
+def show_status(status: ProjectStatus) -> None:
     """Prints every pipeline, and the reasons of failures and rejections."""
     if status.pipelines:
         table = _table("pipeline", "state", "job")
@@ -63,19 +63,22 @@ def show_status(status: Status) -> None:
         say(note)
 
 
-def show_sheets(sheets: Iterable[Sheet]) -> None:
+def show_sheets(sheets: Iterable[ResultSheet]) -> None:
     """Prints the paths of result sheets, and their notes."""
     for sheet in sheets:
-        say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
+        say(
+            f"{sheet.entry}: {display_path(sheet.directory / 'index.html')}, "
+            f"{display_path(sheet.directory / 'grid.png')}"
+        )
         for note in sheet.notes:
             say(f"  {note}")
 
 
-def show_answers(sheets: Iterable[Sheet], k: int | None) -> None:
+def show_answers(sheets: Iterable[ResultSheet], k: int | None) -> None:
     """Prints result sheets with the nearest pictures of their first queries."""
     left = _MOST_QUERIES
     for sheet in sheets:
-        found = results.answers(sheet, k)
+        found = result_sheets.answers(sheet, k)
         show_sheets([sheet])
         for query in found[:left]:
             _show_nearest(sheet, query)
@@ -91,7 +94,7 @@ def show_lines(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         _show_neighbours(line)
 
 
-def _show_nearest(sheet: Sheet, query: Mapping[str, Any]) -> None:
+def _show_nearest(sheet: ResultSheet, query: Mapping[str, Any]) -> None:
     if query["sources"] != [sheet.entry]:
         say(f"  {', '.join(query['sources'])}")
     _show_neighbours(query)
@@ -102,13 +105,13 @@ def _show_neighbours(query: Mapping[str, Any]) -> None:
         say(f"  {distance(each['distance']):>9}  {', '.join(each['sources'])}")
 
 
-def sheet_data(sheet: Sheet, k: int | None) -> dict[str, Any]:
+def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:
     """A result sheet with its answers, for --json."""
     return {
         "entry": sheet.entry,
         "directory": sheet.directory,
         "notes": sheet.notes,
-        "queries": results.answers(sheet, k),
+        "queries": result_sheets.answers(sheet, k),
     }
 
 
@@ -127,7 +130,7 @@ def _counts(jobs: Sequence[Job]) -> list[str]:
     return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
 
 
-def _rejected(pipeline: str, rejected: Sequence[Rejection]) -> str:
+def _rejected(pipeline: str, rejected: Sequence[RejectedFile]) -> str:
     """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
     repo = REJECTING.get(pipeline)
     return str(sum(each.repo == repo for each in rejected)) if repo else ""
@@ -166,7 +169,7 @@ def _show_workers(job: Job) -> None:
     say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
 
 
-def at_work(worker: Busy) -> str:
+def at_work(worker: BusyWorker) -> str:
     """A worker's datum, the time since it took it, and how much of it is done, if that is known."""
     if not worker.paths:
         return "between datums"
@@ -176,7 +179,7 @@ def at_work(worker: Busy) -> str:
     return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s{far}"
 
 
-def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
+def _show_failures(job: Job, failures: Sequence[DatumFailure]) -> None:
     for each in failures:
         say(f"{job.pipeline} failed on {_datum(each)}: {_line(each.reason)}")
     more = job.failed - len(failures)
@@ -190,11 +193,11 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _datum(failure: Failure) -> str:
+def _datum(failure: DatumFailure) -> str:
     return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
 
 
-def show_rejections(rejected: Sequence[Rejection]) -> None:
+def show_rejections(rejected: Sequence[RejectedFile]) -> None:
     """Prints rejected files with their reasons, if there are any."""
     if not rejected:
         return

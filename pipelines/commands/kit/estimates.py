@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipelines.client.jobs.jobs import Job
-from stages.datum.wording import counted
+from stages.datum.text_format import counted
 
 _MINUTE, _HOUR = 60.0, 3600.0
 
@@ -12,7 +12,7 @@ _OPERATIONS = 60e9
 
 
 @dataclass(slots=True)
-class Estimate:
+class JobEstimate:
     """The estimate of one job, brought up to date by `left`."""
 
     _done: float = 0.0
@@ -21,7 +21,7 @@ class Estimate:
     def left(self, job: Job, now: float) -> float | None:
         """The seconds until the job's end; None before something of it has been computed, and once it is overdue.
         `now` is in seconds by any clock."""
-        done = worked(job)
+        done = datums_done(job)
         computed = done - job.skipped
         if done != self._done and job.seconds and computed > 0:
             self._done = done
@@ -31,13 +31,13 @@ class Estimate:
         return self._end - now
 
 
-def worked(job: Job) -> float:
+def datums_done(job: Job) -> float:
     """The datums that are done, and the parts of those at work."""
     parts = [each.progress.done / each.progress.total for each in job.busy if each.progress and each.progress.total]
     return min(job.done + sum(parts), float(job.total))
 
 
-def about(seconds: float) -> str:
+def time_left(seconds: float) -> str:
     """Remaining time in words, rounded up."""
     return f"{rounded(seconds)} left"
 
@@ -51,7 +51,7 @@ def rounded(seconds: float) -> str:
     return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')}"
 
 
-def comparing(pictures: int, dimension: int, cores: int) -> float:
+def comparison_seconds(pictures: int, dimension: int, cores: int) -> float:
     """The seconds in which so many processor cores compare all pictures with each other."""
     return 2.0 * pictures**2 * dimension / (_OPERATIONS * cores)
 

@@ -8,8 +8,8 @@ import typer
 
 from pipelines.commands.kit import terminal
 from pipelines.errors import LookalikeError
-from pipelines.specifications import optional, own
-from stages.record import namelists
+from pipelines.specifications import optional_specs, specs_directory
+from stages.record import name_lists
 
 RootOption = Annotated[
     Path | None,
@@ -49,7 +49,7 @@ def _only_data(wanted: bool) -> bool:
 
 
 def _pipelines() -> list[str]:
-    return sorted(path.stem for path in optional.files(own.current()))
+    return sorted(path.stem for path in optional_specs.files(specs_directory.current()))
 
 
 JsonOption = Annotated[
@@ -77,7 +77,7 @@ def listed(file: str) -> list[str]:
     """The names in a list, or in the standard input for "-". Raises LookalikeError if it cannot be read as a list."""
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return list(namelists.parse(content.decode("utf-8", "surrogateescape")))
+        return list(name_lists.parse(content.decode("utf-8", "surrogateescape")))
     except OSError as error:
         raise LookalikeError(f"cannot read {file}: {error.strerror or error}") from error
     except ValueError as error:

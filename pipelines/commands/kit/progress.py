@@ -20,15 +20,15 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from pipelines.client.jobs.jobs import Job, Jobs, current
+from pipelines.client.jobs.jobs import Job, ProjectJobs, current
 from pipelines.client.server.connection import Connection
-from pipelines.cluster.gpu_waits import Wait
-from pipelines.cluster.waits import Waits
+from pipelines.cluster.gpu_waits import PipelineWait
+from pipelines.cluster.job_waits import JobWaits
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.display import at_work
-from pipelines.commands.kit.estimates import Estimate, about, is_idle, result, worked
+from pipelines.commands.kit.estimates import JobEstimate, datums_done, is_idle, result, time_left
 from pipelines.commands.kit.terminal import coloured, console, say
-from stages.datum.wording import counted
+from stages.datum.text_format import counted
 
 _TELL_EVERY = 30.0
 """Seconds between two lines about a running job where there is no terminal."""
@@ -39,16 +39,16 @@ _COLUMNS = (TextColumn("{task.description:<18}", markup=False), BarColumn(bar_wi
 
 def wait(connection: Connection, commits: Sequence[str], only: Collection[str] = ()) -> list[Job]:
     """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first. only: see
-    `Jobs.watch`."""
+    `ProjectJobs.watch`."""
     with _bars() as bars:
-        lines = _JobLines(bars, Waits(connection))
+        lines = _JobLines(bars, JobWaits(connection))
         show = lines.look if console.is_terminal else lines.tell
 
         def look(jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
             interrupts.check()
             show(current(jobs), infos)
 
-        return Jobs(connection).watch(commits, look, only)
+        return ProjectJobs(connection).watch(commits, look, only)
 
 
 @contextmanager
@@ -85,14 +85,14 @@ class _JobLines:
     """A line for each pipeline with a job: datums done of total, the state of the job, the datum at work and the time
     left. The reasons for which jobs wait, and attempts that failed, are printed once, above."""
 
-    def __init__(self, bars: Progress, waits: Waits) -> None:
+    def __init__(self, bars: Progress, waits: JobWaits) -> None:
         self._bars = bars
         self._waits = waits
-        self._known: tuple[Mapping[str, Any], Mapping[str, Wait]] = {}, {}
-        self._before: Mapping[str, Wait] = {}
+        self._known: tuple[Mapping[str, Any], Mapping[str, PipelineWait]] = {}, {}
+        self._before: Mapping[str, PipelineWait] = {}
         self._tasks: dict[str, TaskID] = {}
         self._said: set[tuple[str, str]] = set()
-        self._estimates: dict[tuple[str, str], Estimate] = {}
+        self._estimates: dict[tuple[str, str], JobEstimate] = {}
         self._told: dict[str, float] = {}
 
     def look(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
@@ -105,7 +105,7 @@ class _JobLines:
             current = next((job for job in of_it if not job.ended), of_it[-1])
             done, total = (sum(getattr(job, name) for job in of_it) for name in ("done", "total"))
             # The number of datums is not known before a job has started; a bar of none is full.
-            known = {"total": total or 1, "completed": sum(map(worked, of_it)) if total else 1}
+            known = {"total": total or 1, "completed": sum(map(datums_done, of_it)) if total else 1}
             self._bars.update(
                 self._tasks[pipeline],
                 **(known if current.started else {"total": None, "completed": done}),
@@ -127,7 +127,7 @@ class _JobLines:
                     self._told[job.pipeline] = now
                     say(f"{job.pipeline}: {', '.join((_done(job), *self._details(job)))}")
 
-    def _news(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> Mapping[str, Wait]:
+    def _news(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> Mapping[str, PipelineWait]:
         """The waits by pipeline. Prints those that last from one look at the pipelines to the next, each kind once for
         each pipeline, though its words change with the holders of GPUs and the counts of jobs; and the attempts that
         failed."""
@@ -156,7 +156,7 @@ class _JobLines:
         self._said.add((pipeline, news))
         return not known
 
-    def _state(self, job: Job, wait: Wait | None) -> str:
+    def _state(self, job: Job, wait: PipelineWait | None) -> str:
         """The end of a bar: a state, or what a running job is doing."""
         if job.ended:
             return coloured(job.state) if job.total else coloured(result(job))
@@ -170,8 +170,8 @@ class _JobLines:
             return []
         more = f" (+{len(job.busy) - 1})" if len(job.busy) > 1 else ""
         at = [f"{at_work(max(job.busy, key=lambda each: each.seconds))}{more}"] if job.busy else []
-        left = self._estimates.setdefault((job.pipeline, job.id), Estimate()).left(job, time.monotonic())
-        return [*at, about(left)] if left is not None else at
+        left = self._estimates.setdefault((job.pipeline, job.id), JobEstimate()).left(job, time.monotonic())
+        return [*at, time_left(left)] if left is not None else at
 
 
 def _worth_a_line(jobs: Sequence[Job]) -> list[Job]:
@@ -180,7 +180,7 @@ def _worth_a_line(jobs: Sequence[Job]) -> list[Job]:
     return [job for job in jobs if not is_idle(job) or job.pipeline not in busy]
 
 
-def _kind(wait: Wait) -> str:
+def _kind(wait: PipelineWait) -> str:
     """The part of a wait that stays the same while the wait lasts."""
     varies = wait.state == "waiting" and wait.text.startswith("wait")
     return " ".join(wait.text.split()[:3]) if varies else wait.text

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from pipelines.errors import LookalikeError
-from stages.datum.wording import counted, visible
+from stages.datum.text_format import counted, visible
 
 console = Console()
 errors = Console(stderr=True)
@@ -97,11 +97,11 @@ def files(number: int) -> str:
     return counted(number, "file", "files")
 
 
-def when(moment: datetime) -> str:
+def local_time(moment: datetime) -> str:
     """A time for people, in this machine's zone."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
-def near(path: Path) -> Path:
+def display_path(path: Path) -> Path:
     """The path relative to the working directory, if it is below."""
     return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path

@@ -8,15 +8,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.commands.kit import optional
+from pipelines.analysis.measurement import copy_groups
+from pipelines.analysis.measurement.copy_groups import CopyGroups
+from pipelines.commands.kit import optional_pipelines
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected_to_write
+from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
-from pipelines.commands.kit.terminal import console, near, say, say_json
-from pipelines.explaining.measuring import copies
-from pipelines.explaining.measuring.copies import Copies
-from stages.datum.wording import counted, size, visible
-from stages.report.copypages import EXACT, LIST, NEAR, Kind
+from pipelines.commands.kit.terminal import console, display_path, say, say_json
+from stages.datum.text_format import counted, size, visible
+from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
 
 app = App()
 
@@ -55,17 +55,17 @@ def duplicates(
 
     The first call creates the pipelines for that, which then follow every change. Nothing is removed.
     """
-    folders = copies.folders(across)
-    connection = connected_to_write(address)
+    folders = copy_groups.folders(across)
+    connection = open_write_connection(address)
     if off:
-        optional.off(connection, copies.GROUP)
+        optional_pipelines.off(connection, copy_groups.GROUP)
         return
-    copies.check(connection)
-    if not optional.ready(connection, copies.GROUP, wait):
+    copy_groups.check(connection)
+    if not optional_pipelines.ensure_deployed(connection, copy_groups.GROUP, wait):
         if as_json:
             say_json(dict.fromkeys(("directory", "removable", "frees", "groups", "near")))
         return
-    found = copies.export(connection, output, with_near, folders)
+    found = copy_groups.export(connection, output, with_near, folders)
     if as_json:
         say_json(
             {
@@ -84,38 +84,38 @@ def duplicates(
         _show_near(found, found.near, where, limit)
 
 
-def _show_exact(found: Copies, where: str, limit: int) -> None:
+def _show_exact(found: CopyGroups, where: str, limit: int) -> None:
     if not found.groups:
         say(f"no exact copies in {where}")
         return
     in_groups = counted(len(found.groups), "group", "groups")
     copied = counted(found.removable, "exact copy", "exact copies")
     say(f"{copied} in {in_groups} in {where}: {size(found.frees)} to free")
-    say(f"look at them: {near(found.directory / EXACT.first)}")
-    say(f"remove them: lookalike remove --from {near(found.directory / LIST)}")
+    say(f"look at them: {display_path(found.directory / EXACT.first)}")
+    say(f"remove them: lookalike remove --from {display_path(found.directory / LIST)}")
     say("")
     _show_groups(found.groups, limit, EXACT)
 
 
-def _show_near(found: Copies, groups: Sequence[Mapping[str, Any]], where: str, limit: int) -> None:
+def _show_near(found: CopyGroups, groups: Sequence[Mapping[str, Any]], where: str, limit: int) -> None:
     if not groups:
         say(f"no near copies in {where}")
         return
-    copied = counted(sum(map(copies.changed, groups)), "near copy", "near copies")
+    copied = counted(sum(map(copy_groups.changed, groups)), "near copy", "near copies")
     say(f"{copied} in {counted(len(groups), 'group', 'groups')} in {where}: look at each before you remove any")
-    say(f"look at them: {near(found.directory / NEAR.first)}")
+    say(f"look at them: {display_path(found.directory / NEAR.first)}")
     say("")
     _show_groups(groups, limit, NEAR)
 
 
-def _show_groups(groups: Sequence[Mapping[str, Any]], limit: int, kind: Kind) -> None:
+def _show_groups(groups: Sequence[Mapping[str, Any]], limit: int, kind: CopyKind) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("group", "files", "size of others"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("keep" if kind is EXACT else "probably the original", overflow="fold")
     table.add_column("because")
     for number, group in enumerate(groups[:limit], start=1):
-        cells = str(number), f"{copies.size(group):,}", size(group["frees"]), group["keep"], group["why"]
+        cells = str(number), f"{copy_groups.size(group):,}", size(group["frees"]), group["keep"], group["why"]
         table.add_row(*(escape(visible(cell)) for cell in cells))
     console.print(table)
     if len(groups) > limit:

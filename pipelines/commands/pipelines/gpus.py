@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
-from pipelines.cluster.gpu_holders import Node
+from pipelines.cluster.gpu_holders import GpuMachine
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
 from pipelines.commands.kit.terminal import console, say, say_json
-from stages.datum.wording import counted, visible
+from stages.datum.text_format import counted, visible
 
 app = App()
 
@@ -28,7 +28,7 @@ def gpus(
     address: AddressOption = "",
 ) -> None:
     """Show the machines that have GPUs, and the number of GPUs in use."""
-    connection = connected(address)
+    connection = open_connection(address)
     found = gpu_holders.read(connection).nodes
     if as_json:
         say_json([{**asdict(node), "allocated": node.allocated} for node in found])
@@ -50,7 +50,7 @@ def gpus(
         _say_wishes(connection)
 
 
-def _table(nodes: list[Node], details: bool) -> Table:
+def _table(nodes: list[GpuMachine], details: bool) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("node", "status", "kind"):
         table.add_column(name, overflow="fold")
@@ -65,7 +65,7 @@ def _table(nodes: list[Node], details: bool) -> Table:
 
 
 def _say_wishes(connection: Connection) -> None:
-    for name, info in Jobs(connection).pipelines().items():
+    for name, info in ProjectJobs(connection).pipelines().items():
         wanted = info.details.resource_limits.gpu.number
         if wanted:
             say(f"  {name} requests {counted(wanted, 'GPU', 'GPUs')} per worker")

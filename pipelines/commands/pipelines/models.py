@@ -8,13 +8,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected_to_write
+from pipelines.commands.kit.command_connection import open_write_connection
+from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
 from pipelines.commands.kit.terminal import console, say, say_all, say_json
-from pipelines.commands.kit.waiting import conclude
-from pipelines.library import models
-from stages.backbone.catalogue import CATALOGUE, MEASURED, Entry, find
-from stages.datum.wording import visible
+from pipelines.library import backbone_push
+from stages.backbone.catalogue import CATALOGUE, MEASURED, CatalogueEntry, find
+from stages.datum.text_format import visible
 
 app = App()
 model_app = App(help="The backbone that makes the embeddings.", no_args_is_help=True)
@@ -55,7 +55,7 @@ def list_models(as_json: JsonOption = False) -> None:
             say(f"{entry.name}: {entry.note}")
 
 
-def _described(entry: Entry) -> dict[str, object]:
+def _described(entry: CatalogueEntry) -> dict[str, object]:
     return {
         "name": entry.name,
         "image_size": entry.image_size,
@@ -90,7 +90,8 @@ def push(
         Path | None, typer.Option(metavar="FILE", help="A file to take a named backbone's weights from.")
     ] = None,
     precision: Annotated[
-        models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
+        backbone_push.Precision,
+        typer.Option(help="What a named backbone computes in; any but float32 is another model."),
     ] = "float32",
     wait: WaitOption = True,
     address: AddressOption = "",
@@ -100,10 +101,10 @@ def push(
     The pictures keep the size that the library has. A backbone of another size changes it in the same step: then the
     pictures, too, are computed again.
     """
-    models.must_exist(source)
-    connection = connected_to_write(address)
+    backbone_push.must_exist(source)
+    connection = open_write_connection(address)
     with console.status(f"making {escape(visible(source))}"):
-        pushed = models.push(connection, source, image_size, weights, precision)
+        pushed = backbone_push.push(connection, source, image_size, weights, precision)
     if pushed.change:
         say(f"{precision}: {pushed.change}")
     if not pushed.commit:
@@ -118,7 +119,7 @@ def push(
     conclude(connection, done, pushed.commit, wait)
 
 
-def _say_resized(pushed: models.Pushed) -> None:
+def _say_resized(pushed: backbone_push.PushOutcome) -> None:
     """Tells what a change of the size costs, and how to undo it."""
     before = " and ".join(map(str, sorted(set(pushed.resized.values()))))
     say(
@@ -126,5 +127,5 @@ def _say_resized(pushed: models.Pushed) -> None:
         "all of them are computed again, and everything below"
     )
     if pushed.replaced is not None and pushed.replaced.pooling != "own":
-        say(f"the way back: {models.again(pushed.replaced)}")
+        say(f"the way back: {backbone_push.push_command(pushed.replaced)}")
     say_all(f"stopped {job.pipeline}: job {job.id}, of the backbone before" for job in pushed.stopped)

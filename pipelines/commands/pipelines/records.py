@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pipelines.client.history import History, Record
-from pipelines.client.jobs.datums import Datums
-from pipelines.client.jobs.debugging import job_of
-from pipelines.client.jobs.jobs import Job, Jobs
-from pipelines.client.jobs.logs import Choice, LogLine, Logs
+from pipelines.client.commit_history import CommitHistory, CommitRecord
+from pipelines.client.jobs.datum_rerun import job_of
+from pipelines.client.jobs.datums import JobDatums
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.jobs.logs import LogFilter, LogLine, PipelineLogs
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, LimitOption, PipelineArgument
-from pipelines.commands.kit.terminal import coloured, console, say, say_json, when
+from pipelines.commands.kit.terminal import coloured, console, local_time, say, say_json
 from pipelines.errors import LookalikeError
-from pipelines.specifications.reading import SOURCES
-from stages.datum.wording import counted, visible
+from pipelines.specifications.pipeline_specs import SOURCES
+from stages.datum.text_format import counted, visible
 
 app = App()
 
@@ -44,8 +44,8 @@ def commits(
 
     An id names one change and everything computed from it: `lookalike results --at ID` writes the sheets of that time.
     """
-    connection = connected(address)
-    history = History(connection)
+    connection = open_connection(address)
+    history = CommitHistory(connection)
     found = [each for name in ([repo] if repo else SOURCES) for each in history.last(name, limit)]
     found = sorted(found, key=lambda each: each.started, reverse=True)[:limit]
     if repo and not found:
@@ -80,18 +80,18 @@ def jobs(
 
     A datum is the smallest piece of a job's work, such as one picture or a block of them.
     """
-    connection = connected(address)
+    connection = open_connection(address)
     name, _, job = pipeline.partition("@")
     if job:
         _show_datums(connection, name, job, limit, as_json)
         return
-    there = Jobs(connection)
+    there = ProjectJobs(connection)
     found = [each for of in _chosen(there, name) for each in there.last(of, limit)]
     found = sorted(found, key=_created, reverse=True)[:limit]
     if as_json:
         say_json(found)
     elif found:
-        _show_jobs(found, {each.id: each for repo in SOURCES for each in History(connection).last(repo, limit)})
+        _show_jobs(found, {each.id: each for repo in SOURCES for each in CommitHistory(connection).last(repo, limit)})
     else:
         say("no jobs yet: add pictures with `lookalike add`")
 
@@ -119,8 +119,8 @@ def logs(
     address: AddressOption = "",
 ) -> None:
     """Show the last lines of the logs: those of a job, or of the last day. JSON is one object a line."""
-    connection = connected(address)
-    there = Jobs(connection)
+    connection = open_connection(address)
+    there = ProjectJobs(connection)
     if follow and not pipeline:
         raise typer.BadParameter("name the pipeline to follow", param_hint="'--follow'")
     names = _chosen(there, pipeline)
@@ -128,13 +128,13 @@ def logs(
         names = [each.pipeline for each in there.of_set(job) if each.pipeline in names]
         if not names:
             raise LookalikeError(f"{pipeline or 'the server'} has no job {job}: `lookalike jobs {pipeline}` lists them")
-    choice = Choice(names, job, datum, user_only=not everything)
+    choice = LogFilter(names, job, datum, user_only=not everything)
     if follow:
-        for line in Logs(connection).follow(choice):
+        for line in PipelineLogs(connection).follow(choice):
             interrupts.check()
             _show_line(line, as_json)
         return
-    found, unreadable = Logs(connection).last(choice, limit)
+    found, unreadable = PipelineLogs(connection).last(choice, limit)
     for line in found:
         _show_line(line, as_json)
     _say_unreadable(unreadable, found)
@@ -143,7 +143,7 @@ def logs(
 
 
 def _show_datums(connection: Connection, pipeline: str, job: str, limit: int, as_json: bool) -> None:
-    found = list(Datums(connection, job_of(Jobs(connection), pipeline, job)))
+    found = list(JobDatums(connection, job_of(ProjectJobs(connection), pipeline, job)))
     found.sort(key=lambda each: each.state != "failed")
     if as_json:
         say_json(found[:limit])
@@ -160,11 +160,11 @@ _SHORT = 12
 """Digits of a datum's id: enough for `lookalike debug datum` and `lookalike logs --datum`."""
 
 
-def _show_commits(found: Sequence[Record]) -> None:
+def _show_commits(found: Sequence[CommitRecord]) -> None:
     width = max(4, *(len(each.repo) for each in found))
     _head(f"{'commit':<32}  {'started':<16}  {'repo':<{width}}  change")
     for each in found:
-        start = f"{each.id}  {when(each.started)}  {each.repo:<{width}}  "
+        start = f"{each.id}  {local_time(each.started)}  {each.repo:<{width}}  "
         if each.error:
             _row(start, "failure", 0, f": {each.error}")
         elif each.open:
@@ -173,14 +173,14 @@ def _show_commits(found: Sequence[Record]) -> None:
             say(f"{start}{each.description or (each.author and f'by {each.author}')}".rstrip())
 
 
-def _show_jobs(found: Sequence[Job], changes: Mapping[str, Record]) -> None:
+def _show_jobs(found: Sequence[Job], changes: Mapping[str, CommitRecord]) -> None:
     """Prints the jobs of each change below its id."""
     width = max(len(each.pipeline) for each in found)
     _head(f"{'pipeline':<{width + 2}}  {'job':<10}  processed  skipped  failed   seconds")
     for id_, of_it in groupby(found, key=lambda each: each.id):
         group = list(of_it)
         words = changes[id_].description if id_ in changes else ""
-        at = when(created) if (created := group[-1].created) else ""
+        at = local_time(created) if (created := group[-1].created) else ""
         say(f"{id_}  {at}  {words}".rstrip())
         for each in group:
             numbers = f"  {each.processed:>9,}  {each.skipped:>7,}  {each.failed:>6,}  {each.seconds or 0.0:>8,.1f}"
@@ -225,7 +225,7 @@ def _must_exist(connection: Connection, repo: str) -> None:
         raise LookalikeError(f"there is no repo {repo}: there are {', '.join(sorted(repos)) or 'none'}")
 
 
-def _chosen(there: Jobs, pipeline: str) -> list[str]:
+def _chosen(there: ProjectJobs, pipeline: str) -> list[str]:
     """The pipeline of that name, or all of them for "". Raises LookalikeError for an unknown one."""
     known = list(there.pipelines())
     if not pipeline:

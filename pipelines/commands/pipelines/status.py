@@ -10,23 +10,23 @@ import typer
 from rich import filesize
 
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import graph_mermaid, graph_svg, overview, status
-from pipelines.cluster.graph import Graph
-from pipelines.cluster.overview import Disk, Overview
-from pipelines.cluster.seeing import Seeing
-from pipelines.cluster.status import REJECTING, PipelineStatus, Status
+from pipelines.cluster import graph_mermaid, graph_svg, library_overview, pipeline_status
+from pipelines.cluster.graph_reader import GraphReader
+from pipelines.cluster.library_overview import DiskUsage, LibraryOverview
+from pipelines.cluster.pipeline_graph import PipelineGraph
+from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, ProjectStatus
 from pipelines.commands.kit import display
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected
+from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
-from pipelines.commands.kit.terminal import files, near, say, say_json
-from pipelines.commands.pipelines import graphs
-from pipelines.specifications import optional, own, reading
-from stages.datum.wording import counted
+from pipelines.commands.kit.terminal import display_path, files, say, say_json
+from pipelines.commands.pipelines import terminal_graph
+from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
+from stages.datum.text_format import counted
 
 app = App()
 
-Format = Literal["terminal", "svg", "mermaid"]
+StatusFormat = Literal["terminal", "svg", "mermaid"]
 
 
 @app.command(
@@ -41,7 +41,7 @@ Format = Literal["terminal", "svg", "mermaid"]
 )
 def show_status(
     graph: Annotated[
-        Format | None,
+        StatusFormat | None,
         typer.Option(
             metavar="[FORMAT]",
             help="Show the repos and pipelines as a graph instead: on the terminal, or as svg or mermaid.",
@@ -58,14 +58,14 @@ def show_status(
     and newest jobs, and the reasons of failures and rejections."""
     if output is not None and graph is None:
         raise typer.BadParameter("it is for --graph", param_hint="'--output'")
-    connection = connected(address)
+    connection = open_connection(address)
     if graph is not None:
         _show_graph(connection, graph, output, as_json)
         return
-    facts = overview.read(connection)
-    here = own.current()
-    usual = [spec.name for spec in reading.load(here)]
-    found = status.read(connection, usual, connection.namespace, optional.names(here))
+    facts = library_overview.read(connection)
+    here = specs_directory.current()
+    usual = [spec.name for spec in pipeline_specs.load(here)]
+    found = pipeline_status.read(connection, usual, connection.namespace, optional_specs.names(here))
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
@@ -80,12 +80,12 @@ def show_status(
     display.show_status(found)
 
 
-def _show_graph(connection: Connection, form: Format, output: Path | None, as_json: bool) -> None:
-    found = Seeing(connection).look()
+def _show_graph(connection: Connection, form: StatusFormat, output: Path | None, as_json: bool) -> None:
+    found = GraphReader(connection).look()
     if as_json:
         say_json(found)
     elif form == "terminal" and output is None:
-        graphs.show(found)
+        terminal_graph.show(found)
     else:
         text = _document(found, form, f"The pipelines of {connection.address}, project {connection.project}")
         if output is None:
@@ -95,17 +95,21 @@ def _show_graph(connection: Connection, form: Format, output: Path | None, as_js
             say(f"wrote {output}")
 
 
-def _document(found: Graph, form: Format, title: str) -> str:
+def _document(found: PipelineGraph, form: StatusFormat, title: str) -> str:
     if form == "svg":
-        return graph_svg.drawn(found, title)
-    return graph_mermaid.drawn(found) if form == "mermaid" else f"{graphs.drawn(found, graphs.USUAL)}\n"
+        return graph_svg.render(found, title)
+    return (
+        graph_mermaid.render(found)
+        if form == "mermaid"
+        else f"{terminal_graph.render_text(found, terminal_graph.USUAL)}\n"
+    )
 
 
-def _fields(found: Status) -> dict[str, object]:
+def _fields(found: ProjectStatus) -> dict[str, object]:
     return {each.name: getattr(found, each.name) for each in fields(found)}
 
 
-def _show_overview(facts: Overview, found: Status) -> None:
+def _show_overview(facts: LibraryOverview, found: ProjectStatus) -> None:
     """Prints the facts about the library, a line for each."""
     rejected = {repo: sum(each.repo == repo for each in found.rejected) for repo in REJECTING.values()}
     lines = {
@@ -126,7 +130,7 @@ def _besides(rejected: int) -> str:
     return f", and {files(rejected)} rejected, see below" if rejected else ""
 
 
-def _model(facts: Overview) -> str:
+def _model(facts: LibraryOverview) -> str:
     model = facts.model
     if model is None:
         return "none: `lookalike model push efficientnet-lite0`"
@@ -137,14 +141,14 @@ def _model(facts: Overview) -> str:
     return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{later}"
 
 
-def _disk(disk: Disk) -> str:
+def _disk(disk: DiskUsage) -> str:
     used = filesize.decimal(disk.used)
     if disk.free is None:
         return f"{used} in all repos"
-    return f"{used} in {near(Path(disk.directory))}, {filesize.decimal(disk.free)} free"
+    return f"{used} in {display_path(Path(disk.directory))}, {filesize.decimal(disk.free)} free"
 
 
-def _gpus(facts: Overview) -> str:
+def _gpus(facts: LibraryOverview) -> str:
     if facts.gpus is None:
         return "see `lookalike gpus`"
     return f"{facts.gpus.in_use} of {facts.gpus.total} in use" if facts.gpus.total else "none: the CPU is used"

@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.analysis.measurement import evaluation, optional_deployment
 from pipelines.client import backbones
-from pipelines.client.deploying import deployment
+from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.outages import outlasting
+from pipelines.client.server.retries import with_retries
+from pipelines.commands.kit.job_completion import UploadedNames
 from pipelines.commands.kit.progress import counting, wait
-from pipelines.commands.kit.terminal import files, near, say, say_all
-from pipelines.commands.kit.waiting import Put
+from pipelines.commands.kit.terminal import display_path, files, say, say_all
 from pipelines.errors import LookalikeError
-from pipelines.explaining.measuring import deploying, evaluating
-from pipelines.library import ingest, models, pictures, quality, queries, results
+from pipelines.library import backbone_push, ingest, picture_sources, quality, queries, result_sheets
 from pipelines.library.datasets import samples
 from pipelines.library.selection import NothingFoundError
-from pipelines.specifications import own, reading
+from pipelines.specifications import pipeline_specs, specs_directory
 from stages.files.packs import parse_pack
 from stages.record.framing import unpadded
-from stages.record.labels import Row, written
+from stages.record.label_files import LabelRow, format_csv
 
 BACKBONE = "efficientnet-lite0"
 LABELS = "samples.csv"
@@ -39,7 +39,7 @@ ASKED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DemoPictures:
     """The directory for the library, and the pictures to search for; None stands for some of the library's. labels: a
     file with labels of the library, if they are known."""
 
@@ -49,33 +49,33 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """The outcome of a demo: all jobs, upstream first, the true names of its query entries, the files that it has put,
     and the number of files that could not be read."""
 
     jobs: list[Job]
     entries: list[str]
-    put: tuple[Put, ...]
+    put: tuple[UploadedNames, ...]
     unreadable: int
 
 
-def wanted(directory: Path, images: Path | None, queries: Path | None) -> Wanted:
+def demo_pictures(directory: Path, images: Path | None, queries: Path | None) -> DemoPictures:
     """The pictures of a demo with these options. The samples are written to a directory if they are needed."""
     if images is not None:
-        return Wanted(images, queries)
+        return DemoPictures(images, queries)
     made = samples.write_samples(directory)
-    labels = written(Row(name, samples.label_of(name)) for name in samples.library_names())
-    return Wanted(made.library, queries or made.queries, labels)
+    labels = format_csv(LabelRow(name, samples.label_of(name)) for name in samples.library_names())
+    return DemoPictures(made.library, queries or made.queries, labels)
 
 
-def run(connection: Connection, wanted: Wanted) -> Outcome:
+def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
     """Deploys the pipelines, pushes the default backbone if there is none, adds the library, puts the queries, and
     waits for the jobs. If everything is in place, the jobs skip every datum."""
-    found = pictures.find([wanted.images])
-    to_ask = pictures.chosen(found.sources, ASKED)
+    found = picture_sources.find([wanted.images])
+    to_ask = picture_sources.choose_pictures(found.sources, ASKED)
     if wanted.queries is None and not to_ask:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
-    for each in deployment.deploy(connection, reading.load(own.current())):
+    for each in deployment.deploy(connection, pipeline_specs.load(specs_directory.current())):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:
@@ -86,10 +86,10 @@ def run(connection: Connection, wanted: Wanted) -> Outcome:
     say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
     if wanted.labels:
-        evaluating.put(connection, {LABELS: wanted.labels})
-    put = Put("images", frozenset(added.names)), Put("queries", frozenset(asked.entries))
+        evaluation.put(connection, {LABELS: wanted.labels})
+    put = UploadedNames("images", frozenset(added.names)), UploadedNames("queries", frozenset(asked.entries))
     jobs = wait(connection, [*commits, added.commit, asked.commit])
-    return Outcome(jobs, asked.entries, put, len(unreadable))
+    return DemoOutcome(jobs, asked.entries, put, len(unreadable))
 
 
 def remove(connection: Connection) -> dict[str, str]:
@@ -98,9 +98,9 @@ def remove(connection: Connection) -> dict[str, str]:
     gone = ingest.forget(connection, samples.library_names())
     if gone is not None:
         done[gone.commit] = f"removed {files(gone.files)} from images"
-    unlabelled = evaluating.forget(connection, LABELS)
+    unlabelled = evaluation.forget(connection, LABELS)
     if unlabelled:
-        done[unlabelled] = f"removed {LABELS} from {deploying.LABELS}"
+        done[unlabelled] = f"removed {LABELS} from {optional_deployment.LABELS}"
     with contextlib.suppress(NothingFoundError):
         done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
     return done
@@ -108,20 +108,20 @@ def remove(connection: Connection) -> dict[str, str]:
 
 def backbone(connection: Connection) -> list[str]:
     """Pushes the default backbone unless there is one; the commit, if one was made."""
-    there = backbones.held(Repository(connection, backbones.REPO))
+    there = backbones.current_backbone(Repository(connection, backbones.REPO))
     if there is not None:
         say(f"backbone {there.name}: unchanged")
         return []
     say(f"backbone {BACKBONE}: building")
-    return [models.push(connection, BACKBONE).commit]
+    return [backbone_push.push(connection, BACKBONE).commit]
 
 
-def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tuple[float, float]]:
+def sample_quality(connection: Connection, sheet: result_sheets.ResultSheet) -> dict[str, tuple[float, float]]:
     """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
     our answers and by a plain colour histogram of the same normalised pictures."""
     lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
-    library = outlasting(connection, partial(_pictures, connection, "preprocess", "/library/*/*.npy"))
-    asked = outlasting(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*.npy"))
+    library = with_retries(connection, partial(_pictures, connection, "preprocess", "/library/*/*.npy"))
+    asked = with_retries(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*.npy"))
     ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),
@@ -146,7 +146,7 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
 
 def say_next_steps(program: Path, has_samples: bool) -> None:
     """Prints the next commands, with the path of this one: its environment may not be active."""
-    command = str(near(program)) if program.parent.name == "bin" else "lookalike"
+    command = str(display_path(program)) if program.parent.name == "bin" else "lookalike"
     say("")
     say("The server keeps running. Next:")
     of_samples = (

@@ -7,23 +7,27 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.server import local
-from pipelines.client.server.connection import Target
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.server import local_server
+from pipelines.client.server.connection import ServerTarget
 from pipelines.commands.kit import display
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.connecting import connected_to, connected_to_library, connected_to_write
+from pipelines.commands.kit.command_connection import (
+    open_library_connection,
+    open_server_connection,
+    open_write_connection,
+)
+from pipelines.commands.kit.job_completion import conclude_all, finish
 from pipelines.commands.kit.options import AddressOption, PortOption, RootOption, SheetsOption, WaitOption, path
-from pipelines.commands.kit.terminal import console, files, near, say, say_all
-from pipelines.commands.kit.waiting import conclude_all, finish
+from pipelines.commands.kit.terminal import console, display_path, files, say, say_all
 from pipelines.commands.server import demo
 from pipelines.errors import LookalikeError
-from pipelines.library import results
+from pipelines.library import result_sheets
 
 app = App()
 
 
-class Runner(StrEnum):
+class WorkerRunner(StrEnum):
     """How localpachd runs workers."""
 
     PROCESS = "process"
@@ -47,9 +51,9 @@ def up(
         bool, typer.Option("--strict-gpus", help="Let GPU pipelines wait where there is no GPU, as on a cluster.")
     ] = False,
     runner: Annotated[
-        Runner,
+        WorkerRunner,
         typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
-    ] = Runner.PROCESS,
+    ] = WorkerRunner.PROCESS,
     retention: Annotated[
         int, typer.Option(min=0, metavar="DAYS", help="Squash commits that nothing needs after so many days; 0: never.")
     ] = 0,
@@ -84,10 +88,10 @@ def up(
     given = {"--quota": quota or None, "--metrics-port": metrics_port, "--token-file": token_file}
     given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
     options += [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    access = local.Access(token_file, tls_cert)
-    server, fresh = local.up(root or local.default_root(), port, options, access)
+    access = local_server.AccessFiles(token_file, tls_cert)
+    server, fresh = local_server.up(root or local_server.default_root(), port, options, access)
     _say_server(server, fresh)
-    say_all(local.overridden(server))
+    say_all(local_server.overridden(server))
 
 
 @app.command(
@@ -95,8 +99,8 @@ def up(
 )
 def down(root: RootOption = None) -> None:
     """Stop the local server. Its repos and results stay on disk."""
-    where = root or local.default_root()
-    say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {near(where)}'}")
+    where = root or local_server.default_root()
+    say(f"localpachd {'has stopped' if local_server.down(where) else f'is not running on {display_path(where)}'}")
 
 
 @app.command(
@@ -107,7 +111,7 @@ def stop(address: AddressOption = "") -> None:
 
     Pictures and queries stay. The next change of the library or of the queries computes what the jobs have left.
     """
-    jobs = Jobs(connected_to_write(address))
+    jobs = ProjectJobs(open_write_connection(address))
     stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
     say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
     say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
@@ -138,28 +142,28 @@ def run_demo(
     wait: WaitOption = True,
 ) -> None:
     """From nothing to result sheets on this machine: server, pipelines, backbone, pictures, queries."""
-    where = root or local.default_root()
+    where = root or local_server.default_root()
     if remove:
         _remove_samples(where, wait)
         return
-    server, fresh = local.up(where, port)
+    server, fresh = local_server.up(where, port)
     _say_server(server, fresh)
-    connection = connected_to(Target(server.address, local=True))
-    wanted = demo.wanted(where / "samples", images, queries)
+    connection = open_server_connection(ServerTarget(server.address, local=True))
+    wanted = demo.demo_pictures(where / "samples", images, queries)
     outcome = demo.run(connection, wanted)
     finish(connection, outcome.jobs, *outcome.put)
-    sheets = results.export(connection, output, outcome.entries)
+    sheets = result_sheets.export(connection, output, outcome.entries)
     if images is None and queries is None:
         console.print(display.quality_table(demo.sample_quality(connection, sheets[0])))
     display.show_sheets(sheets)
     demo.say_next_steps(Path(sys.argv[0]), images is None or queries is None)
-    say_all(local.overridden(server))
+    say_all(local_server.overridden(server))
     if outcome.unreadable:
         raise LookalikeError(f"{files(outcome.unreadable)} could not be read; all others were put")
 
 
 def _remove_samples(root: Path, wait: bool) -> None:
-    connection = connected_to_library(root)
+    connection = open_library_connection(root)
     done = demo.remove(connection)
     if done:
         conclude_all(connection, done, wait)
@@ -167,13 +171,13 @@ def _remove_samples(root: Path, wait: bool) -> None:
         say("the library has no sample pictures")
 
 
-def _say_server(server: local.Server, fresh: bool) -> None:
+def _say_server(server: local_server.LocalServer, fresh: bool) -> None:
     say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
-    say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
+    say(f"its state is in {server.root}; pachctl's active context is {local_server.CONTEXT}")
     if server.metrics:
         say(f"its metrics are at {server.metrics}")
     root = Path(server.root)
-    if local.is_default(root):
+    if local_server.is_default(root):
         say(f"lookalike uses it in {root.parent} and below")
     else:
         say(f"lookalike uses it with LOOKALIKE_ROOT={root} in the environment, or with --address {server.address}")

@@ -16,7 +16,7 @@ _SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class RemoteFile:
     """A file on the web: its address, its local name, its size in bytes and its md5 (32 hex digits)."""
 
     url: str
@@ -25,7 +25,7 @@ class Remote:
     md5: str
 
 
-def download(remote: Remote, directory: Path, report: Callable[[int], None] = lambda _: None) -> Path:
+def download(remote: RemoteFile, directory: Path, report: Callable[[int], None] = lambda _: None) -> Path:
     """The file in a directory, which is created; from the web unless it is there, continuing after what an interrupted
     download has left. `report` hears how many more bytes are here.
 
@@ -50,7 +50,7 @@ def download(remote: Remote, directory: Path, report: Callable[[int], None] = la
     return path
 
 
-def by_hand(remote: Remote, path: Path) -> str:
+def by_hand(remote: RemoteFile, path: Path) -> str:
     """Instructions for placing the file by hand."""
     return (
         f"try again, which resumes the download; or get the file elsewhere ({remote.size:,} bytes, "
@@ -58,7 +58,7 @@ def by_hand(remote: Remote, path: Path) -> str:
     )
 
 
-def _fetch(remote: Remote, partial: Path, have: int, report: Callable[[int], None]) -> None:
+def _fetch(remote: RemoteFile, partial: Path, have: int, report: Callable[[int], None]) -> None:
     request = urllib.request.Request(remote.url, headers={"Range": f"bytes={have}-"} if have else {})
     with urllib.request.urlopen(request, timeout=_SECONDS) as response:
         goes_on = have > 0 and response.status == http.HTTPStatus.PARTIAL_CONTENT
@@ -72,7 +72,7 @@ def _fetch(remote: Remote, partial: Path, have: int, report: Callable[[int], Non
         raise OSError("the connection ended early")
 
 
-def _check(remote: Remote, partial: Path) -> None:
+def _check(remote: RemoteFile, partial: Path) -> None:
     with partial.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if found != remote.md5:

@@ -89,7 +89,7 @@ class SamplesError(LookalikeError):
 
 
 @dataclass(frozen=True)
-class Samples:
+class SamplePictures:
     """The directories of the sample pictures, and their numbers."""
 
     library: Path
@@ -98,7 +98,7 @@ class Samples:
     query_count: int
 
 
-def write_samples(directory: Path, seed: int = 0) -> Samples:
+def write_samples(directory: Path, seed: int = 0) -> SamplePictures:
     """Cuts the sample pictures into the directories LIBRARY and QUERIES in `directory`, created if missing.
 
     The files are a function of the seed and of the versions of scikit-image and Pillow: writing them again changes
@@ -115,7 +115,7 @@ def write_samples(directory: Path, seed: int = 0) -> Samples:
             (library / name).write_bytes(_jpeg(crop) if name.endswith(".jpg") else _png(crop))
         for number, crop in enumerate(query_crops(photograph, label, seed), start=1):
             (queries / f"{label}-{number}.png").write_bytes(_png(crop))
-    return Samples(library, queries, len(PHOTOGRAPHS) * LIBRARY_CROPS, len(PHOTOGRAPHS) * QUERY_CROPS)
+    return SamplePictures(library, queries, len(PHOTOGRAPHS) * LIBRARY_CROPS, len(PHOTOGRAPHS) * QUERY_CROPS)
 
 
 def library_names() -> list[str]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
-from pipelines.library.datasets.downloads import Remote, download
-from pipelines.library.pictures import Source
+from pipelines.library.datasets.downloads import RemoteFile, download
+from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD, problem, record_name
 
-ARCHIVE = Remote(
+ARCHIVE = RemoteFile(
     "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
     "stl10_binary.tar.gz",
     2_640_397_119,
@@ -33,11 +33,11 @@ _FILES = (UNLABELLED, *(name for pair in LABELLED for name in pair), CLASS_NAMES
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Stl10Split:
     """The unlabelled pictures, split into library and queries."""
 
-    library: list[Source]
-    queries: list[Source]
+    library: list[PictureSource]
+    queries: list[PictureSource]
 
 
 def names_stl10(arguments: Sequence[str], data_dir: Path | None, options: Sequence[object]) -> bool:
@@ -66,7 +66,7 @@ def find(directory: Path) -> Path | None:
     return next((place for place in places if all((place / name).is_file() for name in _FILES)), None)
 
 
-def fetch(directory: Path, report: Callable[[int], None] = lambda _: None, remote: Remote = ARCHIVE) -> Path:
+def fetch(directory: Path, report: Callable[[int], None] = lambda _: None, remote: RemoteFile = ARCHIVE) -> Path:
     """Brings the extracted files into a directory and returns where they are: from the archive if that lies there,
     otherwise from the web. `report` hears how many more bytes of the archive are here.
 
@@ -92,7 +92,7 @@ def fetch(directory: Path, report: Callable[[int], None] = lambda _: None, remot
     return target
 
 
-def split(place: Path, share: float, seed: int) -> Split:
+def split(place: Path, share: float, seed: int) -> Stl10Split:
     """The unlabelled pictures in the extracted files, that share of them for the library.
 
     The choice depends on the seed and their number only. Raises LookalikeError if either part would be empty.
@@ -108,8 +108,8 @@ def split(place: Path, share: float, seed: int) -> Split:
         raise LookalikeError(f"--split {share:g} of {count:,} pictures leaves the library or the queries empty")
     order = sorted(range(count), key=lambda number: hashlib.sha256(f"{seed}/{number}".encode()).digest())
     queries = set(order[:asked])
-    sources = [Source(record_name(UNLABELLED, number), path, RECORD, number * RECORD) for number in range(count)]
-    return Split(
+    sources = [PictureSource(record_name(UNLABELLED, number), path, RECORD, number * RECORD) for number in range(count)]
+    return Stl10Split(
         [each for number, each in enumerate(sources) if number not in queries],
         [each for number, each in enumerate(sources) if number in queries],
     )

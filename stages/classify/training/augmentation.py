@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from stages.classify.training.parameters import Augmentation
+from stages.classify.training.training_parameters import AugmentationParameters
 from stages.record.framing import Pixels, border_colour
 
 _DRAWS = 7  # numbers for each picture in each epoch
 
 
-class Change(NamedTuple):
+class PictureChange(NamedTuple):
     """What is done to one picture. All of these leave it as it is: False, 0, 0, 1, 0, 1, 1.
 
     right, down: shares of the side. zoom: the factor by which it grows. turn: share of a full turn, clockwise.
@@ -42,7 +42,7 @@ class Change(NamedTuple):
         return (self.right, self.down, self.zoom, self.turn) != (0, 0, 1, 0)
 
 
-def change(settings: Augmentation, seed: int, epoch: int, id: str) -> Change:
+def change(settings: AugmentationParameters, seed: int, epoch: int, id: str) -> PictureChange:
     """The change of a picture in an epoch. Every number is drawn evenly from its range: the settings' share in either
     direction, and one in two pictures is mirrored."""
     drawn = hashlib.shake_256(f"augmentation:{seed}:{epoch}:{id}".encode()).digest(8 * _DRAWS)
@@ -56,10 +56,10 @@ def change(settings: Augmentation, seed: int, epoch: int, id: str) -> Change:
         )
     )
     mirrored = settings.flip and shares[0] < 0.5
-    return Change(mirrored, right, down, 1 + zoom, turn, 1 + brightness, 1 + contrast)
+    return PictureChange(mirrored, right, down, 1 + zoom, turn, 1 + brightness, 1 + contrast)
 
 
-def augmented(pictures: Pixels, settings: Augmentation, seed: int, epoch: int, ids: Sequence[str]) -> Pixels:
+def augmented(pictures: Pixels, settings: AugmentationParameters, seed: int, epoch: int, ids: Sequence[str]) -> Pixels:
     """The pictures, uint8 (n, S, S, 3) RGB, as the training of an epoch sees them, in a new array. ids: of all n."""
     made = np.empty_like(pictures)
     for row, id in enumerate(ids):
@@ -67,7 +67,7 @@ def augmented(pictures: Pixels, settings: Augmentation, seed: int, epoch: int, i
     return made
 
 
-def changed(picture: Pixels, change: Change) -> Pixels:
+def changed(picture: Pixels, change: PictureChange) -> Pixels:
     """One picture, uint8 (S, S, 3) RGB, changed. The room that a movement leaves is filled with the colour of the
     picture's border, as the room beside a framed picture is."""
     if change.mirrored:
@@ -79,7 +79,7 @@ def changed(picture: Pixels, change: Change) -> Pixels:
     return picture
 
 
-def _moved(picture: Pixels, change: Change) -> Pixels:
+def _moved(picture: Pixels, change: PictureChange) -> Pixels:
     """The picture scaled and turned about its middle, then moved: by bilinear samples."""
     side = len(picture)
     middle, angle = side / 2, 2 * math.pi * change.turn
@@ -95,7 +95,7 @@ def _moved(picture: Pixels, change: Change) -> Pixels:
     return np.asarray(moved)
 
 
-def _toned(picture: Pixels, change: Change) -> Pixels:
+def _toned(picture: Pixels, change: PictureChange) -> Pixels:
     """The picture with each value multiplied by the brightness, and its distance from the mean by the contrast."""
     values = np.arange(256) * change.brightness
     mean = picture.mean() * change.brightness

@@ -15,28 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import splits
-from stages.classify.training.runs import Backbone, Counts, Failure
+from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
-from stages.files.tables.labelled import Labelled, read_labelled
-from stages.files.vectors import read_vectors
+from stages.files.tables.label_table import LabelTable, read_labelled
+from stages.files.vector_files import read_vectors
 
 FEWEST = 2
 """Training pictures of a label that can be learnt: with one, a fold has none to train on."""
 
-Vectors = npt.NDArray[np.float32]
-Codes = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.int64]
+FeatureVectors = npt.NDArray[np.float32]
+LabelCodes = npt.NDArray[np.int32]
+DatasetRows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Division:
+class FoldSplit:
     """Training pictures without one fold: the rows of the rest and of the fold, and the fold's places in
     Dataset.training; int64, ascending."""
 
     fold: int
-    rest: Rows
-    left_out: Rows
-    places: Rows
+    rest: DatasetRows
+    left_out: DatasetRows
+    places: DatasetRows
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Dataset:
     ids: Sequence[str]
     sources: Sequence[str]
     labels: Sequence[str]
-    codes: Codes
-    vectors: Vectors
+    codes: LabelCodes
+    vectors: FeatureVectors
     thumbnails: Sequence[bytes]
     held_out: npt.NDArray[np.bool_]
     share: float
-    backbone: Backbone
+    backbone: BackboneFacts
     unlearnable: Mapping[str, int] = field(default_factory=dict)
     left_out: int = 0
 
@@ -65,34 +65,34 @@ class Dataset:
         return len(self.ids)
 
     @property
-    def training(self) -> Rows:
+    def training(self) -> DatasetRows:
         """The rows of the training pictures, int64, ascending."""
         return np.flatnonzero(~self.held_out)
 
     @property
-    def unseen(self) -> Rows:
+    def unseen(self) -> DatasetRows:
         """The rows of the pictures that are held out, int64, ascending."""
         return np.flatnonzero(self.held_out)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> PictureCounts:
         """The numbers of pictures."""
-        return Counts(len(self.training), len(self.unseen), self.left_out)
+        return PictureCounts(len(self.training), len(self.unseen), self.left_out)
 
-    def folds(self, number: int) -> Codes:
+    def folds(self, number: int) -> LabelCodes:
         """The fold of each training picture, int32, in the order of `training`."""
         return np.fromiter((splits.fold(self.ids[row], number) for row in self.training.tolist()), np.int32)
 
-    def divisions(self, number: int) -> list[Division]:
+    def divisions(self, number: int) -> list[FoldSplit]:
         """The training pictures without each of `number` folds, but for those that have none or all of them, as happens
         with few pictures. Raises Failure if no fold is left."""
         training, folds = self.training, self.folds(number)
         found = [
-            Division(fold, training[folds != fold], training[folds == fold], np.flatnonzero(folds == fold))
+            FoldSplit(fold, training[folds != fold], training[folds == fold], np.flatnonzero(folds == fold))
             for fold in np.unique(folds).tolist()
         ]
         if len(found) < 2:
-            raise Failure(
+            raise TrainingFailure(
                 f"all {len(training)} training pictures are in one fold, so nothing can be validated: label more "
                 "pictures, or change folds"
             )
@@ -104,13 +104,13 @@ class Dataset:
             return
         few = f" ({_named(self.unlearnable)} with fewer)" if self.unlearnable else ""
         if not self.labels:
-            raise Failure(
+            raise TrainingFailure(
                 f"no label has {FEWEST} training pictures{few}: label more with `lookalike classify add`"
                 if self.unlearnable
                 else "no picture has a label: label some with `lookalike classify add`; the sources in a file of "
                 "labels must be those of the library"
             )
-        raise Failure(
+        raise TrainingFailure(
             f"only one label, {self.labels[0]}, has {FEWEST} training pictures{few}; a classifier needs two: label "
             "pictures of another kind"
         )
@@ -144,7 +144,7 @@ def read(directory: Path) -> Dataset:
     return divided(list(tables.values()), vectors)
 
 
-def divided(tables: Sequence[Labelled], vectors: Sequence[npt.NDArray[Any]]) -> Dataset:
+def divided(tables: Sequence[LabelTable], vectors: Sequence[npt.NDArray[Any]]) -> Dataset:
     """The pictures of tables, at least one, in the order of ids, with their vectors, float32 (n, d) each."""
     first = tables[0]
     ids, sources, labels, thumbnails = (
@@ -165,7 +165,7 @@ def divided(tables: Sequence[Labelled], vectors: Sequence[npt.NDArray[Any]]) -> 
         thumbnails=[thumbnails[row] for row in rows],
         held_out=held_out[rows],
         share=first.held_out,
-        backbone=Backbone(first.model, first.backbone, first.image_size, first.fit, first.dimension),
+        backbone=BackboneFacts(first.model, first.backbone, first.image_size, first.fit, first.dimension),
         unlearnable={label: numbers[label] for label in sorted({*labels}) if numbers[label] < FEWEST},
         left_out=len(ids) - len(rows),
     )

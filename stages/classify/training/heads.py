@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from stages.classify.training.dataset import Codes, Dataset, Rows, Vectors
+from stages.classify.training.dataset import Dataset, DatasetRows, FeatureVectors, LabelCodes
 from stages.classify.training.epochs import CHUNK, compiled
-from stages.classify.training.parameters import Parameters
-from stages.classify.training.runs import CURVES, Failure
-from stages.classify.training.trained import Trained
+from stages.classify.training.run_records import CURVES, TrainingFailure
+from stages.classify.training.training_parameters import TrainingParameters
+from stages.classify.training.training_result import TrainingResult
 from stages.classify.training.validation import loss
 from stages.datum.progress import Progress
 
@@ -37,7 +37,7 @@ class _Scale:
     deviation: npt.NDArray[np.float32]
 
     @classmethod
-    def of(cls, vectors: Vectors) -> _Scale:
+    def of(cls, vectors: FeatureVectors) -> _Scale:
         """Of the vectors of training pictures, float32 (n, d)."""
         mean = vectors.mean(axis=0, dtype=np.float64)
         deviation = vectors.std(axis=0, dtype=np.float64)
@@ -45,7 +45,7 @@ class _Scale:
         return cls(mean.astype(np.float32), np.maximum(deviation, least).astype(np.float32))
 
 
-def train(dataset: Dataset, parameters: Parameters) -> Trained:
+def train(dataset: Dataset, parameters: TrainingParameters) -> TrainingResult:
     """Trains a head for each fold and one on all training pictures. Equal inputs give equal bits.
 
     Raises Failure if the loss becomes NaN or infinite, or if no fold can be left out.
@@ -58,7 +58,7 @@ def train(dataset: Dataset, parameters: Parameters) -> Trained:
         curves.append(trainer.fit(each.rest, each.left_out, each.fold))
         logits[each.places] = trainer.logits(each.left_out)
     trainer.fit(training, training[:0], parameters.folds)
-    return Trained(
+    return TrainingResult(
         network=trainer.network(),
         logits=logits,
         held_out=trainer.logits(dataset.unseen),
@@ -67,19 +67,19 @@ def train(dataset: Dataset, parameters: Parameters) -> Trained:
     )
 
 
-def fitting(dataset: Dataset, parameters: Parameters) -> Callable[[Rows, int], keras.Model]:
+def fitting(dataset: Dataset, parameters: TrainingParameters) -> Callable[[DatasetRows, int], keras.Model]:
     """A function that trains a head on some rows alone: from vectors (n, d) to logits (n, L). Its number is that of the
     training, which seeds its order. It raises Failure as `train` does, and each call changes the last one's head."""
     trainer = _Trainer(dataset, parameters)
 
-    def fit(rows: Rows, number: int) -> keras.Model:
+    def fit(rows: DatasetRows, number: int) -> keras.Model:
         trainer.fit(rows, rows[:0], number)
         return trainer.network()
 
     return fit
 
 
-def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: Codes) -> tuple[float, float]:
+def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: LabelCodes) -> tuple[float, float]:
     """The mean loss (nats), without weights and smoothing, and the share of right ones. logits: (n, L), n > 0."""
     return loss(logits, codes), float(np.mean(logits.argmax(axis=1) == codes))
 
@@ -87,7 +87,7 @@ def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: Codes) -> tuple[fl
 class _Trainer:
     """One head, which is trained again from its first weights for each fold."""
 
-    def __init__(self, dataset: Dataset, parameters: Parameters) -> None:
+    def __init__(self, dataset: Dataset, parameters: TrainingParameters) -> None:
         self._parameters = parameters
         self._dataset = dataset
         self._layers = layers(parameters, len(dataset.labels))
@@ -105,7 +105,7 @@ class _Trainer:
         self._progress = Progress("epochs", parameters.epochs * (parameters.folds + 1))
         self.weights = int(sum(np.prod(each.shape) for each in self._head.trainable_variables))
 
-    def fit(self, rows: Rows, validation: Rows, fold: int) -> Mapping[str, Sequence[float]]:
+    def fit(self, rows: DatasetRows, validation: DatasetRows, fold: int) -> Mapping[str, Sequence[float]]:
         """Trains the head from the beginning on some rows; returns its curves, by epoch."""
         self._reset()
         self._scale = _Scale.of(self._dataset.vectors[rows])
@@ -129,7 +129,7 @@ class _Trainer:
         means[:, 2:] /= max(len(validation), 1)
         return {name: means[:, place].tolist() for place, name in enumerate(CURVES[: 4 if len(validation) else 2])}
 
-    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
+    def logits(self, rows: DatasetRows) -> npt.NDArray[np.float32]:
         """The logits of some rows, float32 (n, L), by the head that was trained last."""
         given = np.empty((len(rows), len(self._dataset.labels)), np.float32)
         for begin in range(0, len(rows), CHUNK):
@@ -160,13 +160,13 @@ class _Trainer:
     def _check(self, sums: npt.NDArray[np.float32], begin: int) -> None:
         finite = np.isfinite(sums).all(axis=1)
         if not finite.all():
-            raise Failure(
+            raise TrainingFailure(
                 f"the training diverged in epoch {begin + int(finite.argmin()) + 1} of {self._parameters.epochs}: its "
                 f"loss is not a finite number. Lower learning_rate, which is {self._parameters.learning_rate:g}"
             )
 
 
-def layers(parameters: Parameters, labels: int) -> list[keras.layers.Layer]:
+def layers(parameters: TrainingParameters, labels: int) -> list[keras.layers.Layer]:
     """The layers of a head, from standardised vectors to logits, with names and seeds."""
     made: list[keras.layers.Layer] = []
     for number, width in enumerate(parameters.hidden if parameters.head == "mlp" else (), 1):
@@ -179,7 +179,7 @@ def layers(parameters: Parameters, labels: int) -> list[keras.layers.Layer]:
     return made
 
 
-def class_weights(codes: Codes, rows: Rows, labels: int, kind: str) -> npt.NDArray[np.float32]:
+def class_weights(codes: LabelCodes, rows: DatasetRows, labels: int, kind: str) -> npt.NDArray[np.float32]:
     """The weight of each of n pictures, float32 (n,): 1, or such that all labels among the rows have the same, with a
     mean of 1 over the rows. codes: int32 (n,). kind: one of parameters.CLASS_WEIGHTS."""
     if kind == "none":
@@ -190,7 +190,9 @@ def class_weights(codes: Codes, rows: Rows, labels: int, kind: str) -> npt.NDArr
     return weights
 
 
-def _batches(rows: Rows, steps: int, lot: np.random.Generator) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def _batches(
+    rows: DatasetRows, steps: int, lot: np.random.Generator
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Shuffled rows in batches that differ by one at most, int32 (steps, batch), and 1 for each row, 0 for padding."""
     width = -(-len(rows) // steps)
     batches, valid = np.zeros((steps, width), np.int32), np.zeros((steps, width), np.float32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from stages.datum import parameters
+from stages.datum import stage_parameters
 from stages.datum.contract import StageError
 
 HELD_OUT = "HELD_OUT"
@@ -22,7 +22,7 @@ _PARTS = 1 << 64
 
 def share(environment: Mapping[str, str]) -> float:
     """The share of pictures that are held out, from the variable HELD_OUT. Raises StageError for a bad one."""
-    found = parameters.number(environment, HELD_OUT, DEFAULT_SHARE)
+    found = stage_parameters.number(environment, HELD_OUT, DEFAULT_SHARE)
     if found > LARGEST_SHARE:
         raise StageError(
             f"{HELD_OUT}={found:g}: must be a number from 0 to {LARGEST_SHARE}; change it in the spec's env"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from stages.classify.training.networks import computes_in_half, in_training
+from stages.classify.training.joint_network import computes_in_half, in_training
 from stages.record.framing import Pixels
 
 FORWARD = 32
@@ -23,7 +23,7 @@ FORWARD = 32
 these, which only another training changes."""
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """n pictures of a step: uint8 (n, S, S, 3); the codes of their labels, int32 (n,); their weights, float32 (n,)."""
 
     pictures: Pixels
@@ -31,21 +31,21 @@ class Batch(NamedTuple):
     weights: npt.NDArray[np.float32]
 
 
-class Sums(NamedTuple):
+class StepSums(NamedTuple):
     """Sums over the pictures of steps: losses times weights, right predictions, and pictures."""
 
     loss: float = 0.0
     right: float = 0.0
     pictures: float = 0.0
 
-    def plus(self, other: Sums) -> Sums:
+    def plus(self, other: StepSums) -> StepSums:
         """The sums over both."""
-        return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return StepSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """batch: pictures of a step, at most. The others are as in stages.classify.training.parameters."""
+class TrainerSettings:
+    """batch: pictures of a step, at most. The others are as in stages.classify.training.training_parameters."""
 
     batch: int
     weight_decay: float
@@ -61,7 +61,7 @@ def devices() -> list[str]:
 class Trainer:
     """A network, (n, S, S, 3) pictures to (n, L) logits, with its optimizer, AdamW."""
 
-    def __init__(self, make: Callable[[], keras.Model], settings: Settings, names: list[str]) -> None:
+    def __init__(self, make: Callable[[], keras.Model], settings: TrainerSettings, names: list[str]) -> None:
         """make: builds the network, of which the weights that are trainable are trained. names: as from `devices`."""
         self._settings = settings
         self._strategy = tf.distribute.MirroredStrategy(names) if len(names) > 1 else tf.distribute.get_strategy()
@@ -81,14 +81,14 @@ class Trainer:
         for name, variable in self._variables().items():
             variable.assign(state[name])
 
-    def step(self, batch: Batch, learning_rate: float) -> Callable[[], Sums]:
+    def step(self, batch: TrainingBatch, learning_rate: float) -> Callable[[], StepSums]:
         """One step of training. Returns a function that waits for the sums over the batch, before the step, so that the
         next step can be prepared meanwhile."""
         self._optimizer.learning_rate.assign(learning_rate)
         several, each = self._strategy.num_replicas_in_sync, self._each
         filled = [_filled(values, several * each).reshape(several, each, *values.shape[1:]) for values in batch]
         found = self._stepping(*map(tf.constant, filled))
-        return lambda: Sums(*(float(value) for value in np.asarray(found)))
+        return lambda: StepSums(*(float(value) for value in np.asarray(found)))
 
     def logits(self, pictures: Pixels) -> npt.NDArray[np.float32]:
         """The logits, (n, L), of at most FORWARD pictures."""
@@ -122,7 +122,7 @@ class Trainer:
         return tf.stack([tf.reduce_sum(each) for each in (losses, right, counted)])
 
 
-def _optimizer(network: keras.Model, settings: Settings) -> keras.optimizers.Optimizer:
+def _optimizer(network: keras.Model, settings: TrainerSettings) -> keras.optimizers.Optimizer:
     made = keras.optimizers.AdamW(weight_decay=settings.weight_decay)  # each step has its own learning rate
     # Offsets and scales do not overfit; to pull them to zero changes what a network computes.
     made.exclude_from_weight_decay([each for each in network.trainable_variables if len(each.shape) < 2])

@@ -11,33 +11,33 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify.training.dataset import Codes, Dataset
-from stages.classify.training.measuring import BINS
-from stages.classify.training.runs import DIGITS, Score
-from stages.classify.training.trained import Trained
-from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions
+from stages.classify.training.dataset import Dataset, LabelCodes
+from stages.classify.training.prediction_measures import BINS
+from stages.classify.training.run_records import DIGITS, AccuracyScore
+from stages.classify.training.training_result import TrainingResult
+from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Ends of the range of temperatures: with chance alone, the best one is beyond all bounds."""
 
 _STEPS = 60  # of the golden section: the range shrinks to 1e-12 of itself
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class ValidationResult:
     """temperature: divides the logits, rounded as in the record. ece: expected calibration error of the out-of-fold
     probabilities."""
 
     temperature: float
-    cross_validation: Score
-    held_out: Score | None
+    cross_validation: AccuracyScore
+    held_out: AccuracyScore | None
     ece: float
-    predictions: Predictions
+    predictions: PredictionTable
 
 
-def judge(dataset: Dataset, trained: Trained) -> Judged:
+def judge(dataset: Dataset, trained: TrainingResult) -> ValidationResult:
     """Judges a training on a dataset with at least one training picture."""
     training, unseen = dataset.training, dataset.unseen
     own = dataset.codes[training]
@@ -48,14 +48,14 @@ def judge(dataset: Dataset, trained: Trained) -> Judged:
     best = logits.argmax(axis=1)
     right = best == dataset.codes
     rows = np.arange(len(dataset))
-    cross_validation = Score.counted(int(right[training].sum()), len(training))
+    cross_validation = AccuracyScore.counted(int(right[training].sum()), len(training))
     assert cross_validation is not None
-    return Judged(
+    return ValidationResult(
         temperature=temperature,
         cross_validation=cross_validation,
-        held_out=Score.counted(int(right[unseen].sum()), len(unseen)),
+        held_out=AccuracyScore.counted(int(right[unseen].sum()), len(unseen)),
         ece=calibration_error(probabilities[training], own),
-        predictions=Predictions(
+        predictions=PredictionTable(
             ids=dataset.ids,
             sources=dataset.sources,
             labels=[dataset.labels[code] for code in dataset.codes.tolist()],
@@ -67,15 +67,15 @@ def judge(dataset: Dataset, trained: Trained) -> Judged:
     )
 
 
-def softmax(logits: npt.NDArray[np.float32], temperature: float) -> Floats:
+def softmax(logits: npt.NDArray[np.float32], temperature: float) -> _Floats:
     """Probabilities, float64 (n, L), of logits (n, L) over a temperature."""
     divided = logits.astype(np.float64) / temperature
     powers = np.exp(divided - divided.max(axis=1, keepdims=True))
-    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    found: _Floats = powers / powers.sum(axis=1, keepdims=True)
     return found
 
 
-def loss(logits: npt.NDArray[np.float32], codes: Codes, temperature: float = 1.0, share: float = 0.0) -> float:
+def loss(logits: npt.NDArray[np.float32], codes: LabelCodes, temperature: float = 1.0, share: float = 0.0) -> float:
     """The mean cross-entropy (nats) with targets that give the own label `1 - share`, and `share` to all alike."""
     divided = logits.astype(np.float64) / temperature
     highest = divided.max(axis=1)
@@ -90,7 +90,7 @@ def doubt(pictures: int) -> float:
     return 1 / (pictures + 2)
 
 
-def fitted(logits: npt.NDArray[np.float32], codes: Codes) -> float:
+def fitted(logits: npt.NDArray[np.float32], codes: LabelCodes) -> float:
     """The temperature, from COLDEST to HOTTEST, with the least loss at doubt(n), which has one minimum in its
     inverse."""
     share = doubt(len(codes))
@@ -99,7 +99,7 @@ def fitted(logits: npt.NDArray[np.float32], codes: Codes) -> float:
     )
 
 
-def calibration_error(probabilities: Floats, codes: Codes) -> float:
+def calibration_error(probabilities: _Floats, codes: LabelCodes) -> float:
     """The expected calibration error: the mean, over pictures, of the difference between the accuracy and the mean
     probability of the pictures whose highest probabilities lie in one bin."""
     best = probabilities.argmax(axis=1)

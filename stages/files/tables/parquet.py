@@ -24,9 +24,9 @@ _FIELDS = {
     "encoder": pa.string(),
     "pixels": pa.string(),
 }
-Given = ParamSpec("Given")
-Table = TypeVar("Table")
-File = Path | BinaryIO
+_P = ParamSpec("_P")
+_TableT = TypeVar("_TableT")
+ParquetTarget = Path | BinaryIO
 
 SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
 _ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
@@ -113,12 +113,14 @@ def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[st
         writer.add_key_value_metadata(dict(sorted(facts.items())))
 
 
-def reader(read: Callable[Concatenate[File, Given], Table]) -> Callable[Concatenate[File, Given], Table]:
+def reader(
+    read: Callable[Concatenate[ParquetTarget, _P], _TableT],
+) -> Callable[Concatenate[ParquetTarget, _P], _TableT]:
     """Makes a function that reads tables raise StageError for whatever a damaged or foreign file leads to. Arrow does
     not check all that it reads, so that some of it is found only where values are converted."""
 
     @wraps(read)
-    def refusing(file: File, /, *args: Given.args, **kwargs: Given.kwargs) -> Table:
+    def refusing(file: ParquetTarget, /, *args: _P.args, **kwargs: _P.kwargs) -> _TableT:
         try:
             return read(file, *args, **kwargs)
         except StageError:
@@ -153,7 +155,7 @@ def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[p
     return table, {name: metadata[name] for name in facts}
 
 
-def read_columns(file: File, names: Sequence[str] | None = None) -> pa.Table:
+def read_columns(file: ParquetTarget, names: Sequence[str] | None = None) -> pa.Table:
     """All columns of a table, or those with these names. Raises whatever a damaged file makes Arrow raise."""
     with pq.ParquetFile(file) as opened:
         # Arrow takes memory for as many rows as a group states, which may be any number.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-Commits = tuple[str, str, str]
+CommitLabels = tuple[str, str, str]
 
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-class Metrics:
+class ServiceMetrics:
     """The counters of one service."""
 
     def __init__(self) -> None:
@@ -44,17 +44,17 @@ class Metrics:
             registry=self._registry,
         )
         self.promotions = Counter(f"{name}_promotions", "Promoted models that were taken.", registry=self._registry)
-        self._commit: Commits | None = None
-        self._promoted: Commits | None = None
+        self._commit: CommitLabels | None = None
+        self._promoted: CommitLabels | None = None
 
-    def serving(self, commits: Commits | None, pictures: int) -> None:
+    def serving(self, commits: CommitLabels | None, pictures: int) -> None:
         """Sets what is searched: the commits of index, library and model; None while nothing is."""
         self.ready.set(commits is not None)
         self.pictures.set(pictures)
         _tell(self.commit, self.snapshots, self._commit, commits)
         self._commit = commits
 
-    def classifying(self, commits: Commits | None, labels: int) -> None:
+    def classifying(self, commits: CommitLabels | None, labels: int) -> None:
         """Sets what classifies: the commits of select, labelled and model; None while nothing does."""
         self.classifies.set(commits is not None)
         self.labels.set(labels)
@@ -66,7 +66,7 @@ class Metrics:
         return bytes(generate_latest(self._registry))
 
 
-def _tell(info: Gauge, taken: Counter, before: Commits | None, now: Commits | None) -> None:
+def _tell(info: Gauge, taken: Counter, before: CommitLabels | None, now: CommitLabels | None) -> None:
     """Names the commits that answer now in place of those before, and counts them."""
     if now == before:
         return

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import StageError
-from stages.knn.settings import Settings, settings
-from stages.serving.follow.pachyderm import Address
+from stages.knn.search_settings import SearchSettings, read_settings
+from stages.serving.follow.pachyderm_client import PachydermAddress
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PORT = 30680
 LOOPBACK = "127.0.0.1"
@@ -41,12 +41,12 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
-class Configuration:
+class ServiceConfiguration:
     """All of it. at: the id of the only commit set to serve, "" to follow the newest. port: 0 takes a free one. token:
     what requests must have, "" for none. certificate, key: files in PEM, for TLS. proxy: the name by which users reach
     the proxy with TLS in front of the service, "" for none. settings: those of the searches."""
 
-    server: Address
+    server: PachydermAddress
     at: str = ""
     host: str = LOOPBACK
     port: int = PORT
@@ -54,8 +54,8 @@ class Configuration:
     certificate: Path | None = None
     key: Path | None = None
     proxy: str = ""
-    settings: Settings = field(default_factory=Settings)
-    fetched: tuple[Network, ...] = ()
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    fetched: tuple[_Network, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -69,7 +69,7 @@ class Configuration:
         return f"{'https' if self.certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
-def check(configuration: Configuration) -> Configuration:
+def check(configuration: ServiceConfiguration) -> ServiceConfiguration:
     """The configuration, if it is safe. Raises StageError with the way out if others could read what is sent, or ask
     without a token; or if the certificate and its key do not fit."""
     if bool(configuration.certificate) != bool(configuration.key):
@@ -96,7 +96,7 @@ def check(configuration: Configuration) -> Configuration:
 
 def from_environment(
     environment: Mapping[str, str], secrets: Path = SECRETS, pachctl: Path = _PACHCTL, port: int = PORT
-) -> Configuration:
+) -> ServiceConfiguration:
     """The configuration of the bare program: in a worker of Pachyderm, in a pod of Kubernetes, or anywhere else.
 
     secrets: the directory with the files TOKEN, CERTIFICATE, KEY and PACHD_TOKEN, as far as they exist. port:
@@ -105,7 +105,7 @@ def from_environment(
     host, port = _listening(environment, port)
     certificate, key = (secrets / name if (secrets / name).is_file() else None for name in (CERTIFICATE, KEY))
     return check(
-        Configuration(
+        ServiceConfiguration(
             server=_server(environment, secrets, pachctl),
             at=environment.get("AT", "").strip(),
             host=host,
@@ -114,7 +114,7 @@ def from_environment(
             certificate=certificate,
             key=key,
             proxy=environment.get("PROXY", "").strip(),
-            settings=settings(environment),
+            settings=read_settings(environment),
             fetched=networks(environment.get("FETCH_FROM", "")),
         )
     )
@@ -128,7 +128,7 @@ def listening(text: str) -> tuple[str, int]:
     return found["six"] or found["host"] or EVERYWHERE, int(found["port"])
 
 
-def networks(text: str) -> tuple[Network, ...]:
+def networks(text: str) -> tuple[_Network, ...]:
     """The networks in a list with commas or spaces. Raises StageError for anything else."""
     try:
         return tuple(ipaddress.ip_network(each) for each in text.replace(",", " ").split())
@@ -154,7 +154,7 @@ def _listening(environment: Mapping[str, str], port: int) -> tuple[str, int]:
     return (EVERYWHERE if in_pod else LOOPBACK), port
 
 
-def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Address:
+def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> PachydermAddress:
     url = environment.get("PACHD_ADDRESS", "").strip()
     if not url and environment.get("PACHD_PEER_SERVICE_HOST"):
         host, port = environment["PACHD_PEER_SERVICE_HOST"], environment.get("PACHD_PEER_SERVICE_PORT") or "30650"
@@ -165,7 +165,7 @@ def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Add
     own = secrets / PACHD_TOKEN
     token = _text(own) if own.is_file() else _session(pachctl)
     named = environment.get("PACH_CA_CERTS", "")
-    return Address(url, project, token or None, _bytes(Path(named)) if named else None)
+    return PachydermAddress(url, project, token or None, _bytes(Path(named)) if named else None)
 
 
 def _session(pachctl: Path) -> str:

@@ -9,23 +9,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from stages.backbone.backbonespec import BackboneSpec
-from stages.quality.similarity import Similarity
-from stages.serving.follow.originals import Originals
-from stages.serving.search.library import Library
-from stages.serving.search.searching import Searching
+from stages.backbone.backbone_spec import BackboneSpec
+from stages.quality.similarity import SimilarityCalibration
+from stages.serving.follow.original_files import OriginalFiles
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SearchEngine
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
-Held = TypeVar("Held")
+_SnapshotT = TypeVar("_SnapshotT")
 
-Say = Callable[[str], None]
+StepReporter = Callable[[str], None]
 """Takes the next step in words."""
 
 
 @dataclass(frozen=True)
-class Commits:
+class SnapshotCommits:
     """The ids of the commits that answer: of `index`, of the `images` that it was made from, and of `models`; "" where
     the provenance of the index does not tell. project: Pachyderm's."""
 
@@ -44,18 +44,18 @@ class Snapshot:
     """All that answers a question. spec: of the embedder's model. similarity: None where evaluate has no
     calibration. device: the kind of device that computes the vectors of queries, "cpu" or the name of a GPU."""
 
-    commits: Commits
-    library: Library
-    searching: Searching
+    commits: SnapshotCommits
+    library: MappedLibrary
+    searching: SearchEngine
     embedder: Embedder
     spec: BackboneSpec
-    similarity: Similarity | None
-    originals: Originals
+    similarity: SimilarityCalibration | None
+    originals: OriginalFiles
     device: str
 
 
 @dataclass(frozen=True)
-class State(Generic[Held]):
+class SnapshotState(Generic[_SnapshotT]):
     """The state of what is followed, such as the index. message: for people; with a snapshot, why a newer commit is not
     served, or "".
 
@@ -65,4 +65,4 @@ class State(Generic[Held]):
 
     kind: Literal["loading", "empty", "ready", "failed"]
     message: str = ""
-    snapshot: Held | None = None
+    snapshot: _SnapshotT | None = None

@@ -11,43 +11,43 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
 
-from stages.serving.answer.bounds import Bounds
-from stages.serving.answer.fetching import Limits
-from stages.serving.answer.metrics import Metrics
-from stages.serving.answer.questions import MOST_PICTURES
-from stages.serving.answer.room import Room
-from stages.serving.answer.seeing import Seeing
-from stages.serving.follow.configuration import Configuration
-from stages.serving.follow.promoted import Promoted
-from stages.serving.follow.snapshots import Snapshot, State
-from stages.serving.http import apidocs, assets, replies
-from stages.serving.http.access import Access
-from stages.serving.http.answered import Answered
-from stages.serving.http.classes import Classes
-from stages.serving.http.measuring import Measured
-from stages.serving.http.replies import Reply
-from stages.serving.http.searches import Searches
-from stages.serving.http.sessions import Sessions
-from stages.serving.http.tracing import Tracer
-from stages.serving.http.transfer import Application
+from stages.serving.answer.load_limiter import LoadLimiter
+from stages.serving.answer.metrics import ServiceMetrics
+from stages.serving.answer.query_embedder import QueryEmbedder
+from stages.serving.answer.request_schema import MOST_PICTURES
+from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.follow.configuration import ServiceConfiguration
+from stages.serving.follow.promoted_model import PromotedModel
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.http import api_docs, json_responses, page_assets
+from stages.serving.http.access_control import AccessControl
+from stages.serving.http.body_streams import ASGIApplication
+from stages.serving.http.classify_routes import ClassifyRoutes
+from stages.serving.http.json_responses import AsciiJSONResponse
+from stages.serving.http.metrics_middleware import MetricsMiddleware
+from stages.serving.http.response_writer import ResponseWriter
+from stages.serving.http.search_routes import SearchRoutes
+from stages.serving.http.session_routes import SessionRoutes
+from stages.serving.http.trace_renderer import TraceRenderer
 
 VERSION = "1"
 """Of the API."""
 
 
 def application(
-    configuration: Configuration,
-    state: Callable[[], State[Snapshot]] | None = None,
-    promoted: Callable[[], State[Promoted]] | None = None,
-    tracer: Tracer | None = None,
-    limits: Limits | None = None,
-    bounds: Bounds | None = None,
-) -> Application:
+    configuration: ServiceConfiguration,
+    state: Callable[[], SnapshotState[Snapshot]] | None = None,
+    promoted: Callable[[], SnapshotState[PromotedModel]] | None = None,
+    tracer: TraceRenderer | None = None,
+    limits: FetchLimits | None = None,
+    bounds: ServiceLimits | None = None,
+) -> ASGIApplication:
     """The application of ASGI. state: gives the state of the index of the moment, None for a service that does not
     search. promoted: the same of the promoted model, None for one that does not classify; one of the two is needed.
     tracer: makes the pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all
     requests."""
-    service = _Service(configuration, state, promoted, tracer, limits or Limits(), bounds or Bounds())
+    service = _Service(configuration, state, promoted, tracer, limits or FetchLimits(), bounds or ServiceLimits())
     app = FastAPI(
         title="lookalike",
         version=VERSION,
@@ -58,35 +58,39 @@ def application(
         lifespan=service.lifespan,
     )
     service.add_to(app)
-    service.sessions.access = Access(app, configuration, service.bounds)
-    return Measured(service.sessions.access, service.counted)
+    service.sessions.access = AccessControl(app, configuration, service.bounds)
+    return MetricsMiddleware(service.sessions.access, service.counted)
 
 
 class _Service:
     def __init__(
         self,
-        configuration: Configuration,
-        state: Callable[[], State[Snapshot]] | None,
-        promoted: Callable[[], State[Promoted]] | None,
-        tracer: Tracer | None,
-        limits: Limits,
-        bounds: Bounds,
+        configuration: ServiceConfiguration,
+        state: Callable[[], SnapshotState[Snapshot]] | None,
+        promoted: Callable[[], SnapshotState[PromotedModel]] | None,
+        tracer: TraceRenderer | None,
+        limits: FetchLimits,
+        bounds: ServiceLimits,
     ) -> None:
         self._configuration = configuration
         self._traces = tracer is not None
         self.bounds = bounds
-        self.counted = Metrics()
-        self.sessions = Sessions(configuration, bounds.guess)
-        room = Room(bounds)
-        self._seeing = Seeing(self.counted, limits, room, bounds.answer)
-        answered = Answered(bounds, room)
-        self._searches = None if state is None else Searches(state, self.counted, self._seeing, answered, tracer)
+        self.counted = ServiceMetrics()
+        self.sessions = SessionRoutes(configuration, bounds.guess)
+        room = LoadLimiter(bounds)
+        self._seeing = QueryEmbedder(self.counted, limits, room, bounds.answer)
+        answered = ResponseWriter(bounds, room)
+        self._searches = None if state is None else SearchRoutes(state, self.counted, self._seeing, answered, tracer)
 
         def library() -> Snapshot | None:
             return None if state is None else state().snapshot
 
-        self._classes = None if promoted is None else Classes(promoted, library, self.counted, self._seeing, answered)
-        self._all: list[Searches | Classes] = [each for each in (self._searches, self._classes) if each is not None]
+        self._classes = (
+            None if promoted is None else ClassifyRoutes(promoted, library, self.counted, self._seeing, answered)
+        )
+        self._all: list[SearchRoutes | ClassifyRoutes] = [
+            each for each in (self._searches, self._classes) if each is not None
+        ]
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -96,7 +100,7 @@ class _Service:
         await self._seeing.close()
 
     def add_to(self, app: FastAPI) -> None:
-        replies.add_to(app)
+        json_responses.add_to(app)
         app.get("/health", tags=["state"])(self.health)
         app.get("/ready", tags=["state"])(self.ready)
         app.get("/status", tags=["state"])(self.status)
@@ -104,18 +108,18 @@ class _Service:
         for each in self._all:
             each.add_to(app)
         self.sessions.add_to(app)
-        app.get("/openapi.json", include_in_schema=False)(lambda: Reply(apidocs.document(app.openapi())))
-        app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(apidocs.page(apidocs.document(app.openapi()))))
-        assets.add_to(app)
+        app.get("/openapi.json", include_in_schema=False)(lambda: AsciiJSONResponse(api_docs.document(app.openapi())))
+        app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(api_docs.page(api_docs.document(app.openapi()))))
+        page_assets.add_to(app)
 
     async def health(self) -> Response:
         """Whether the process lives."""
-        return Reply({"state": "alive"})
+        return AsciiJSONResponse({"state": "alive"})
 
     async def ready(self) -> Response:
         """Whether questions are answered, or would be if there were pictures, or a model. /status tells the reason."""
         kind = self._all[0].state().kind
-        return Reply({"state": kind}, 200 if kind in ("ready", "empty") else 503)
+        return AsciiJSONResponse({"state": kind}, 200 if kind in ("ready", "empty") else 503)
 
     async def status(self) -> Response:
         """The state, the commits, the model, the promoted classifier, and the limits of requests."""
@@ -126,7 +130,7 @@ class _Service:
             known |= self._searches.status()
         elif promoted is not None:
             known |= {name: promoted[name] for name in ("commits", "devices")}
-        return Reply(
+        return AsciiJSONResponse(
             {
                 "state": state.kind,
                 "message": state.message,

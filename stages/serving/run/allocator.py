@@ -19,7 +19,7 @@ _ARENAS = 2
 """Heaps: by default eight for each core, of which each keeps what its threads have freed."""
 
 
-def settle() -> None:
+def configure_allocator() -> None:
     """Makes freed memory go back to the system early, for the whole process; does nothing without glibc."""
     if platform.libc_ver()[0] != "glibc":
         return

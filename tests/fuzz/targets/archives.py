@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from stages.decode.archives.archive import members
-from stages.decode.archives.member import BadArchive, BadMember, unsafe_name
-from stages.record.kinds import Kind
-from stages.record.limits import Limits
+from stages.decode.archives.archive_member import BadArchive, BadMember, unsafe_name
+from stages.decode.archives.archive_reader import members
+from stages.record.file_kinds import FileKind
+from stages.record.file_limits import FileLimits
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
-from tests.packing import unpadded
+from tests.small_archives import unpadded
 
-_LIMITS = Limits(
+_LIMITS = FileLimits(
     picture_bytes=1 << 16,
     members=50,
     header_bytes=1 << 14,
@@ -27,7 +27,7 @@ _LIMITS = Limits(
 _PIECE = 1000
 
 
-def _read(kind: Kind, data: bytes) -> None:
+def _read(kind: FileKind, data: bytes) -> None:
     path = scratch() / "archive"
     path.write_bytes(data)
     count = expanded = 0
@@ -98,11 +98,13 @@ def _zips() -> Iterator[bytes]:
 TARGETS = (
     Target(
         "zip",
-        partial(_read, Kind.ZIP),
+        partial(_read, FileKind.ZIP),
         _zips,
         (b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7", b"\1\0\x10\0", b"\xff\xff\xff\xff"),
         1024,
     ),
-    Target("tar", partial(_read, Kind.TAR), _tars, (b"ustar\x0000", b"ustar  \0", b"path=", b"size=", b"GNU.sparse.")),
-    Target("tar-gz", partial(_read, Kind.GZIP), _gzips, (b"\x1f\x8b\x08",), 1024),
+    Target(
+        "tar", partial(_read, FileKind.TAR), _tars, (b"ustar\x0000", b"ustar  \0", b"path=", b"size=", b"GNU.sparse.")
+    ),
+    Target("tar-gz", partial(_read, FileKind.GZIP), _gzips, (b"\x1f\x8b\x08",), 1024),
 )

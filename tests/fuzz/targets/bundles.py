@@ -4,15 +4,15 @@ import io
 from collections.abc import Callable, Iterator
 
 from pipelines.errors import LookalikeError
-from pipelines.moving import bundle
-from pipelines.moving.bundle import Commit, Output
-from pipelines.moving.unpacking import Reader, Written
-from pipelines.moving.writing import Writer
+from pipelines.transfer import bundle
+from pipelines.transfer.bundle import BundleCommit, PipelineOutput
+from pipelines.transfer.bundle_reader import BundleFile, BundleReader
+from pipelines.transfer.bundle_writer import BundleWriter
 from tests.fuzz.target import Target
 
 _COMMITS = (
-    Commit("images", "0" * 32, "2026-01-31T12:00:00+00:00", "the first", 2, 11),
-    Commit("images", "1" * 32, "2026-02-01T12:00:00+00:00", "", 1, 6),
+    BundleCommit("images", "0" * 32, "2026-01-31T12:00:00+00:00", "the first", 2, 11),
+    BundleCommit("images", "1" * 32, "2026-02-01T12:00:00+00:00", "", 1, 6),
 )
 
 
@@ -33,14 +33,14 @@ def _read(data: bytes) -> None:
 
 def _taken(file: io.BytesIO, skipped: int) -> bool:
     try:
-        reader = Reader(file, "a.tar")
+        reader = BundleReader(file, "a.tar")
         for number, commit in enumerate(reader.library()):
             if number < skipped:
                 reader.skip(commit)
                 continue
             reader.removed(commit)
             for each in reader.files(commit):
-                if isinstance(each, Written):
+                if isinstance(each, BundleFile):
                     for _ in each.content:
                         pass
         reader.outputs()
@@ -64,7 +64,7 @@ def _texts(data: bytes) -> None:
 
 def _seeds() -> Iterator[bytes]:
     file = io.BytesIO()
-    writer = Writer(file.write)
+    writer = BundleWriter(file.write)
     writer.library(_COMMITS)
     first, second = _COMMITS
     writer.begin(first, ())
@@ -74,7 +74,7 @@ def _seeds() -> Iterator[bytes]:
     writer.begin(second, ["/b.jpg"])
     writer.link(f"{second.name}/c.jpg", name, sums[name])
     writer.seal(second.name)
-    writer.output(Output("search", "3" * 64, "4" * 32, {"/a/0.parquet": "5" * 64}))
+    writer.output(PipelineOutput("search", "3" * 64, "4" * 32, {"/a/0.parquet": "5" * 64}))
     writer.end()
     yield file.getvalue()
 
@@ -82,7 +82,7 @@ def _seeds() -> Iterator[bytes]:
 def _members() -> Iterator[bytes]:
     yield bundle.library_text(_COMMITS)
     yield bundle.removed_text(["/a.jpg"])
-    yield bundle.output_text(Output("search", "3" * 64, "4" * 32, {"/a": "5" * 64}))
+    yield bundle.output_text(PipelineOutput("search", "3" * 64, "4" * 32, {"/a": "5" * 64}))
     yield bundle.sums_text({"images/a": "0" * 64})
 
 

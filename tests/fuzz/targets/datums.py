@@ -7,29 +7,29 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import cast
 
-from stages.datum.contract import Input
-from stages.decode.decoderprocesses import DecoderProcesses
+from stages.datum.contract import DatumInput
+from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
-from stages.decode.pictures import Normalised, normalise
-from stages.decode.reading import Decoded, Refused, read
+from stages.decode.picture_normaliser import NormalisedPicture, normalise
+from stages.decode.picture_reader import DecodedPicture, UnreadableFile, read
+from stages.record.file_kinds import FileKind
+from stages.record.file_limits import FileLimits
 from stages.record.framing import Framing
-from stages.record.kinds import Kind
-from stages.record.limits import Limits
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.fuzz.targets.pictures import during, picture
-from tests.packing import unpadded, zipped
+from tests.small_archives import unpadded, zipped
 
 _NAMES = ("a.jpg", "%block-0123456789abcdef.tar", "b.zip", "train_X.bin")
 _FRAMING = Framing(8, "pad")
-_LIMITS = Limits(1 << 16, 50, 1 << 14, 1 << 14, 1 << 16, 3)
+_LIMITS = FileLimits(1 << 16, 50, 1 << 14, 1 << 14, 1 << 16, 3)
 
 
 class _Here:
     """Decodes in this process, as the processes of the stage do."""
 
-    def submit(self, data: bytes, kind: Kind, framing: Framing) -> "Future[Normalised]":
-        found: Future[Normalised] = Future()
+    def submit(self, data: bytes, kind: FileKind, framing: Framing) -> "Future[NormalisedPicture]":
+        found: Future[NormalisedPicture] = Future()
         try:
             found.set_result(normalise(data, kind, framing, during=during))
         except BadPicture as failure:
@@ -42,12 +42,12 @@ def _read(data: bytes) -> None:
     name = _NAMES[data[0] % len(_NAMES)] if data else _NAMES[0]
     path = scratch() / "datum"
     path.write_bytes(data[1:])
-    given = Input("images", path, name, "")
+    given = DatumInput("images", path, name, "")
     for each in read(given, _FRAMING, cast(DecoderProcesses, _Here()), _LIMITS):
-        if isinstance(each, Refused):
+        if isinstance(each, UnreadableFile):
             assert each.reason
         else:
-            assert isinstance(each, Decoded)
+            assert isinstance(each, DecodedPicture)
             assert len(each.source.sha256) == 64
 
 
@@ -62,7 +62,7 @@ def _packed(members: dict[str, bytes]) -> bytes:
 
 
 def _seeds() -> Iterator[bytes]:
-    png, gif = picture(Kind.PNG), picture(Kind.GIF)
+    png, gif = picture(FileKind.PNG), picture(FileKind.GIF)
     inside = zipped({"c.png": png})
     yield b"\0" + png
     yield b"\1" + _packed({"caf%C3%A9/a.png": png, "b.zip": inside, "Thumbs.db": b"x"})

@@ -11,24 +11,24 @@ import pillow_heif
 import pytest
 from PIL import Image
 
-from stages.decode import jpegscans, raw
+from stages.decode import jpeg_scans, raw_preview
 from stages.decode.decoders import BadPicture
-from stages.decode.pictures import normalise, picture_id
+from stages.decode.picture_normaliser import normalise, picture_id
+from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
 from stages.record.framing import Framing
-from stages.record.kinds import HEAD, Kind, kind_of, why_unreadable
 from tests.fuzz.target import Target
-from tests.stages import rawfiles
+from tests.stages import raw_files
 
 _FORMATS = {
-    Kind.JPEG: "JPEG",
-    Kind.PNG: "PNG",
-    Kind.WEBP: "WEBP",
-    Kind.GIF: "GIF",
-    Kind.BMP: "BMP",
-    Kind.TIFF: "TIFF",
-    Kind.HEIC: "HEIF",
-    Kind.AVIF: "AVIF",
-    Kind.JPEG_2000: "JPEG2000",
+    FileKind.JPEG: "JPEG",
+    FileKind.PNG: "PNG",
+    FileKind.WEBP: "WEBP",
+    FileKind.GIF: "GIF",
+    FileKind.BMP: "BMP",
+    FileKind.TIFF: "TIFF",
+    FileKind.HEIC: "HEIF",
+    FileKind.AVIF: "AVIF",
+    FileKind.JPEG_2000: "JPEG2000",
 }
 _MOST_PIXELS = 1 << 18
 """Larger pictures are decoded no further than their size: their limits have tests of their own."""
@@ -42,7 +42,7 @@ def during(pixels: int) -> nullcontext[None]:
     return nullcontext()
 
 
-def _decode(kind: Kind, data: bytes) -> None:
+def _decode(kind: FileKind, data: bytes) -> None:
     """The framing, and whether all or a region is decoded, depend on the length, so that each has its share."""
     framing, region = _FRAMINGS[len(data) % 2], (0.25, 0.0, 1.0, 0.5) if len(data) % 3 == 0 else None
     try:
@@ -64,8 +64,8 @@ def _decode(kind: Kind, data: bytes) -> None:
 
 def _scans(data: bytes) -> None:
     """The number of scans is that of a walk without expressions for the two kinds of places."""
-    found = jpegscans.count(data)
-    assert 0 <= found <= jpegscans.at_most(data)
+    found = jpeg_scans.count(data)
+    assert 0 <= found <= jpeg_scans.at_most(data)
     assert found == _walked(data)
 
 
@@ -86,22 +86,22 @@ def _walked(data: bytes) -> int:
 
 
 def _raw(data: bytes) -> None:
-    raw.is_raw(data)
-    found = raw.preview(data)
+    raw_preview.is_raw(data)
+    found = raw_preview.preview(data)
     assert found is None or (found.jpeg.startswith(b"\xff\xd8\xff") and data.endswith(found.jpeg))
 
 
 def _kind(data: bytes) -> None:
     head = data[:HEAD]
-    if kind_of(head) is Kind.OTHER:
+    if kind_of(head) is FileKind.OTHER:
         assert why_unreadable(head)
 
 
-def picture(kind: Kind, mode: str = "RGB", **options: object) -> bytes:
+def picture(kind: FileKind, mode: str = "RGB", **options: object) -> bytes:
     """A small picture as a file of that kind."""
     drawn = Image.linear_gradient("L").resize((24, 18)).convert(mode)
     file = io.BytesIO()
-    if kind is Kind.HEIC:
+    if kind is FileKind.HEIC:
         pillow_heif.from_pillow(drawn).save(file, quality=50)
     else:
         drawn.save(file, _FORMATS[kind], **options)
@@ -115,37 +115,37 @@ def _exif() -> bytes:
     return exif.tobytes()
 
 
-def _seeds(kind: Kind) -> Iterator[bytes]:
+def _seeds(kind: FileKind) -> Iterator[bytes]:
     yield picture(kind)
-    if kind is Kind.JPEG:
+    if kind is FileKind.JPEG:
         yield picture(kind, progressive=True)
         yield picture(kind, "L", exif=_exif(), restart_marker_blocks=2)
         yield picture(kind, "CMYK")
-    elif kind in (Kind.PNG, Kind.TIFF, Kind.WEBP):
+    elif kind in (FileKind.PNG, FileKind.TIFF, FileKind.WEBP):
         yield picture(kind, "RGBA", exif=_exif())
         yield picture(kind, "L")
-    elif kind in (Kind.GIF, Kind.BMP):
+    elif kind in (FileKind.GIF, FileKind.BMP):
         yield picture(kind, "P")
         yield picture(kind, "1")
-    if kind is Kind.TIFF:
+    if kind is FileKind.TIFF:
         for compression in ("tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"):
             yield picture(kind, compression=compression)
 
 
 def _raws() -> Iterator[bytes]:
-    preview = picture(Kind.JPEG)
-    file = rawfiles.Tiff()
+    preview = picture(FileKind.JPEG)
+    file = raw_files.Tiff()
     place = file.put(preview)
     file.directory(
-        {rawfiles.STRIP: place, rawfiles.LENGTH: len(preview), rawfiles.ORIENTATION: 6, rawfiles.DNG_VERSION: 1}
+        {raw_files.STRIP: place, raw_files.LENGTH: len(preview), raw_files.ORIENTATION: 6, raw_files.DNG_VERSION: 1}
     )
-    file.directory({rawfiles.PHOTOMETRIC: rawfiles.CFA, rawfiles.STRIP: 8})
+    file.directory({raw_files.PHOTOMETRIC: raw_files.CFA, raw_files.STRIP: 8})
     yield bytes(file.content)
     yield b"FUJIFILMCCD-RAW " + bytes(20) + preview
 
 
 def _jpegs() -> Iterator[bytes]:
-    yield from _seeds(Kind.JPEG)
+    yield from _seeds(FileKind.JPEG)
     yield b"\xff\xd8\xff\xda\0\2ab\xff\0\xff\xd0c\xff\xda\0\2\xff\xd9"
 
 
@@ -164,14 +164,14 @@ def _all() -> Iterator[bytes]:
 _JPEG_WORDS = (b"\xff\xd8", b"\xff\xda\0\2", b"\xff\xd9", b"\xff\0", b"\xff\xd0", b"\xff\x01", b"\xff\xff")
 
 
-def _decoder(kind: Kind) -> Target:
+def _decoder(kind: FileKind) -> Target:
     run: Callable[[bytes], None] = partial(_decode, kind)
     return Target(kind.name.lower().replace("_", "-"), run, partial(_seeds, kind), longest=4096)
 
 
 TARGETS = (
     *map(_decoder, _FORMATS),
-    Target("raw-decoder", partial(_decode, Kind.RAW), _raws, _JPEG_WORDS),
+    Target("raw-decoder", partial(_decode, FileKind.RAW), _raws, _JPEG_WORDS),
     Target("raw-previews", _raw, _raws, _JPEG_WORDS, 2048),
     Target("jpeg-scans", _scans, _jpegs, _JPEG_WORDS, 1024),
     Target("kinds", _kind, _all, (b"ftyp", b"mif1", b"heic", b"<svg", b"<!--"), HEAD),

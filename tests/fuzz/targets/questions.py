@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.files.tables.parquet import stored_text
-from stages.serving.follow.failures import Refusal
-from stages.serving.http.forms import CLASSIFY, SEARCH, Form
-from stages.serving.search.globs import FilterError, is_glob, regular_expression
+from stages.serving.follow.refusals import Refusal
+from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
+from stages.serving.search.path_globs import FilterError, is_glob, regular_expression
 from tests.fuzz.target import Target, text
 
-_FORMS: tuple[Form, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
+_FORMS: tuple[RequestParser, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
 _UPLOADS = 2
 _MOST_TRIED = 6
 """Wildcards up to which Python's expressions, which try one way to match after the other, are quick."""

@@ -12,26 +12,26 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from localpachd.api.api_services import register
 from localpachd.api.doors.status import StatusInterceptor
-from localpachd.api.pps.sidecar import GrpcSidecars
-from localpachd.api.pps.worker import GrpcBatchServer
+from localpachd.api.pps.grpc_sidecars import GrpcSidecars
+from localpachd.api.pps.worker_servicer import GrpcBatchServer
 from localpachd.api.schema.schema import SERVICES, BytesValue, pfs_pb2, pps_pb2
 from localpachd.api.server.log_levels import LogLevels
-from localpachd.api.services import register
-from localpachd.db import Database
-from localpachd.diagnosis.facts import Facts
+from localpachd.database import Database
+from localpachd.diagnosis.server_facts import ServerFacts
 from localpachd.disk import Disk
-from localpachd.pfs.changes import Feed
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.changes import ChangeFeed
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps import jobs
-from localpachd.pps.service import Pps
-from localpachd.storage.chunks import Chunks
+from localpachd.pps.pps_service import PpsService
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.local_runner import LocalRunner
 from localpachd.worker.machine import namespaces
-from localpachd.worker.machine.workplaces import Machine
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.workplace import Stores
+from localpachd.worker.machine.machine_workplaces import MachineBackend
+from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.workplace import WorkerStores
 from tests.fuzz.calls import is_foreign
 from tests.fuzz.messages import Messages
 from tests.fuzz.scratch import scratch
@@ -115,7 +115,7 @@ class _Handlers:
     def behaviour(self, method: str, steps: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         def replies(request: Any, context: Any) -> Iterator[Any]:
             for step in steps(request, context):
-                if isinstance(step, Feed):
+                if isinstance(step, ChangeFeed):
                     return
                 yield step
 
@@ -139,14 +139,14 @@ class _Server:
     def __init__(self, root: Path) -> None:
         root.mkdir()
         disk = Disk(root)
-        self._db, self._chunks = Database(root / "db.sqlite", disk), Chunks(root / "chunks", disk)
-        pfs = Pfs.open(self._db, self._chunks, jobs)
-        secrets, pool = Secrets(root / "secrets"), GpuPool()
-        machine = Machine(Stores(self._db, self._chunks, secrets), root / "scratch", _confinement())
+        self._db, self._chunks = Database(root / "db.sqlite", disk), ChunkStore(root / "chunks", disk)
+        pfs = PfsService.open(self._db, self._chunks, jobs)
+        secrets, pool = SecretStore(root / "secrets"), GpuPool()
+        machine = MachineBackend(WorkerStores(self._db, self._chunks, secrets), root / "scratch", _confinement())
         runner = LocalRunner(root / "scratch", pool, GrpcBatchServer(), machine, disk)
-        pps = Pps(pfs, runner, pool, 0, secrets, GrpcSidecars(pfs, lambda server, spout: None))
+        pps = PpsService(pfs, runner, pool, 0, secrets, GrpcSidecars(pfs, lambda server, spout: None))
         handlers = _Handlers()
-        register(handlers, pfs, pps, secrets, Facts(root, {}), LogLevels(), handlers, False)  # type: ignore[arg-type]
+        register(handlers, pfs, pps, secrets, ServerFacts(root, {}), LogLevels(), handlers, False)  # type: ignore[arg-type]
         self.handlers = {method: handlers.of(method) for method in _methods()}
         self._runner, self.requests = runner, 0
 

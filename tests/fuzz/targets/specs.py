@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from localpachd.api.messages.specs import Specs
-from localpachd.db import Database
+from localpachd.api.messages.spec_reader import SpecReader
+from localpachd.database import Database
 from localpachd.errors import PachError
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps.specs import spec
-from localpachd.storage.chunks import Chunks
+from localpachd.storage.chunk_store import ChunkStore
 from pipelines.checks import suite
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts
-from pipelines.specifications.findings import Level
+from pipelines.specifications.findings import FlawLevel
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target, text
 
@@ -24,10 +24,10 @@ _NOW = 1_767_225_600_000_000_000
 
 
 @cache
-def _specs() -> Specs:
+def _specs() -> SpecReader:
     root = scratch() / "specs"
     root.mkdir()
-    return Specs(Pfs.open(Database(root / "db.sqlite"), Chunks(root / "chunks")))
+    return SpecReader(PfsService.open(Database(root / "db.sqlite"), ChunkStore(root / "chunks")))
 
 
 def _server(data: bytes) -> None:
@@ -57,7 +57,7 @@ def _check(data: bytes) -> None:
         return
     report = suite.check([draft])
     json.loads(report.as_json())
-    if not report.count(Level.ERROR):
+    if not report.count(FlawLevel.ERROR):
         _specs().read(data.decode())
 
 

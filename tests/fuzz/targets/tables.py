@@ -10,21 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
-from stages.files import packheaders, packtails
-from stages.files.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
-from stages.files.tables.embedded import read_embedded, write_embedded
-from stages.files.tables.images import Images, read_images, write_images
-from stages.files.tables.indexed import read_indexed, write_indexed
-from stages.files.tables.labelled import Labelled, read_labelled, write_labelled
-from stages.files.tables.nearest import Pictures, as_nearest, read_nearest, read_pictures, write_pictures
-from stages.files.tables.neighbours import Neighbours, read_neighbours, write_neighbours
-from stages.files.tables.pairs import Pairs, read_pairs, write_pairs
-from stages.files.tables.predictions import Predictions, read_predictions, write_predictions
-from stages.files.tables.rankings import Rankings, read_rankings, write_rankings
-from stages.files.tables.thumbnails import read_thumbnails
-from stages.files.thumbnailfiles import Files, Place
-from stages.files.vectors import read_vectors
-from stages.record import labels
+from stages.files import pack_headers, pack_tails
+from stages.files.packs import (
+    PackPicture,
+    Rejection,
+    parse_pack,
+    read_pack,
+    read_rejections,
+    write_pack,
+    write_rejections,
+)
+from stages.files.tables.image_table import ImageTable, read_images, write_images
+from stages.files.tables.index_table import read_indexed, write_indexed
+from stages.files.tables.label_table import LabelTable, read_labelled, write_labelled
+from stages.files.tables.nearest_table import PictureRows, as_nearest, read_nearest, read_pictures, write_pictures
+from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours, write_neighbours
+from stages.files.tables.pair_table import PairTable, read_pairs, write_pairs
+from stages.files.tables.part_table import read_embedded, write_embedded
+from stages.files.tables.prediction_table import PredictionTable, read_predictions, write_predictions
+from stages.files.tables.ranking_table import RankingTable, read_rankings, write_rankings
+from stages.files.tables.table_thumbnails import read_thumbnails
+from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace
+from stages.files.vector_files import read_vectors
+from stages.record import label_files
 from stages.record.framing import PAD, Framing
 from stages.record.sources import Source
 from tests.fuzz.scratch import scratch
@@ -35,7 +43,7 @@ _IDS = ("0" * 64, "f" * 64)
 _SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
 _ORIGIN: dict[str, Any] = {"model": "3" * 64, "fit": PAD, "backbone": "lite0"}
 _OF_VECTORS: dict[str, Any] = {**_ORIGIN, "image_size": 96, "dimension": 2}
-_PLACES = (Place("part", 0, 3), Place("part", 3, 3))
+_PLACES = (ThumbnailPlace("part", 0, 3), ThumbnailPlace("part", 3, 3))
 _FRAMING = Framing(4, PAD)
 
 
@@ -62,8 +70,8 @@ def _on_disk(read: Callable[[Path], object], data: bytes) -> None:
 def _shown(data: bytes) -> None:
     """A file of thumbnails has what its table says, or is refused; other places are no part of it."""
     (scratch() / "part.thumbnails").write_bytes(data)
-    files = Files(scratch())
-    for place in (*_PLACES, Place("part", len(data), 1), Place("part", 1, 1 << 40)):
+    files = ThumbnailFiles(scratch())
+    for place in (*_PLACES, ThumbnailPlace("part", len(data), 1), ThumbnailPlace("part", 1, 1 << 40)):
         try:
             assert files.read(place) == data[place.begin : place.begin + place.size]
             assert place.begin + place.size <= len(data)
@@ -87,7 +95,7 @@ def _read_embedded(file: Any) -> None:
     assert [place.size for place in places] == list(images.thumbnail_sizes)
 
 
-def _lead_into(places: Iterable[Place]) -> None:
+def _lead_into(places: Iterable[ThumbnailPlace]) -> None:
     """These places lead into files of one directory."""
     for place in places:
         assert place.begin >= 0 and place.size >= 0
@@ -133,36 +141,36 @@ def _pack(data: bytes) -> None:
         assert mapped.pictures == parsed.pictures
         assert len(list(mapped.framed())) == len(mapped.pictures)
     try:
-        packheaders.picture_size(path)
+        pack_headers.picture_size(path)
     except StageError as reason:
         assert str(reason)
-    packtails.side_of(data)
+    pack_tails.side_of(data)
 
 
 def _head(data: bytes) -> None:
     """The pictures found from the end of a pack are those in its lines."""
-    side = packtails.side_of(data)
+    side = pack_tails.side_of(data)
     if side is None:
         return
-    found = packtails.find(lambda offset: data[offset:], len(data), side)
-    assert found is None or all(len(each) == len(packtails.Row._fields) for each in found)
+    found = pack_tails.find(lambda offset: data[offset:], len(data), side)
+    assert found is None or all(len(each) == len(pack_tails.PackRow._fields) for each in found)
 
 
 def _tail(data: bytes) -> None:
     try:
-        packtails.rows(data)
+        pack_tails.rows(data)
     except ValueError:
         return
 
 
 def _labels(data: bytes) -> None:
     """What was read can be written and read again."""
-    found = labels.unite([("a.csv", data)])
+    found = label_files.unite([("a.csv", data)])
     assert found.rows == {"a.csv": found.rows["a.csv"]}
     assert all(each.said for each in found.problems)
-    rows = [each for each in labels.read("a.csv", data) if isinstance(each, labels.Row)]
-    if all(map(labels.can_be_written, rows)):
-        assert list(labels.read("a.csv", labels.written(rows))) == rows
+    rows = [each for each in label_files.read("a.csv", data) if isinstance(each, label_files.LabelRow)]
+    if all(map(label_files.can_be_written, rows)):
+        assert list(label_files.read("a.csv", label_files.format_csv(rows))) == rows
 
 
 def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
@@ -171,12 +179,12 @@ def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
     yield path.read_bytes()
 
 
-def _images() -> Images:
-    return Images(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), **_OF_VECTORS)
+def _images() -> ImageTable:
+    return ImageTable(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), **_OF_VECTORS)
 
 
-def _neighbours() -> Neighbours:
-    return Neighbours(
+def _neighbours() -> NeighbourTable:
+    return NeighbourTable(
         queries=_IDS[:1] * 2,
         ranks=np.arange(2, dtype=np.int32),
         ids=_IDS,
@@ -189,8 +197,8 @@ def _neighbours() -> Neighbours:
     )
 
 
-def _pairs() -> Pairs:
-    return Pairs(
+def _pairs() -> PairTable:
+    return PairTable(
         ids=_IDS,
         sources=_SOURCES,
         thumbnails=(b"one", b"two"),
@@ -207,14 +215,14 @@ def _pairs() -> Pairs:
     )
 
 
-def _labelled() -> Labelled:
+def _labelled() -> LabelTable:
     texts = ("cat", "dög")
-    return Labelled(ids=_IDS, sources=("a.jpg", "\udcff"), labels=texts, thumbnails=(b"one", b"two"), **_OF_VECTORS)
+    return LabelTable(ids=_IDS, sources=("a.jpg", "\udcff"), labels=texts, thumbnails=(b"one", b"two"), **_OF_VECTORS)
 
 
-def _rankings() -> Rankings:
+def _rankings() -> RankingTable:
     facts = dict.fromkeys(("model", "backbone", "image_size", "fit", "metric", "k"), "1")
-    return Rankings(
+    return RankingTable(
         rows=np.arange(2, dtype=np.int64),
         ids=_IDS,
         sources=("a", "b"),
@@ -227,8 +235,8 @@ def _rankings() -> Rankings:
     )
 
 
-def _predictions() -> Predictions:
-    return Predictions(
+def _predictions() -> PredictionTable:
+    return PredictionTable(
         ids=_IDS,
         sources=("a.jpg", "b.jpg"),
         labels=("cat", "dog"),
@@ -239,8 +247,8 @@ def _predictions() -> Predictions:
     )
 
 
-def _pictures() -> Pictures:
-    return Pictures(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, **_OF_VECTORS)
+def _pictures() -> PictureRows:
+    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, **_OF_VECTORS)
 
 
 def _npy(array: "np.ndarray[Any, Any]") -> bytes:
@@ -255,7 +263,7 @@ def _nearest() -> Iterator[bytes]:
 
 
 def _packs() -> Iterator[bytes]:
-    pictures = [Picture(id, sources, (4, 3), 5, 3) for id, sources in zip(_IDS, _SOURCES, strict=True)]
+    pictures = [PackPicture(id, sources, (4, 3), 5, 3) for id, sources in zip(_IDS, _SOURCES, strict=True)]
     for some in (pictures, pictures[:0]):
         yield from _written(lambda path, some=some: write_pack(path, _FRAMING, some, [bytes(48)] * len(some)))  # type: ignore[misc]
 

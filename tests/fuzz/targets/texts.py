@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.messages.filters import compile_filter
+from localpachd.api.messages.jq_filters import compile_filter
 from localpachd.errors import PachError
-from localpachd.pfs import schedules
-from localpachd.storage import objects, paths
-from localpachd.storage.reach import Reach
+from localpachd.pfs import cron_schedules
+from localpachd.storage import object_urls, paths
+from localpachd.storage.url_reach import UrlReach
 from speclang import quantities, strict_json
 from speclang.strict_json import JSONDecodeError
-from stages.record import names
+from stages.record import pfs_names
 from tests.fuzz.target import Target, text
 
 _NOW = 1_767_225_600_000_000_000
-_REACH = Reach((Path("/tmp"),))
+_REACH = UrlReach((Path("/tmp"),))
 _MESSAGE = {"state": "JOB_FAILURE", "job": {"id": "0f", "pipeline": {"name": "copy"}}, "restarts": 3, "stats": None}
 
 
@@ -71,7 +71,7 @@ def _filter(data: bytes) -> None:
 def _schedule(data: bytes) -> None:
     """The next point lies ahead, and is reached by no step from the one before."""
     try:
-        schedule = schedules.parse(text(data))
+        schedule = cron_schedules.parse(text(data))
     except PachError as reason:
         assert str(reason)
         return
@@ -82,7 +82,7 @@ def _schedule(data: bytes) -> None:
 
 def _store(data: bytes) -> None:
     try:
-        objects.check_reach(text(data), _REACH)
+        object_urls.check_reach(text(data), _REACH)
     except PachError as reason:
         assert str(reason)
 
@@ -97,13 +97,13 @@ def _path(data: bytes) -> None:
 
 def _name(data: bytes) -> None:
     given = text(data)
-    for escaped in (names.escape_path(given), names.escape_component(given)):
-        assert names.unescape(escaped) == given
+    for escaped in (pfs_names.escape_path(given), pfs_names.escape_component(given)):
+        assert pfs_names.unescape(escaped) == given
         assert escaped.isascii()
         assert escaped.isprintable()
-        assert all(0 < len(part) <= names.LONGEST_COMPONENT and part.strip(".") for part in escaped.split("/"))
-    names.unescape(given)
-    names.is_dropping(given)
+        assert all(0 < len(part) <= pfs_names.LONGEST_COMPONENT and part.strip(".") for part in escaped.split("/"))
+    pfs_names.unescape(given)
+    pfs_names.is_system_file(given)
 
 
 def _jsons() -> Iterator[bytes]:

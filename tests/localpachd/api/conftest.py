@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.db import Database
-from localpachd.pfs.service import Pfs
-from localpachd.storage.chunks import Chunks
+from localpachd.database import Database
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.storage.chunk_store import ChunkStore
 
 
 @pytest.fixture
-def engine_pfs(tmp_path: Path) -> Iterator[Pfs]:
+def engine_pfs(tmp_path: Path) -> Iterator[PfsService]:
     """A Pfs on a new directory."""
-    db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
-    yield Pfs.open(db, chunks)
+    db, chunks = Database(tmp_path / "db.sqlite"), ChunkStore(tmp_path / "chunks")
+    yield PfsService.open(db, chunks)
     chunks.close()
     db.close()

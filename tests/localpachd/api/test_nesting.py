@@ -11,7 +11,7 @@ import grpc
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.api.calls.limits import MAX_MESSAGE
+from localpachd.api.calls.grpc_limits import MAX_MESSAGE
 from localpachd.api.schema import schema
 from tests.servers import Localpachd, StartPachd
 

@@ -4,7 +4,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.diagnosis.redaction import HIDDEN, Redaction, telling_values
+from localpachd.diagnosis.redaction import HIDDEN, SecretRedaction, secret_values
 
 texts = st.text('ab1 é"\\\n\t/+', max_size=30)
 secrets = texts.filter(lambda text: len(text.strip()) >= 6)
@@ -12,7 +12,7 @@ secrets = texts.filter(lambda text: len(text.strip()) >= 6)
 
 @given(st.lists(secrets, min_size=1, max_size=4), texts, texts)
 def test_no_secret_is_left_in_any_form(values: list[str], before: str, after: str) -> None:
-    hide = Redaction([value.encode() for value in values])
+    hide = SecretRedaction([value.encode() for value in values])
     for value in values:
         encoded = base64.b64encode(value.encode()).decode()
         for text in (value, json.dumps(value), json.dumps({"x": value}, ensure_ascii=False), encoded):
@@ -30,17 +30,17 @@ def test_a_secret_of_any_bytes_is_hidden_in_base64(value: bytes) -> None:
 
 
 def hide_in(value: bytes, text: str) -> str:
-    return Redaction([value])(text)
+    return SecretRedaction([value])(text)
 
 
 def test_other_text_is_left_as_it_is() -> None:
     text = 'a: "b"\nhttps://example.org/c@d?e=1 s3://bucket/key f@g.h\n'
-    assert Redaction([])(text) == text
+    assert SecretRedaction([])(text) == text
     assert hide_in(b"true", '{"stopped": true}') == '{"stopped": true}'
 
 
 def test_the_credentials_in_a_url_are_hidden() -> None:
-    assert Redaction([])('{"URL": "s3://id:key@host/bucket"}') == f'{{"URL": "s3://{HIDDEN}@host/bucket"}}'
+    assert SecretRedaction([])('{"URL": "s3://id:key@host/bucket"}') == f'{{"URL": "s3://{HIDDEN}@host/bucket"}}'
 
 
 def test_values_with_names_that_say_so_are_secret() -> None:
@@ -58,4 +58,4 @@ def test_values_with_names_that_say_so_are_secret() -> None:
         },
         "pod_patch": patch,
     }
-    assert sorted(telling_values(document)) == ["of a patch", "one", "three", "two"]
+    assert sorted(secret_values(document)) == ["of a patch", "one", "three", "two"]

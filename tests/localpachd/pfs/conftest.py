@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.pfs import repos
-from localpachd.pfs.entities import Repo
-from localpachd.pfs.service import Pfs
-from localpachd.storage.chunks import Chunks
+from localpachd.pfs.pfs_entities import Repo
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.storage.chunk_store import ChunkStore
 
 
 @pytest.fixture
-def pfs(tmp_path: Path) -> Iterator[Pfs]:
+def pfs(tmp_path: Path) -> Iterator[PfsService]:
     db = Database(tmp_path / "pachd.sqlite")
-    chunks = Chunks(tmp_path / "chunks")
-    yield Pfs.open(db, chunks)
+    chunks = ChunkStore(tmp_path / "chunks")
+    yield PfsService.open(db, chunks)
     chunks.close()
     db.close()
 
 
 @pytest.fixture
-def a(pfs: Pfs) -> Repo:
+def a(pfs: PfsService) -> Repo:
     repo = Repo("default", "a")
     pfs.transact(lambda txn: repos.create(txn, repo))
     return repo

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.pfs.changes import Changed, Changes
+from localpachd.pfs.changes import ChangeNotifier, TopicChanges
 
 TOPICS = st.frozensets(st.sampled_from("abc"))
 
 
 @given(TOPICS, st.lists(st.one_of(TOPICS, st.just("wake"))))
 def test_a_feed_returns_each_change_in_its_topics_once(wanted: frozenset[str], told: list[Iterable[str] | str]) -> None:
-    changes = Changes()
+    changes = ChangeNotifier()
     changes.notify("z")  # before the feed
     with changes.feed(*wanted) as feed:
         for each in told:
@@ -22,13 +22,13 @@ def test_a_feed_returns_each_change_in_its_topics_once(wanted: frozenset[str], t
             else:
                 changes.notify(frozenset(each))
         topics = frozenset().union(*(each for each in told if each != "wake"))
-        expected = Changed(topics & wanted if wanted else topics, any(not each for each in told))
+        expected = TopicChanges(topics & wanted if wanted else topics, any(not each for each in told))
         assert feed.wait(0) == expected
-        assert feed.wait(0) == Changed()
+        assert feed.wait(0) == TopicChanges()
 
 
 def test_a_change_made_while_looking_is_not_lost() -> None:
-    changes = Changes()
+    changes = ChangeNotifier()
     looks = 0
 
     def look() -> bool | None:
@@ -42,7 +42,7 @@ def test_a_change_made_while_looking_is_not_lost() -> None:
 
 
 def test_a_wait_is_not_woken_for_other_topics_and_ends_when_it_is_abandoned() -> None:
-    changes = Changes()
+    changes = ChangeNotifier()
     looked = threading.Semaphore(0)
     left = threading.Event()
     found: list[object] = []

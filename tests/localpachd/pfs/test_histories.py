@@ -10,21 +10,21 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from localpachd import ids
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, contents, removal, repos
-from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pfs.files import modify, staging
-from localpachd.pfs.service import Pfs
+from localpachd.pfs import branches, commit_removal, commits, contents, repos
+from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck
-from localpachd.pfs.upkeep.merging import merge_hidden
-from localpachd.storage.chunks import Chunks
+from localpachd.pfs.upkeep.layer_merge import merge_hidden
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
-from localpachd.storage.gc import sweep
-from tests.amounts import examples
-from tests.localpachd.pfs.choices import INPUTS, KINDS, NAMES, Choice
-from tests.localpachd.pfs.reference import Key, Model, RefusedError, Request
+from localpachd.storage.garbage_collector import sweep
+from tests.example_counts import examples
+from tests.localpachd.pfs.reference_model import Key, ReferenceModel, RefusedError, Request
+from tests.localpachd.pfs.request_chooser import INPUTS, KINDS, NAMES, RequestChooser
 
 
 def repo(name: str) -> Repo:
@@ -50,10 +50,10 @@ RUN: dict[str, Callable[..., object]] = {
         txn, branch((in_, name)), commit(head) if head else None, [branch(each) for each in above]
     ),
     "delete_branch": lambda txn, in_, name, force: branches.delete(txn, branch((in_, name)), force),
-    "squash_set": removal.squash_set,
-    "drop_set": removal.drop_set,
-    "squash": lambda txn, key, recursive: removal.squash(txn, commit(key), recursive),
-    "drop": lambda txn, key, recursive: removal.drop(txn, commit(key), recursive),
+    "squash_set": commit_removal.squash_set,
+    "drop_set": commit_removal.drop_set,
+    "squash": lambda txn, key, recursive: commit_removal.squash(txn, commit(key), recursive),
+    "drop": lambda txn, key, recursive: commit_removal.drop(txn, commit(key), recursive),
 }
 
 
@@ -63,9 +63,9 @@ Act = tuple[str, int, int, int]
 class World:
     """A pfs room, the model of its content, and perhaps an open transaction."""
 
-    def __init__(self, pfs: Pfs) -> None:
+    def __init__(self, pfs: PfsService) -> None:
         self.pfs = pfs
-        self.model = Model()
+        self.model = ReferenceModel()
         self.pending: tuple[str, list[Request]] | None = None
         self.do([("create_repo", (name,)) for name in "abcde"])
         self.do([("create_branch", ("b", "master", None, [("a", "master")]))])
@@ -96,11 +96,11 @@ class World:
             draft = self.model  # the earlier requests of the step are refused by now
         request = None
         for shift in range(1 if y % 4 == 0 else 12):
-            arguments = getattr(Choice(draft, x + shift, y, z), name)()
+            arguments = getattr(RequestChooser(draft, x + shift, y, z), name)()
             if arguments is None:
                 return None
             request = KINDS.get(name, name), arguments
-            if isinstance(self.expected(id_, [*before, request]), Model):
+            if isinstance(self.expected(id_, [*before, request]), ReferenceModel):
                 break
         return request
 
@@ -111,10 +111,10 @@ class World:
         found = self.refusal(lambda: self.pfs.transact(self.step(requests), id_))
         assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
         event(f"{requests[0][0] if len(requests) == 1 else f'{len(requests)} requests'}: {found}")
-        if isinstance(expected, Model):
+        if isinstance(expected, ReferenceModel):
             self.model = expected
 
-    def expected(self, id_: str, requests: Sequence[Request]) -> Model | RefusedError:
+    def expected(self, id_: str, requests: Sequence[Request]) -> ReferenceModel | RefusedError:
         try:
             return self.model.after(id_, requests)
         except RefusedError as error:
@@ -190,20 +190,20 @@ class World:
         """Overwrites or removes a file on a branch, in a new commit or in the open one."""
         key = (INPUTS[x % 4], NAMES[z % 3])
         path, data = f"/{x % 5}", bytes([y]) * (y % 3) if y % 4 else None
-        change: list[staging.Change] = [staging.Removal(path, DEFAULT_TAG)]
+        change: list[staged_changes.FileChange] = [staged_changes.FileRemoval(path, DEFAULT_TAG)]
         if data is not None:
-            change.append(staging.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
+            change.append(staged_changes.FileAddition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
         target = Commit(repo(key[0]), branch=key[1])
         line = self.model.branches.get(key)
         if line is not None and line.head is not None and self.model.commits[line.head].open:
             if self.model.read(line.head) is not None:
-                modify.modify(self.pfs, target, change)
+                file_modification.modify(self.pfs, target, change)
                 self.model.commits[line.head].written[path] = data
             return
         expected = self.expected("", [("start", key)])
-        found = self.refusal(lambda: modify.modify(self.pfs, target, change))
-        assert (found == "done") is isinstance(expected, Model)
-        if isinstance(expected, Model):
+        found = self.refusal(lambda: file_modification.modify(self.pfs, target, change))
+        assert (found == "done") is isinstance(expected, ReferenceModel)
+        if isinstance(expected, ReferenceModel):
             with self.pfs.db.read() as conn:
                 id_ = commits.resolve(conn, target).commit.id
             draft = self.model.after(id_, [("start", key)], whole=False)
@@ -214,7 +214,7 @@ class World:
 
     def fill(self, x: int, y: int, z: int) -> None:
         """Writes into an open output, as a job does."""
-        key = Choice(self.model, x, y, z).key(lambda key: self.model.commits[key].open)
+        key = RequestChooser(self.model, x, y, z).key(lambda key: self.model.commits[key].open)
         if key is not None:
             path, data = f"/out{y % 3}", bytes([y])
             with self.pfs.db.read() as conn:
@@ -298,10 +298,10 @@ HISTORIES = st.lists(st.one_of(ACTS, ACTS, ACTS, TRANSACTIONS), min_size=10, max
 
 
 @contextmanager
-def room() -> Iterator[Pfs]:
+def room() -> Iterator[PfsService]:
     with tempfile.TemporaryDirectory() as root:
-        db, chunks = Database(Path(root) / "pachd.sqlite"), Chunks(Path(root) / "chunks")
-        yield Pfs.open(db, chunks)
+        db, chunks = Database(Path(root) / "pachd.sqlite"), ChunkStore(Path(root) / "chunks")
+        yield PfsService.open(db, chunks)
         chunks.close()
         db.close()
 

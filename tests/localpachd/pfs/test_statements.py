@@ -4,14 +4,14 @@ from collections.abc import Callable
 from functools import partial
 
 from localpachd.pfs import branches, repos
-from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pfs.files import modify
-from localpachd.pfs.files.staging import Addition, Change, Removal
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import file_modification
+from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.filesets import DEFAULT_TAG
 
 
-def statements(pfs: Pfs, act: Callable[[], object]) -> int:
+def statements(pfs: PfsService, act: Callable[[], object]) -> int:
     """The number of statements that the writer and the one idle reader execute meanwhile."""
     seen: list[str] = []
     pfs.db.write(lambda conn: conn.set_trace_callback(seen.append))
@@ -26,23 +26,23 @@ def statements(pfs: Pfs, act: Callable[[], object]) -> int:
     return found
 
 
-def put(pfs: Pfs, repo: Repo, path: str) -> None:
+def put(pfs: PfsService, repo: Repo, path: str) -> None:
     content = pfs.chunks.store([path.encode()])
-    changes: list[Change] = [Removal(path, DEFAULT_TAG), Addition(path, DEFAULT_TAG, content)]
-    modify.modify(pfs, Commit(repo, branch="master"), changes)
+    changes: list[FileChange] = [FileRemoval(path, DEFAULT_TAG), FileAddition(path, DEFAULT_TAG, content)]
+    file_modification.modify(pfs, Commit(repo, branch="master"), changes)
 
 
-def least_of_ten(pfs: Pfs, repo: Repo) -> int:
+def least_of_ten(pfs: PfsService, repo: Repo) -> int:
     """Of a put that merges no layers."""
     return min(statements(pfs, partial(put, pfs, repo, f"/{number}")) for number in range(10))
 
 
-def test_a_put_with_nothing_downstream(pfs: Pfs, a: Repo) -> None:
+def test_a_put_with_nothing_downstream(pfs: PfsService, a: Repo) -> None:
     put(pfs, a, "/first")
     assert least_of_ten(pfs, a) <= 42
 
 
-def test_each_branch_downstream_costs_three_statements(pfs: Pfs, a: Repo) -> None:
+def test_each_branch_downstream_costs_three_statements(pfs: PfsService, a: Repo) -> None:
     put(pfs, a, "/first")
     alone = least_of_ten(pfs, a)
     above = a

@@ -9,32 +9,32 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.db import Database
-from localpachd.pfs import commits, contents, removal, repos
-from localpachd.pfs.entities import Commit, Repo
-from localpachd.pfs.files import modify
-from localpachd.pfs.files.staging import Addition, Change, Removal
-from localpachd.pfs.service import Pfs
-from localpachd.pfs.upkeep.merging import merge_hidden
-from localpachd.storage import gc
-from localpachd.storage.chunks import SMALL, Chunks
+from localpachd.database import Database
+from localpachd.pfs import commit_removal, commits, contents, repos
+from localpachd.pfs.files import file_modification
+from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.pfs_entities import Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.upkeep.layer_merge import merge_hidden
+from localpachd.storage import garbage_collector
+from localpachd.storage.chunk_store import SMALL, ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
-from localpachd.storage.gc import Sweeper, Swept, sweep
+from localpachd.storage.garbage_collector import GarbageCollector, SweepCounts, sweep
 
 
 def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gc, "KEPT", 0.0)  # the trash is deleted at once
-    pfs = Pfs.open(Database(tmp_path / "state.sqlite"), Chunks(tmp_path / "chunks"))
-    sweeper = Sweeper(pfs.db, pfs.chunks)
+    monkeypatch.setattr(garbage_collector, "KEPT", 0.0)  # the trash is deleted at once
+    pfs = PfsService.open(Database(tmp_path / "state.sqlite"), ChunkStore(tmp_path / "chunks"))
+    sweeper = GarbageCollector(pfs.db, pfs.chunks)
     over = threading.Event()
 
     def put(repo: Repo, noise: random.Random) -> dict[str, bytes]:
         files = {f"/{number}": noise.randbytes(noise.choice((10, 1000, SMALL))) for number in range(3)}
         target = Commit(repo, branch="master")
-        modify.modify(
+        file_modification.modify(
             pfs,
             target,
-            (Addition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items()),
+            (FileAddition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items()),
         )
         return files
 
@@ -54,11 +54,11 @@ def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         pfs.transact(lambda txn: repos.create(txn, repo))
         return put(repo, noise) == read(repo)
 
-    def sweep_on() -> Swept:
-        swept = Swept(0, 0)
+    def sweep_on() -> SweepCounts:
+        swept = SweepCounts(0, 0)
         while not over.is_set():
             now = sweeper.sweep()
-            swept = Swept(swept.layers + now.layers, swept.chunks + now.chunks)
+            swept = SweepCounts(swept.layers + now.layers, swept.chunks + now.chunks)
         return swept
 
     with ThreadPoolExecutor() as pool:
@@ -76,7 +76,7 @@ def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     pfs.db.close()
 
 
-def test_content_of_a_squashed_history_is_swept(pfs: Pfs, a: Repo) -> None:
+def test_content_of_a_squashed_history_is_swept(pfs: PfsService, a: Repo) -> None:
     files = {f"/{number}": random.Random(number).randbytes(SMALL) for number in range(20)}
     put(pfs, a, files)
     made = [put(pfs, a, {"/0": random.Random(100 + change).randbytes(SMALL)}) for change in range(3)]
@@ -90,7 +90,7 @@ def test_content_of_a_squashed_history_is_swept(pfs: Pfs, a: Repo) -> None:
         history = [row[0] for row in conn.execute("SELECT id FROM commits ORDER BY seq")]
     assert history[-4:] == [*(each.id for each in made), removed.id]
     for id_ in history[:-1]:
-        pfs.transact(partial(removal.squash_set, commit_set=id_))
+        pfs.transact(partial(commit_removal.squash_set, commit_set=id_))
     assert merge_hidden(pfs.db) == 1
     assert merge_hidden(pfs.db) == 0
     sweep(pfs.db, pfs.chunks)
@@ -100,13 +100,13 @@ def test_content_of_a_squashed_history_is_swept(pfs: Pfs, a: Repo) -> None:
         assert {file.path: b"".join(pfs.chunks.read(file.content)) for file in found} == files
 
 
-def put(pfs: Pfs, repo: Repo, files: Mapping[str, bytes | None]) -> Commit:
+def put(pfs: PfsService, repo: Repo, files: Mapping[str, bytes | None]) -> Commit:
     """One commit with these files, or without those that are None."""
     target = Commit(repo, branch="master")
-    changes: list[Change] = [Removal(path, DEFAULT_TAG) for path in files]
+    changes: list[FileChange] = [FileRemoval(path, DEFAULT_TAG) for path in files]
     changes += [
-        Addition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items() if data is not None
+        FileAddition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items() if data is not None
     ]
-    modify.modify(pfs, target, changes)
+    file_modification.modify(pfs, target, changes)
     with pfs.db.read() as conn:
         return commits.resolve(conn, target).commit

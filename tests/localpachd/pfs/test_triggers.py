@@ -7,31 +7,33 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, repos, triggers
-from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.files import modify, staging
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.filesets import DEFAULT_TAG
 
 SECOND = 1_000_000_000
 
 
-def put(pfs: Pfs, repo: Repo, size: int, path: str = "/f", branch: str = "master") -> CommitInfo:
+def put(pfs: PfsService, repo: Repo, size: int, path: str = "/f", branch: str = "master") -> CommitInfo:
     content = pfs.chunks.store([b"x" * size])
-    modify.modify(pfs, Commit(repo, branch=branch), [staging.Addition(path, DEFAULT_TAG, content)])
+    file_modification.modify(
+        pfs, Commit(repo, branch=branch), [staged_changes.FileAddition(path, DEFAULT_TAG, content)]
+    )
     return head(pfs, repo, branch)
 
 
-def head(pfs: Pfs, repo: Repo, branch: str) -> CommitInfo:
+def head(pfs: PfsService, repo: Repo, branch: str) -> CommitInfo:
     with pfs.db.read() as conn:
         return commits.resolve(conn, Commit(repo, branch=branch))
 
 
-def follow(pfs: Pfs, repo: Repo, name: str, **trigger: Any) -> None:
+def follow(pfs: PfsService, repo: Repo, name: str, **trigger: Any) -> None:
     spec: Mapping[str, Any] = {"branch": "master", **trigger}
     pfs.transact(lambda txn: branches.create(txn, Branch(repo, name), trigger=spec))
 
 
-def test_a_branch_moves_after_enough_bytes(pfs: Pfs, a: Repo) -> None:
+def test_a_branch_moves_after_enough_bytes(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "big", size="1K")
     first = head(pfs, a, "big")
     put(pfs, a, 600)
@@ -42,7 +44,7 @@ def test_a_branch_moves_after_enough_bytes(pfs: Pfs, a: Repo) -> None:
     assert head(pfs, a, "big").commit.id == second.commit.id
 
 
-def test_a_branch_moves_with_every_nth_commit(pfs: Pfs, a: Repo) -> None:
+def test_a_branch_moves_with_every_nth_commit(pfs: PfsService, a: Repo) -> None:
     put(pfs, a, 1)
     pfs.transact(lambda txn: branches.create(txn, Branch(a, "third"), Commit(a, branch="master"),
                                              trigger={"branch": "master", "commits": "3"}))  # fmt: skip
@@ -53,7 +55,7 @@ def test_a_branch_moves_with_every_nth_commit(pfs: Pfs, a: Repo) -> None:
     assert moved == [False, False, True, False, False, True, False]
 
 
-def test_conditions_are_alternatives_unless_all_must_hold(pfs: Pfs, a: Repo) -> None:
+def test_conditions_are_alternatives_unless_all_must_hold(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "any", size="1M", commits=1)
     follow(pfs, a, "every", size="1M", commits=1, all=True)
     before = head(pfs, a, "every")
@@ -64,7 +66,7 @@ def test_conditions_are_alternatives_unless_all_must_hold(pfs: Pfs, a: Repo) -> 
     assert head(pfs, a, "every").commit.id == large.commit.id
 
 
-def test_a_rate_limit_lets_one_commit_through_in_its_time(pfs: Pfs, a: Repo) -> None:
+def test_a_rate_limit_lets_one_commit_through_in_its_time(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "slow", rate_limit_spec="@every 1000h")
     first = head(pfs, a, "slow")
     put(pfs, a, 1)
@@ -76,14 +78,14 @@ def test_a_rate_limit_lets_one_commit_through_in_its_time(pfs: Pfs, a: Repo) -> 
     assert head(pfs, a, with_past.name).commit.id == made.commit.id
 
 
-def test_triggers_make_chains(pfs: Pfs, a: Repo) -> None:
+def test_triggers_make_chains(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "staging", commits=1)
     follow(pfs, a, "live", branch="staging", commits=1)
     made = put(pfs, a, 1)
     assert head(pfs, a, "staging").commit.id == head(pfs, a, "live").commit.id == made.commit.id
 
 
-def test_branches_downstream_follow_under_an_id_of_their_own(pfs: Pfs, a: Repo) -> None:
+def test_branches_downstream_follow_under_an_id_of_their_own(pfs: PfsService, a: Repo) -> None:
     out = Repo("default", "out")
     pfs.transact(lambda txn: repos.create(txn, out))
     follow(pfs, a, "staging", commits=1)
@@ -94,7 +96,7 @@ def test_branches_downstream_follow_under_an_id_of_their_own(pfs: Pfs, a: Repo) 
     assert below.commit.id != made.commit.id
 
 
-def test_a_failed_commit_triggers_nothing(pfs: Pfs, a: Repo) -> None:
+def test_a_failed_commit_triggers_nothing(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "staging", commits=1)
     before = head(pfs, a, "staging")
     commit = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
@@ -102,7 +104,7 @@ def test_a_failed_commit_triggers_nothing(pfs: Pfs, a: Repo) -> None:
     assert head(pfs, a, "staging") == before
 
 
-def test_a_timer_moves_its_branch_when_due_and_once_for_all_missed_ticks(pfs: Pfs, a: Repo) -> None:
+def test_a_timer_moves_its_branch_when_due_and_once_for_all_missed_ticks(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "nightly", cron_spec="@daily")
     made = put(pfs, a, 1)
     assert head(pfs, a, "nightly").commit.id != made.commit.id
@@ -128,18 +130,18 @@ def test_a_timer_moves_its_branch_when_due_and_once_for_all_missed_ticks(pfs: Pf
         ({"branch": "x"}, "triggers cannot form a loop"),
     ],
 )
-def test_refusals(pfs: Pfs, a: Repo, trigger: Mapping[str, Any], text: str) -> None:
+def test_refusals(pfs: PfsService, a: Repo, trigger: Mapping[str, Any], text: str) -> None:
     with pytest.raises(PachError, match=text):
         pfs.transact(lambda txn: branches.create(txn, Branch(a, "x"), trigger=trigger))
 
 
-def test_a_loop_through_other_branches_is_refused(pfs: Pfs, a: Repo) -> None:
+def test_a_loop_through_other_branches_is_refused(pfs: PfsService, a: Repo) -> None:
     follow(pfs, a, "one", branch="two", commits=1)
     with pytest.raises(PachError, match="triggers cannot form a loop"):
         follow(pfs, a, "two", branch="one", commits=1)
 
 
-def test_a_branch_has_provenance_or_a_trigger(pfs: Pfs, a: Repo) -> None:
+def test_a_branch_has_provenance_or_a_trigger(pfs: PfsService, a: Repo) -> None:
     b = Repo("default", "b")
     pfs.transact(lambda txn: repos.create(txn, b))
     with pytest.raises(PachError, match="cannot have both provenance and a trigger"):

@@ -7,28 +7,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.pps.worker import GrpcBatchServer
-from localpachd.db import Database
+from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.database import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, repos
 from localpachd.pfs.changes import blocking
-from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.files import modify, staging
-from localpachd.pfs.service import Pfs
-from localpachd.pfs.upkeep.finisher import Finisher
+from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
 from localpachd.pps import jobs
-from localpachd.pps.entities import DatumInfo, Job, JobInfo, LogMessage, Pipeline, Written
-from localpachd.pps.logs import LogQuery
-from localpachd.pps.service import Pps
-from localpachd.storage.chunks import Chunks
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import DatumInfo, Job, JobInfo, LogMessage, Pipeline, SpecText
+from localpachd.pps.pps_service import PpsService
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
-from localpachd.storage.reach import Reach
+from localpachd.storage.url_reach import UrlReach
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.machine.views import view
-from localpachd.worker.machine.workplaces import Machine, Surroundings
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.workplace import Stores
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.machine.machine_view import view
+from localpachd.worker.machine.machine_workplaces import MachineBackend, ProcessSurroundings
+from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.workplace import WorkerStores
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
@@ -65,20 +65,20 @@ class Engine:
     def __init__(self, root: Path, gpus: GpuPool, pace: Pace = AT_ONCE) -> None:
         self.root = root
         self.db = Database(root / "state.sqlite")
-        self.chunks = Chunks(root / "chunks")
-        self.pfs = Pfs.open(self.db, self.chunks, jobs, pace, Reach((root,)))
-        self.finisher = Finisher(self.pfs)
+        self.chunks = ChunkStore(root / "chunks")
+        self.pfs = PfsService.open(self.db, self.chunks, jobs, pace, UrlReach((root,)))
+        self.finisher = CommitFinisher(self.pfs)
         self.gpus = gpus
-        self.secrets = Secrets(root / "secrets")
+        self.secrets = SecretStore(root / "secrets")
         self.clock = Clock()
         self._begin()
 
     def _begin(self) -> None:
         scratch = self.root / "scratch"
-        surroundings = Surroundings(view((), (self.root,)))
-        machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch, surroundings=surroundings)
+        surroundings = ProcessSurroundings(view((), (self.root,)))
+        machine = MachineBackend(WorkerStores(self.db, self.chunks, self.secrets), scratch, surroundings=surroundings)
         self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
-        self.pps = Pps(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
+        self.pps = PpsService(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
         self.pps.start()
 
     def _end(self) -> None:
@@ -108,13 +108,13 @@ class Engine:
 
     def put(self, repo: str, files: Mapping[str, str | None], branch: str = "master") -> None:
         """Writes files in one commit; None deletes."""
-        changes: list[staging.Change] = []
+        changes: list[staged_changes.FileChange] = []
         for path, text in files.items():
-            changes.append(staging.Removal(path, DEFAULT_TAG))
+            changes.append(staged_changes.FileRemoval(path, DEFAULT_TAG))
             if text is not None:
                 content = self.chunks.store([text.encode()])
-                changes.append(staging.Addition(path, DEFAULT_TAG, content))
-        modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
+                changes.append(staged_changes.FileAddition(path, DEFAULT_TAG, content))
+        file_modification.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
         """Creates a pipeline that runs a shell script, in which $PFS is the path of /pfs."""
@@ -128,7 +128,7 @@ class Engine:
 
     def submit(self, request: Mapping[str, Any]) -> None:
         """Creates or updates a pipeline."""
-        self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, Written()))
+        self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, SpecText()))
 
     def stop(self, job: Job, reason: str = "") -> None:
         """Kills a job."""

@@ -10,8 +10,8 @@ import pytest
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches
-from localpachd.pfs.entities import Branch, Repo
-from localpachd.pps.entities import JobState, Pipeline, PipelineState
+from localpachd.pfs.pfs_entities import Branch, Repo
+from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState
 from localpachd.pps.specs.inputs import PfsInput
 from tests.localpachd.pps.engine import Engine
 

@@ -3,8 +3,8 @@
 import pytest
 
 from localpachd.errors import NotFound, PachError
-from localpachd.pps.datum_rerun import Rerun
-from localpachd.worker.tasks import LogLine, Outcome
+from localpachd.pps.datum_rerun import RerunResult
+from localpachd.worker.tasks import DatumOutcome, LogLine
 from tests.localpachd.pps.engine import Engine
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
@@ -24,7 +24,7 @@ def test_a_datum_is_run_again_without_a_trace_in_commits_or_the_log(copied: Engi
     lines = copied.lines("copy")
     *said, result = copied.pps.rerun_datum(job, copied.datums(job)["/a"].id).events()
     assert [line.message for line in said if isinstance(line, LogLine) and line.user] == ["copying"]
-    assert isinstance(result, Rerun) and result.result.state is Outcome.PROCESSED
+    assert isinstance(result, RerunResult) and result.result.state is DatumOutcome.PROCESSED
     assert copied.lines("copy") == lines
     assert len(copied.jobs("copy")) == 1
 

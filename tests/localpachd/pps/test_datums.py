@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from localpachd import ids
 from localpachd.errors import TooMany
-from localpachd.pps.datums import Datum, Match, expand
-from localpachd.pps.specs.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+from localpachd.pps.datums import Datum, GlobMatch, expand
+from localpachd.pps.specs.inputs import CronInput, CrossInput, GroupInput, Input, JoinInput, PfsInput, UnionInput
 
 Files = Mapping[str, tuple[str, ...]]
 """Repo name -> the keys of its files; file `<key>-<n>` is captured as (key, n)."""
 
 
-def find_in(files: Files) -> Callable[[PfsInput], list[Match]]:
-    def find(leaf: PfsInput) -> list[Match]:
+def find_in(files: Files) -> Callable[[PfsInput], list[GlobMatch]]:
+    def find(leaf: PfsInput) -> list[GlobMatch]:
         return [
-            Match(
+            GlobMatch(
                 path=f"/{key}-{number}",
                 hash=ids.chunk_hash(f"{leaf.repo}{key}{number}".encode()),
                 size=len(key),
@@ -73,15 +73,15 @@ def combined(tree: Input, files: Files) -> Iterator[Row]:
             for number, key in enumerate(files.get(tree.repo, ())):
                 join_on, group_by = (key if wanted else "" for wanted in (tree.join_on, tree.group_by))
                 yield ((tree.name, f"/{key}-{number}", join_on, group_by, tree.outer_join),)
-        case Union(members):
+        case UnionInput(members):
             for member in members:
                 yield from model(member, files)
-        case Cross(members):
+        case CrossInput(members):
             for parts in itertools.product(*(model(member, files) for member in members)):
                 yield sum(parts, ())
-        case Join(members):
+        case JoinInput(members):
             yield from joined([[file for row in model(member, files) for file in row] for member in members])
-        case Group(members):
+        case GroupInput(members):
             every = [file for member in members for row in model(member, files) for file in row]
             for key in {file[3] for file in every}:
                 yield tuple(file for file in every if file[3] == key)
@@ -104,12 +104,12 @@ def with_names(tree: Input, taken: Iterator[int]) -> Input:
     if isinstance(tree, Twins):
         leaves = [member for member in tree.members if isinstance(member, PfsInput)]
         name = f"twin{next(taken)}{leaves[0].repo}"
-        return Union(tuple(replace(each, name=name) for each in leaves))
+        return UnionInput(tuple(replace(each, name=name) for each in leaves))
     assert not isinstance(tree, CronInput)
     return type(tree)(tuple(with_names(member, taken) for member in tree.members))
 
 
-class Twins(Union):
+class Twins(UnionInput):
     """A union of the same files under the same name, read in different ways: its members are all pfs inputs."""
 
 
@@ -127,7 +127,7 @@ trees = st.recursive(
     leaves | twins.map(lambda members: Twins(tuple(members))),
     lambda members: st.builds(
         lambda kind, parts: kind(tuple(parts)),
-        st.sampled_from([Cross, Union, Join, Group]),
+        st.sampled_from([CrossInput, UnionInput, JoinInput, GroupInput]),
         st.lists(members, min_size=1, max_size=3),
     ),
     max_leaves=5,
@@ -153,7 +153,7 @@ def test_datums_come_once_each_and_in_the_same_order_every_time(tree: Input, fil
 
 
 def test_group_orders_by_member_and_then_by_datum_id() -> None:
-    tree = Group((leaf("r", group_by="$1"), leaf("s", group_by="$1")))
+    tree = GroupInput((leaf("r", group_by="$1"), leaf("s", group_by="$1")))
     (datum,) = expand(tree, find_in({"r": ("a", "a", "a"), "s": ("a", "a")}))
     assert [each.name for each in datum.inputs] == ["r", "r", "r", "s", "s"]
     alone = [ids.datum_id([(each.name, each.repo, each.branch, each.path)]) for each in datum.inputs]
@@ -167,27 +167,27 @@ def test_pfs_datums_come_in_path_order() -> None:
 
 def test_cross_loops_over_its_first_member_once() -> None:
     """The expensive member comes first: a process that keeps it loaded loads each of its datums once."""
-    found = list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a", "b", "c"), "s": ("a", "b")})))
+    found = list(expand(CrossInput((leaf("r"), leaf("s"))), find_in({"r": ("a", "b", "c"), "s": ("a", "b")})))
     firsts = [datum.inputs[0].path for datum in found]
     assert len(found) == 6
     assert len([path for path, _ in itertools.groupby(firsts)]) == 3
 
 
 def test_a_member_without_files_empties_the_cross() -> None:
-    assert list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
+    assert list(expand(CrossInput((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
 
 
 def test_an_incomplete_join_uses_the_settings_of_a_unions_first_member() -> None:
     """The union is one datum before it is joined (`processMergeTask` reads what was stored first under an id)."""
     inner, outer = leaf("s", join_on="$1"), leaf("s", join_on="$1", outer_join=True)
     files = {"s": ("a",)}
-    assert list(expand(Join((leaf("r", join_on="$1"), Union((inner, outer)))), find_in(files))) == []
-    (datum,) = expand(Join((leaf("r", join_on="$1"), Union((outer, inner)))), find_in(files))
+    assert list(expand(JoinInput((leaf("r", join_on="$1"), UnionInput((inner, outer)))), find_in(files))) == []
+    (datum,) = expand(JoinInput((leaf("r", join_on="$1"), UnionInput((outer, inner)))), find_in(files))
     assert named(datum) == ("s:/a-0",)
 
 
 def test_the_first_member_of_a_union_that_has_a_datum_gives_its_fields() -> None:
-    tree = Union((leaf("r", lazy=True), leaf("r")))
+    tree = UnionInput((leaf("r", lazy=True), leaf("r")))
     (datum,) = expand(tree, find_in({"r": ("a",)}))
     assert datum.inputs[0].lazy
 
@@ -210,12 +210,12 @@ def test_a_cross_or_join_with_too_many_datums_is_refused_before_it_is_made() -> 
     files = {"a": ("x",) * 2000}
     three = tuple(leaf("a", name) for name in "abc")
     with pytest.raises(TooMany) as crossed:
-        list(expand(Cross(three), find_in(files)))
+        list(expand(CrossInput(three), find_in(files)))
     assert str(crossed.value).startswith("the cross has 8000000000 datums, and a job may have 2000000: ")
     joined = tuple(leaf("a", name, glob="/(*)-*", join_on="$1") for name in "abc")
     with pytest.raises(TooMany, match="the join has 8000000000 datums"):
-        list(expand(Join(joined), find_in(files)))
-    assert len(list(expand(Cross(three[:1]), find_in(files)))) == 2000
+        list(expand(JoinInput(joined), find_in(files)))
+    assert len(list(expand(CrossInput(three[:1]), find_in(files)))) == 2000
 
 
 def test_an_expansion_can_be_stopped() -> None:
@@ -229,4 +229,4 @@ def test_an_expansion_can_be_stopped() -> None:
             raise Stopped
 
     with pytest.raises(Stopped):
-        list(expand(Cross((leaf("a"), leaf("a", "b"))), find_in({"a": ("x",) * 1000}), check))
+        list(expand(CrossInput((leaf("a"), leaf("a", "b"))), find_in({"a": ("x",) * 1000}), check))

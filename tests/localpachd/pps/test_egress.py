@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from localpachd.errors import PachError, Unimplemented
-from localpachd.pps.entities import JobState, Pipeline
-from localpachd.pps.logs import LogQuery
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import JobState, Pipeline
 from tests.localpachd.pps.engine import Engine
 
 COPY = 'cp "$PFS"/in/* "$PFS/out/"'

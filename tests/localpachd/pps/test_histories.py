@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, removal
-from localpachd.pfs.entities import Branch, Commit, Repo
+from localpachd.pfs import branches, commit_removal, commits
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck
 from localpachd.pps import jobs
-from localpachd.pps.entities import JobState, Pipeline, Written
+from localpachd.pps.pps_entities import JobState, Pipeline, SpecText
 from localpachd.worker.gpu_pool import GpuPool
-from tests.amounts import examples
+from tests.example_counts import examples
 from tests.localpachd.pps.engine import Engine
 
 SCRIPT = """
@@ -86,11 +86,11 @@ def run(engine: Engine, txn: Transaction, parts: Sequence[str], heads: Sequence[
                 branches.create(txn, TEXTS, head=heads[0])
             case "update":
                 request = {**engine.request("shout", ONE, SCRIPT, datum_tries="1"), "update": True}
-                engine.pps.add_pipeline(txn, request, Written())
+                engine.pps.add_pipeline(txn, request, SpecText())
             case "stop job":
                 jobs.stop(txn, engine.jobs("shout")[0].job)
             case "squash":
-                removal.squash_set(txn, heads[len(heads) // 2].id)
+                commit_removal.squash_set(txn, heads[len(heads) // 2].id)
             case "finish":
                 output = commits.resolve(txn.conn, Commit(Repo("default", "shout"), branch="master"))
                 commits.finish_by_user(txn, output.commit, "spoilt", "", force=True)

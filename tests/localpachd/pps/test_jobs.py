@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
-from localpachd.pfs import branches, commits, removal, repos
+from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.changes import blocking
-from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Level, Pipeline, PipelineState
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.log_search import LogSearch, search
-from localpachd.pps.logs import LogQuery
-from localpachd.worker.tasks import Outcome
+from localpachd.pps.pps_entities import DatumCounters, Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
+from localpachd.worker.tasks import DatumOutcome
 from tests.localpachd.pps.engine import Engine
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
@@ -56,7 +56,7 @@ def test_only_what_changed_is_processed_again(shout: Engine) -> None:
     assert shout.files("shout") == {"/a": "ONE", "/b": "THREE", "/c": "NEW"}
     found = shout.datums(job.job)
     assert {path: each.skipped for path, each in found.items()} == {"/a": True, "/b": False, "/c": False}
-    assert {each.outcome for each in found.values()} == {Outcome.PROCESSED}
+    assert {each.outcome for each in found.values()} == {DatumOutcome.PROCESSED}
 
 
 def test_a_deleted_input_takes_its_output_with_it(shout: Engine) -> None:
@@ -83,7 +83,7 @@ def test_no_datums_is_success(engine: Engine) -> None:
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     job = engine.settle("shout")
-    assert (job.state, job.counters) == (JobState.SUCCESS, Counters())
+    assert (job.state, job.counters) == (JobState.SUCCESS, DatumCounters())
 
 
 def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout: Engine) -> None:
@@ -119,7 +119,7 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout: Engine)
     job = shout.settle("shout")
     bad = shout.datums(job.job)["/bad"]
     assert (job.state, job.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
-    assert (bad.outcome, bad.reason != "") == (Outcome.FAILED, True)
+    assert (bad.outcome, bad.reason != "") == (DatumOutcome.FAILED, True)
     # The other new datum was processed; the changed one, which belongs to the second phase, was not.
     assert (job.counters.processed, job.counters.failed) == (1, 1)
     for kind in ("user", "meta"):
@@ -137,11 +137,11 @@ def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine: Engi
     recover = {"err_cmd": ["true"]}
     engine.create("shout", only("texts"), f'test ! -e "$PFS/in/bad"\n{SHOUT}', transform=recover, datum_tries="1")
     job = engine.settle("shout")
-    assert (job.state, job.counters) == (JobState.SUCCESS, Counters(processed=1, total=2, recovered=1))
+    assert (job.state, job.counters) == (JobState.SUCCESS, DatumCounters(processed=1, total=2, recovered=1))
     assert engine.files("shout") == {"/a": "ONE"}
     engine.put("texts", {"/c": "new"})
     again = engine.settle("shout")
-    assert again.counters == Counters(processed=1, skipped=1, total=3, recovered=1)
+    assert again.counters == DatumCounters(processed=1, skipped=1, total=3, recovered=1)
 
 
 def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine: Engine) -> None:
@@ -488,14 +488,14 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
     assert "PIPELINE_RUNNING" in [line.message for line in lines if not line.job]
     said = {job: [(line.message, line.level) for line in lines if line.job == job.id] for job in (good, failed)}
     assert said[good] == [
-        ("datums: 1 new, 0 to be processed again, 0 skipped, 0 done before a restart; 1 in all", Level.INFO),
-        ("JOB_SUCCESS", Level.INFO),
+        ("datums: 1 new, 0 to be processed again, 0 skipped, 0 done before a restart; 1 in all", LogLevel.INFO),
+        ("JOB_SUCCESS", LogLevel.INFO),
     ]
     bad = engine.datums(failed)["/b"].id
-    assert said[failed][-1] == (f"JOB_FAILURE: datum {bad} failed", Level.ERROR)
+    assert said[failed][-1] == (f"JOB_FAILURE: datum {bad} failed", LogLevel.ERROR)
     assert list(engine.log(LogQuery(job=good, master=True))) == [line for line in lines if line.job == good.id]
     with engine.db.read() as conn:
-        errors = list(search(conn, LogSearch(pipeline="picky", level=Level.ERROR)))
+        errors = list(search(conn, LogSearch(pipeline="picky", level=LogLevel.ERROR)))
     assert [line.message for line in errors] == [f"JOB_FAILURE: datum {bad} failed"]
 
 
@@ -561,7 +561,7 @@ def test_a_job_without_its_meta_commit_is_killed(engine: Engine, tmp_path: Path)
     engine.put("texts", {"/a": "one"})
     engine.create("wait", only("texts"), f"cat {go}")
     (job,) = engine.until(lambda: [each for each in engine.jobs("wait") if each.state == JobState.RUNNING])
-    engine.pfs.transact(lambda txn: removal.drop(txn, Commit(Repo("default", "wait", "meta"), job.job.id)))
+    engine.pfs.transact(lambda txn: commit_removal.drop(txn, Commit(Repo("default", "wait", "meta"), job.job.id)))
     ended = engine.settle("wait")
     assert (ended.state, ended.reason) == (JobState.KILLED, "meta commit removed")
 

@@ -7,8 +7,8 @@ import pytest
 
 from localpachd.pace import Pace
 from localpachd.pfs import commits
-from localpachd.pfs.entities import Branch, Repo
-from localpachd.pps.entities import Counters, JobInfo, JobState
+from localpachd.pfs.pfs_entities import Branch, Repo
+from localpachd.pps.pps_entities import DatumCounters, JobInfo, JobState
 from localpachd.worker.gpu_pool import GpuPool
 from tests.localpachd.pps.engine import Engine, pfs_input
 
@@ -100,10 +100,10 @@ def test_skipped_datums_are_counted_when_all_new_ones_have_succeeded(late: Engin
     assert late.settle("out").state is JobState.SUCCESS
     late.put("in", {"/new": "bad"})
     job = late.settle("out")
-    assert (job.state, job.counters) == (JobState.FAILURE, Counters(failed=1, total=3))
+    assert (job.state, job.counters) == (JobState.FAILURE, DatumCounters(failed=1, total=3))
     late.put("in", {"/new": None, "/b": "bad"})  # a changed datum comes after the new ones
     job = late.settle("out")
-    assert (job.state, job.counters) == (JobState.FAILURE, Counters(failed=1, skipped=1, total=2))
+    assert (job.state, job.counters) == (JobState.FAILURE, DatumCounters(failed=1, skipped=1, total=2))
 
 
 def test_results_are_counted_when_their_set_ends(late: Engine, tmp_path: Path) -> None:

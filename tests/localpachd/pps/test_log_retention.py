@@ -5,11 +5,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.pps import log_rows
-from localpachd.pps.entities import LogMessage, Pipeline
 from localpachd.pps.log_retention import forget
-from tests.amounts import examples
+from localpachd.pps.pps_entities import LogMessage, Pipeline
+from tests.example_counts import examples
 
 HOUR = 3600 * 10**9
 ages = st.lists(st.integers(0, 60), max_size=20).map(lambda days: sorted(days, reverse=True))

@@ -3,12 +3,12 @@
 import logging
 import threading
 
-from localpachd.pfs.changes import Changes
-from localpachd.pps.entities import Activity
+from localpachd.pfs.changes import ChangeNotifier
+from localpachd.pps.pps_entities import PipelineActivity
 from localpachd.pps.server_log import ServerLog
 
 
-def _logged(changes: Changes) -> tuple[logging.Logger, ServerLog]:
+def _logged(changes: ChangeNotifier) -> tuple[logging.Logger, ServerLog]:
     log = ServerLog(changes)
     logger = logging.Logger("localpachd.tested")
     logger.addHandler(log)
@@ -16,7 +16,7 @@ def _logged(changes: Changes) -> tuple[logging.Logger, ServerLog]:
 
 
 def test_lines_come_once_and_then_the_new_ones() -> None:
-    logger, log = _logged(Changes())
+    logger, log = _logged(ChangeNotifier())
     logger.warning("first\nsecond")
     tail = log.tail(0)
     first, second = [line.message for line in tail.lines()]
@@ -31,10 +31,10 @@ def test_lines_come_once_and_then_the_new_ones() -> None:
 
 
 def test_a_follower_is_woken() -> None:
-    changes = Changes()
+    changes = ChangeNotifier()
     logger, log = _logged(changes)
     tail = log.tail(0)
-    with changes.feed(Activity(None)) as feed:
+    with changes.feed(PipelineActivity(None)) as feed:
         speaker = threading.Thread(target=logger.warning, args=("said",))
         speaker.start()
         feed.wait(timeout=30)
@@ -43,7 +43,7 @@ def test_a_follower_is_woken() -> None:
 
 
 def test_only_the_newest_lines_are_kept() -> None:
-    logger, log = _logged(Changes())
+    logger, log = _logged(ChangeNotifier())
     for number in range(10_050):
         logger.warning("%d", number)
     kept = [line.message.rpartition(" ")[2] for line in log.tail(0).lines()]

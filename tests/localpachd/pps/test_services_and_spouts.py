@@ -11,12 +11,12 @@ import pytest
 
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pfs import commits
-from localpachd.pfs.entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import pipelines
-from localpachd.pps.entities import JobState, Pipeline, PipelineState, Written
-from localpachd.pps.logs import LogQuery
-from localpachd.pps.specs.spec import Kind
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState, SpecText
+from localpachd.pps.specs.spec import PipelineKind
 from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
 
@@ -91,7 +91,7 @@ def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: 
     assert [each.path for each in engine.pps.jobs.inspect(job.job).worker_status[0].data] == ["/"]
     assert engine.commit("web").finishing is None
     info = engine.pps.inspect_pipeline(Pipeline("default", "web"))
-    assert (info.spec.kind, info.state) == (Kind.SERVICE, PipelineState.RUNNING)
+    assert (info.spec.kind, info.state) == (PipelineKind.SERVICE, PipelineState.RUNNING)
     with pytest.raises(PachError, match="not found"):
         engine.commit("web", kind="meta")
     engine.until(lambda: "serving one" in engine.lines("web"))
@@ -238,7 +238,7 @@ def test_a_spout_runs_without_jobs_and_again_when_it_ends(engine: Engine) -> Non
     spout(engine, 'echo "port $PEER_PORT"; exit 4')
     engine.until(lambda: engine.lines("s").count("port 9") >= 2)
     info = engine.pps.inspect_pipeline(Pipeline("default", "s"))
-    assert (info.spec.kind, info.state) == (Kind.SPOUT, PipelineState.RUNNING)
+    assert (info.spec.kind, info.state) == (PipelineKind.SPOUT, PipelineState.RUNNING)
     assert engine.jobs("s") == []
     lines = list(engine.log(LogQuery(Pipeline("default", "s"))))
     assert {line.job for line in lines} == {"spout"}
@@ -264,7 +264,7 @@ def test_a_spout_that_is_deleted_and_created_again_in_one_step_is_replaced(engin
     def replace(txn: Transaction) -> None:
         pipelines.delete(txn, Pipeline("default", "s"))
         request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", "echo second; sleep 60"]}}
-        engine.pps.add_pipeline(txn, {**request, "spout": {}}, Written())
+        engine.pps.add_pipeline(txn, {**request, "spout": {}}, SpecText())
 
     engine.pfs.transact(replace)
     engine.until(lambda: engine.lines("s") == ["second"])

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from localpachd.errors import InvalidArgument
-from localpachd.pps.entities import JobState, Pipeline
+from localpachd.pps.pps_entities import JobState, Pipeline
 from localpachd.worker.tasks import LogLine
-from speclang.warmth import MEMORY, SECONDS
+from speclang.warm_annotations import MEMORY, SECONDS
 from tests.localpachd.pps.engine import Engine
-from tests.localpachd.worker.test_batching import batched
-from tests.localpachd.worker.test_warm import COUNT
+from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.test_warm_workers import COUNT
 
 PIPELINE = Pipeline("default", "p")
 IN = {"pfs": {"repo": "in", "glob": "/"}}

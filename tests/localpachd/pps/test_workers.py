@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from localpachd.pps.datums import Datum, DatumInput
-from localpachd.pps.entities import Job, JobState, Pipeline
+from localpachd.pps.pps_entities import Job, JobState, Pipeline
+from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.pps.scheduling.datum_tasks import environment
-from localpachd.pps.scheduling.skipping import Numbered
 from tests.localpachd.pps.engine import Engine
 
 
@@ -15,7 +15,7 @@ def file(name: str, path: str, **fields: Any) -> DatumInput:
 
 
 def variables(*files: DatumInput) -> dict[str, str]:
-    return environment(Numbered(0, Datum("d" * 64, files), ""), Job(Pipeline("default", "p"), "1" * 32))
+    return environment(NumberedDatum(0, Datum("d" * 64, files), ""), Job(Pipeline("default", "p"), "1" * 32))
 
 
 def test_each_input_names_its_path_and_its_commit() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
+from localpachd.database import Database
+from localpachd.storage.chunk_store import ChunkStore
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="module")
-def chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chunks]:
-    store = Chunks(tmp_path_factory.mktemp("chunks"))
+def chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChunkStore]:
+    store = ChunkStore(tmp_path_factory.mktemp("chunks"))
     yield store
     store.close()

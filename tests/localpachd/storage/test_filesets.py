@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd import ids
-from localpachd.db import Database
-from localpachd.storage.filesets import Content, File, FileSet, compact, write_layer
+from localpachd.database import Database
+from localpachd.storage.filesets import FileContent, FileSet, TaggedFile, compact, write_layer
 
-Entry = tuple[str, str, Content | None]
-Model = dict[tuple[str, str], Content | None]
+Entry = tuple[str, str, FileContent | None]
+Model = dict[tuple[str, str], FileContent | None]
 
 # "-" and "." sort before "/", "0" after it; the last two sort differently in UTF-16.
 names = st.text(st.sampled_from(["a", "b", "-", ".", "/", "0", "\uffff", "\U00010000"]), min_size=1, max_size=4)
 tags = st.sampled_from(["default", "d1", "d2"])
 
 
-def content(number: int) -> Content:
-    return Content(number, tuple(ids.chunk_hash(bytes([number, place])) for place in range(number)))
+def content(number: int) -> FileContent:
+    return FileContent(number, tuple(ids.chunk_hash(bytes([number, place])) for place in range(number)))
 
 
 contents = st.none() | st.integers(0, 3).map(content)
@@ -41,9 +41,9 @@ def merge(layers: Sequence[Sequence[Entry]]) -> Model:
     return model
 
 
-def files(model: Model) -> list[File]:
+def files(model: Model) -> list[TaggedFile]:
     keys = sorted(model, key=lambda key: (key[0].encode(), key[1]))
-    return [File(*key, found) for key in keys if (found := model[key]) is not None]
+    return [TaggedFile(*key, found) for key in keys if (found := model[key]) is not None]
 
 
 @given(layer_lists)
@@ -113,20 +113,20 @@ def test_layers_on_top_of_others_keep_their_removals(
 def test_a_layer_listed_twice_counts_at_its_newest_position(db: Database) -> None:
     one, two = write(db, [[("/a", "default", content(1))], [("/a", "default", content(2))]])
     with db.read() as conn:
-        assert FileSet(conn, [one, two, one]).get("/a") == [File("/a", "default", content(1))]
+        assert FileSet(conn, [one, two, one]).get("/a") == [TaggedFile("/a", "default", content(1))]
 
 
 def test_of_two_entries_in_one_layer_the_later_counts(db: Database) -> None:
     (ref,) = write(db, [[("/a", "default", None), ("/a", "default", content(2))]])
     with db.read() as conn:
-        assert FileSet(conn, [ref]).get("/a") == [File("/a", "default", content(2))]
+        assert FileSet(conn, [ref]).get("/a") == [TaggedFile("/a", "default", content(2))]
         assert FileSet(conn, [ref]).weight() == 1
 
 
 def test_an_empty_file_is_a_file(db: Database) -> None:
-    (ref,) = write(db, [[("/empty", "default", Content(0, ()))]])
+    (ref,) = write(db, [[("/empty", "default", FileContent(0, ()))]])
     with db.read() as conn:
-        assert list(FileSet(conn, [ref]).walk()) == [File("/empty", "default", Content(0, ()))]
+        assert list(FileSet(conn, [ref]).walk()) == [TaggedFile("/empty", "default", FileContent(0, ()))]
 
 
 def test_no_layers_no_files(db: Database) -> None:

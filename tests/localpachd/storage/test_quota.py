@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.errors import OverQuota
-from localpachd.storage.chunks import SMALL, Chunks
+from localpachd.storage.chunk_store import SMALL, ChunkStore
 
 BIG = 1 << 20
 
@@ -20,7 +20,7 @@ def noise(size: int, seed: int = 0) -> bytes:
 
 @pytest.mark.parametrize("size", [SMALL - 1, BIG])
 def test_what_would_exceed_it_is_refused(tmp_path: Path, size: int) -> None:
-    store = Chunks(tmp_path, quota=8 * BIG)
+    store = ChunkStore(tmp_path, quota=8 * BIG)
     stored = []
     with pytest.raises(OverQuota, match=r"quota of 8.389 MB is used up .*delete files.*--retention.*raise --quota"):
         for seed in range(1000):
@@ -33,7 +33,7 @@ def test_what_would_exceed_it_is_refused(tmp_path: Path, size: int) -> None:
 
 
 def test_the_trash_makes_room_before_its_day_is_over(tmp_path: Path) -> None:
-    store = Chunks(tmp_path, quota=4 * BIG)
+    store = ChunkStore(tmp_path, quota=4 * BIG)
     kept, gone = store.put(noise(BIG, 1)), [store.put(noise(BIG, seed)) for seed in (2, 3)]
     store.flush()
     assert store.sweep([kept]) == 2
@@ -46,14 +46,14 @@ def test_the_trash_makes_room_before_its_day_is_over(tmp_path: Path) -> None:
 
 
 def test_others_count_too(tmp_path: Path) -> None:
-    store = Chunks(tmp_path, quota=4 * BIG, others=lambda: 4 * BIG)
+    store = ChunkStore(tmp_path, quota=4 * BIG, others=lambda: 4 * BIG)
     with pytest.raises(OverQuota):
         store.put(b"x")
     store.close()
 
 
 def test_counts_follow_every_change_and_agree_with_a_measurement(tmp_path: Path) -> None:
-    store = Chunks(tmp_path)
+    store = ChunkStore(tmp_path)
     digests = [store.put(noise(BIG, seed)) for seed in range(6)]
     store.put(noise(BIG, 0))  # there already
     store.flush()

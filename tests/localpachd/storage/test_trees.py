@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.storage import trees
-from localpachd.storage.chunks import Chunks
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSet, write_layer
-from localpachd.storage.trees import Node
+from localpachd.storage.trees import TreeNode
 from speclang.globs import Glob
 
 Files = dict[str, bytes]
@@ -51,7 +51,7 @@ def bare(name: str) -> str:
     return name.rstrip("/")
 
 
-def seen(nodes: Iterable[Node]) -> list[Seen]:
+def seen(nodes: Iterable[TreeNode]) -> list[Seen]:
     found = list(nodes)
     for node in found:
         assert node.is_dir == node.path.endswith("/") == (node.content is None)
@@ -60,7 +60,7 @@ def seen(nodes: Iterable[Node]) -> list[Seen]:
     return [(node.path, node.size, node.hash) for node in found]
 
 
-def store(db: Database, chunks: Chunks, *layers: Files) -> list[int]:
+def store(db: Database, chunks: ChunkStore, *layers: Files) -> list[int]:
     stored = [[(name, "default", chunks.store([data])) for name, data in files.items()] for files in layers]
     return [db.write(partial(write_layer, entries=entries)) for entries in stored]
 
@@ -72,7 +72,7 @@ def within(lower: str | None, upper: str | None) -> Callable[[Seen], bool]:
 @given(trees_of_files, path | st.just("/"), bounds, bounds)
 @example({"/a": b"", "/a-": b"x", "/a/b": b"y"}, "/a", None, None)
 def test_inspect_children_and_walk(
-    db: Database, chunks: Chunks, files: Files, at: str, lower: str | None, upper: str | None
+    db: Database, chunks: ChunkStore, files: Files, at: str, lower: str | None, upper: str | None
 ) -> None:
     model = naive(files)
     inside = within(lower, upper)
@@ -100,7 +100,7 @@ PATTERNS = [
 @given(trees_of_files, st.sampled_from(PATTERNS), bounds, bounds)
 @example({"/a": b"", "/a-": b"x", "/a/b": b"y"}, "/a", None, None)
 def test_glob_and_archive(
-    db: Database, chunks: Chunks, files: Files, pattern: str, lower: str | None, upper: str | None
+    db: Database, chunks: ChunkStore, files: Files, pattern: str, lower: str | None, upper: str | None
 ) -> None:
     model = naive(files)
     inside = within(lower, upper)
@@ -123,7 +123,7 @@ def test_glob_and_archive(
 
 
 @given(trees_of_files, trees_of_files, path | st.just("/"), path | st.just("/"))
-def test_diff(db: Database, chunks: Chunks, new: Files, old: Files, path_new: str, path_old: str) -> None:
+def test_diff(db: Database, chunks: ChunkStore, new: Files, old: Files, path_new: str, path_old: str) -> None:
     def below(files: Files, at: str) -> dict[str, Seen]:
         above = at.rstrip("/") + "/"
         return {name: node for name, node in naive(files).items() if name == at or name.startswith(above)}
@@ -141,12 +141,12 @@ def test_diff(db: Database, chunks: Chunks, new: Files, old: Files, path_new: st
         assert [(_one(first), _one(second)) for first, second in pairs] == expected
 
 
-def _one(node: Node | None) -> Seen | None:
+def _one(node: TreeNode | None) -> Seen | None:
     return None if node is None else (node.path, node.size, node.hash)
 
 
 @given(trees_of_files, trees_of_files)
-def test_trees_of_merged_layers(db: Database, chunks: Chunks, below: Files, above: Files) -> None:
+def test_trees_of_merged_layers(db: Database, chunks: ChunkStore, below: Files, above: Files) -> None:
     layers = store(db, chunks, below, above)
     with db.read() as conn:
         assert seen(trees.walk(FileSet(conn, layers), "/")) == list(naive({**below, **above}).values())
@@ -160,14 +160,14 @@ def test_an_empty_file_set_has_no_root(db: Database) -> None:
             assert list(nodes) == []
 
 
-def test_a_directory_hash_does_not_include_names(db: Database, chunks: Chunks) -> None:
+def test_a_directory_hash_does_not_include_names(db: Database, chunks: ChunkStore) -> None:
     layers = store(db, chunks, {"/one/a": b"1", "/one/b": b"2", "/two/c": b"1", "/two/d": b"2"})
     with db.read() as conn:
         one, two = trees.children(FileSet(conn, layers), "/")
     assert one.hash == two.hash
 
 
-def test_one_path_under_two_tags_is_two_nodes_and_a_tag_selects(db: Database, chunks: Chunks) -> None:
+def test_one_path_under_two_tags_is_two_nodes_and_a_tag_selects(db: Database, chunks: ChunkStore) -> None:
     entries = [("/d/f", tag, chunks.store([tag.encode()])) for tag in ("t1", "t2")]
     layer = db.write(lambda conn: write_layer(conn, entries))
     with db.read() as conn:
@@ -184,7 +184,7 @@ def numbered(count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("pattern", "found"), [("/dir1/sub/*", 100), ("/dir*", 3), ("/**/0001?", 10), ("/**", 306)])
-def test_more_files_than_one_query_reads(db: Database, chunks: Chunks, pattern: str, found: int) -> None:
+def test_more_files_than_one_query_reads(db: Database, chunks: ChunkStore, pattern: str, found: int) -> None:
     content = chunks.store([b"x"])
     layer = db.write(lambda conn: write_layer(conn, ((name, "default", content) for name in numbered(300))))
     with db.read() as conn:
@@ -196,7 +196,7 @@ def listed(db: Database, layers: Sequence[int], pattern: str) -> list[str]:
         return [node.path for node in trees.glob(FileSet(conn, layers), pattern)]
 
 
-def test_common_globs(db: Database, chunks: Chunks) -> None:
+def test_common_globs(db: Database, chunks: ChunkStore) -> None:
     names = ["/file0", "/file1", "/dir1/file2", "/dir1/file3.2", "/dir2/dir3/file4", "/dir2/dir3/file5.2"]
     layers = store(db, chunks, {name: name.encode() for name in names})
     assert listed(db, layers, "*") == ["/dir1/", "/dir2/", "/file0", "/file1"]

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.pps.worker import GrpcBatchServer
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
+from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.database import Database
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSetRef, write_layer
-from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.docker.container_workplaces import DockerBackend
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.local_runner import LocalRunner
 from localpachd.worker.machine import namespaces
+from localpachd.worker.machine.machine_view import view
+from localpachd.worker.machine.machine_workplaces import MachineBackend, ProcessSurroundings
 from localpachd.worker.machine.namespaces import Confinement
-from localpachd.worker.machine.views import view
-from localpachd.worker.machine.workplaces import Machine, Surroundings
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
+from localpachd.worker.secret_store import SecretStore
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
-from localpachd.worker.workplace import Backend, Stores
+from localpachd.worker.workplace import WorkerStores, WorkplaceBackend
 from tests import containers
 
 BEST = namespaces.detect(Path("/tmp"))
@@ -43,19 +43,21 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.db = Database(self.root / "db.sqlite")
-        self.chunks = Chunks(self.root / "chunks")
+        self.chunks = ChunkStore(self.root / "chunks")
         self.scratch = self.root / "scratch"
-        self.secrets = Secrets(self.root / "secrets")
-        self.stores = Stores(self.db, self.chunks, self.secrets)
+        self.secrets = SecretStore(self.root / "secrets")
+        self.stores = WorkerStores(self.db, self.chunks, self.secrets)
         self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend(), most_warm=self.most_warm)
         self._numbers = itertools.count()
 
-    def _backend(self) -> Backend:
+    def _backend(self) -> WorkplaceBackend:
         if self.confinement is not None:
             self.image = ""
-            return Machine(self.stores, self.scratch, self.confinement, Surroundings(view((), (self.root,))))
+            return MachineBackend(
+                self.stores, self.scratch, self.confinement, ProcessSurroundings(view((), (self.root,)))
+            )
         self.image = containers.image()
-        return Docker(self.stores, containers.found(), self.root, lambda: None)
+        return DockerBackend(self.stores, containers.found(), self.root, lambda: None)
 
     @property
     def mounts(self) -> bool:

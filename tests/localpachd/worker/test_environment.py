@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localpachd.worker.tasks import Pod, Task
+from localpachd.worker.tasks import Task, WorkerPod
 from tests.localpachd.worker.bench import Bench
 
 
@@ -36,7 +36,7 @@ def test_a_datums_variables_win_over_the_transforms(bench: Bench) -> None:
 
 
 def test_a_transforms_variables_win_over_the_pods(bench: Bench) -> None:
-    pod = Pod("project", "pipeline", "commit", "worker", 650)
+    pod = WorkerPod("project", "pipeline", "commit", "worker", 650)
     names = "PPS_PIPELINE_NAME PPS_POD_NAME PEER_PORT"
     bench.one(Task(("sh", "-c", f"echo ${' $'.join(names.split())}"), env={"PEER_PORT": "mine"}, pod=pod, tries=1))
     assert bench.said() == ["pipeline worker mine"]

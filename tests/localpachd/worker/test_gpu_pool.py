@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from localpachd.worker import gpu_pool
+from localpachd.worker.datum_set_watch import CancellationError, DatumSetWatch
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import CancelToken, LogLine
-from localpachd.worker.watch import Cancelled, Watch
 from tests.localpachd.worker.bench import Bench
 
 
@@ -56,8 +56,8 @@ def test_a_cancelled_wait_ends() -> None:
     token = CancelToken()
     with (
         pool.lease("first", 1, _nothing, _nothing),
-        Watch(token, pool.notify) as watch,
-        pytest.raises(Cancelled),
+        DatumSetWatch(token, pool.notify) as watch,
+        pytest.raises(CancellationError),
         pool.lease("second", 1, watch.check, lambda _: token.cancel()),
     ):
         raise AssertionError("there was nothing to lease")

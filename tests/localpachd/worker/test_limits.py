@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.machine import limits
+from localpachd.worker.machine import worker_limits
 from localpachd.worker.tasks import Task
 from tests.localpachd.worker.bench import Bench
 
@@ -89,7 +89,7 @@ def test_cpu_is_a_number_of_processors(at_home: Bench, cpus: float, seen: int | 
 
 def test_workers_take_turns_on_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 3, 5, 7})
-    chosen = {limits.pinning(2)[-1] for _ in range(4)}
+    chosen = {worker_limits.cpu_pinning(2)[-1] for _ in range(4)}
     assert chosen == {"1,3", "5,7"}
-    assert len({limits.pinning(1)[-1] for _ in range(4)}) == 4
-    assert limits.pinning(4) == limits.pinning(0) == ()
+    assert len({worker_limits.cpu_pinning(1)[-1] for _ in range(4)}) == 4
+    assert worker_limits.cpu_pinning(4) == worker_limits.cpu_pinning(0) == ()

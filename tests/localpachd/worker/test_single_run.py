@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from localpachd.worker.machine import namespaces
-from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
+from localpachd.worker.tasks import CancelToken, DatumWork, ServicePorts, Task
 from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
 
@@ -55,13 +55,13 @@ class Runs:
         self._pool = ThreadPoolExecutor(8)
         self._tokens: list[CancelToken] = []
 
-    def start(self, task: Task, work: DatumWork, ports: Ports | None = None) -> tuple[Future[str], CancelToken]:
+    def start(self, task: Task, work: DatumWork, ports: ServicePorts | None = None) -> tuple[Future[str], CancelToken]:
         token = CancelToken()
         self._tokens.append(token)
         runner, task = self.bench.runner, self.bench.there(task)
         return self._pool.submit(runner.run_once, task, work, ports, self.bench.lines.append, token), token
 
-    def serve(self, name: str, ports: Ports) -> tuple[Future[str], CancelToken]:
+    def serve(self, name: str, ports: ServicePorts) -> tuple[Future[str], CancelToken]:
         work = self.bench.datum(self.bench.input("in", "/name", {"/name": name.encode()}))
         task = Task(cmd=("python3", "-c", SERVER, str(ports.internal)), env={"PEER_PORT": str(ports.server)})
         return self.start(task, work, ports)
@@ -111,7 +111,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
     runs: Runs, peer: int, own_port: OwnPort
 ) -> None:
-    ports = Ports(internal=own_port(), external=own_port(), server=peer)
+    ports = ServicePorts(internal=own_port(), external=own_port(), server=peer)
     running, token = runs.serve("one", ports)
     assert get(ports.external) == "one"
     assert get(ports.external, "/peer") == "hello from outside"
@@ -122,7 +122,7 @@ def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
 
 
 def test_the_port_can_be_had_again_at_once(runs: Runs, peer: int, own_port: OwnPort) -> None:
-    ports = Ports(internal=own_port(), external=own_port(), server=peer)
+    ports = ServicePorts(internal=own_port(), external=own_port(), server=peer)
     for name in ("one", "two"):
         running, token = runs.serve(name, ports)
         assert get(ports.external) == name
@@ -137,19 +137,19 @@ def test_two_services_may_share_an_internal_port(runs: Runs, peer: int, own_port
     inside = own_port()
     outside = [own_port(), own_port()]
     for name, port in zip(("one", "two"), outside, strict=True):
-        runs.serve(name, Ports(internal=inside, external=port, server=peer))
+        runs.serve(name, ServicePorts(internal=inside, external=port, server=peer))
     assert [get(port) for port in outside] == ["one", "two"]
     assert any("with a network of its own" in line for line in bench.said(user=False))
 
 
 def test_an_external_port_that_is_taken_is_a_reason(runs: Runs, peer: int, own_port: OwnPort) -> None:
-    running, _ = runs.serve("one", Ports(internal=own_port(), external=peer, server=peer))
+    running, _ = runs.serve("one", ServicePorts(internal=own_port(), external=peer, server=peer))
     assert running.result(30).startswith(f"external_port {peer} is not available")
 
 
 def test_a_shared_network_with_one_port_needs_no_relay(runs: Runs, peer: int, own_port: OwnPort) -> None:
     port = own_port()
-    running, token = runs.serve("one", Ports(internal=port, external=port, server=peer, own_network=False))
+    running, token = runs.serve("one", ServicePorts(internal=port, external=port, server=peer, own_network=False))
     assert get(port) == "one"
     assert any("the machine's network is shared" in line for line in runs.bench.said(user=False))
     token.cancel()

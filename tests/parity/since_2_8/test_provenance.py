@@ -6,7 +6,7 @@ import grpc
 import pytest
 from python_pachyderm import Client
 
-from tests.parity.places import Complaints, MakeInput, Place, Refusal
+from tests.parity.places import FsckReport, MakeInput, Place, Refusal
 from tests.parity.since_2_8.calls import RpcClient
 
 
@@ -83,7 +83,7 @@ def test_walking_branches(chain: Chain, walk: Walk, rpc: RpcClient, refusal: Ref
 
 
 def test_forgetting_output_keeps_its_commit(
-    chain: Chain, rpc: RpcClient, client: Client, place: Place, refusal: Refusal, complaints: Complaints
+    chain: Chain, rpc: RpcClient, client: Client, place: Place, refusal: Refusal, complaints: FsckReport
 ) -> None:
     repo, first, second, (old, _) = chain
     output = {"name": {"project": {"name": "default"}, "name": first}}

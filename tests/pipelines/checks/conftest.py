@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.checks.suite import check
 from pipelines.specifications import drafts
-from pipelines.specifications.drafts import Draft
+from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import Finding
 
 GOOD: dict[str, Any] = {
@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {
     "transform": {"image": "shell:1", "cmd": ["sh"]},
 }
 
-Draw = Callable[..., Draft]
+Draw = Callable[..., SpecDraft]
 Findings = Callable[..., Sequence[Finding]]
 
 
@@ -26,7 +26,7 @@ Findings = Callable[..., Sequence[Finding]]
 def draft(tmp_path: Path) -> Draw:
     """Makes a draft of a good specification with other fields; a name makes it another file."""
 
-    def make(name: str = "p", **changes: Any) -> Draft:
+    def make(name: str = "p", **changes: Any) -> SpecDraft:
         (tmp_path / "specs").mkdir(exist_ok=True)
         path = tmp_path / "specs" / f"{name}.json"
         document = {**GOOD, "pipeline": {"name": name}, **changes}

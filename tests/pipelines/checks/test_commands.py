@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pipelines.commands.program import app
 from pipelines.errors import LookalikeError
-from pipelines.specifications import optional, reading
+from pipelines.specifications import optional_specs, pipeline_specs
 from tests.command import terminal_of
 
 GOOD: dict[str, Any] = {
@@ -109,7 +109,7 @@ def test_specifications_are_written_with_overlays(run: Run) -> None:
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "wrote out/image-cache.yaml")
     written = json.loads(Path("out", "index.json").read_text())
     assert written["scheduling_spec"] == {"node_selector": {"type": "virtual-kubelet"}}
-    count = len(optional.files(reading.HERE))
+    count = len(optional_specs.files(pipeline_specs.SHIPPED_SPECS))
     assert run("check", "out").stdout.splitlines()[-1] == f"{count} specifications checked: 10 notes"
     write(transfrom={})
     done = run("specs", "--specs", "specs", "-o", "other")

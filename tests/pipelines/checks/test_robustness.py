@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks import datums, suite
-from pipelines.specifications import drafts, fields, optional, reading
-from pipelines.specifications.findings import Level
+from pipelines.checks import datum_counts, suite
+from pipelines.specifications import drafts, optional_specs, pipeline_specs, spec_fields
+from pipelines.specifications.findings import FlawLevel
 
 
 def names(descriptor: Any, seen: frozenset[str] = frozenset()) -> set[str]:
@@ -29,25 +29,25 @@ WORDS = [
     '{"containers": [1, {"resources": {"limits": 2}}], "tolerations": [3]}', "lookalike-rapids:1",
     "ecs.gn6i-c4g1.xlarge,2-4Gi", "tesla=470", "nvidia.com/gpu", "python3", "-m", "stages.x", "every_job",
 ]  # fmt: skip
-NAMES = st.sampled_from([*sorted(names(fields.REQUEST)), "transfrom", "k8s.aliyun.com/eci-use-specs", ""])
+NAMES = st.sampled_from([*sorted(names(spec_fields.REQUEST)), "transfrom", "k8s.aliyun.com/eci-use-specs", ""])
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(WORDS)
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=12
 )
-SHIPPED = [json.loads(path.read_text()) for path in optional.files(reading.HERE)]
+SHIPPED = [json.loads(path.read_text()) for path in optional_specs.files(pipeline_specs.SHIPPED_SPECS)]
 
 
-def checked(directory: Path, document: Any) -> suite.Report:
+def checked(directory: Path, document: Any) -> suite.CheckReport:
     path = directory / "p.json"
     path.write_text(json.dumps(document))
-    listing = {"images": datums.listed(directory)}
+    listing = {"images": datum_counts.listed(directory)}
     return suite.check(drafts.find([path]), repos=listing)
 
 
 @given(document=st.dictionaries(NAMES, VALUES, max_size=8))
 def test_any_document(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]) -> None:
     report = checked(tmp_path_factory.getbasetemp(), document)
-    assert report.count(Level.ERROR) or document.get("pipeline")
+    assert report.count(FlawLevel.ERROR) or document.get("pipeline")
 
 
 @given(

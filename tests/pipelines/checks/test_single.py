@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.specifications.findings import Level
-from speclang.fields import dotted
-from speclang.warmth import MEMORY, SECONDS
+from pipelines.specifications.findings import FlawLevel
+from speclang.field_paths import dotted
+from speclang.warm_annotations import MEMORY, SECONDS
 
-E, W, N = Level.ERROR, Level.WARNING, Level.NOTE
+E, W, N = FlawLevel.ERROR, FlawLevel.WARNING, FlawLevel.NOTE
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
 REQUESTS = {"cpu": 1, "memory": "1Gi"}
 SPECS, DRIVER = "k8s.aliyun.com/eci-use-specs", "k8s.aliyun.com/eci-gpu-driver-version"
@@ -75,7 +75,7 @@ def patch(*operations: Any) -> str:
 
 OUR_IMAGE = "r.io/lookalike-cpu:1"
 TOLERATION = {"key": "a", "operator": "Exists"}
-CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
+CASES: list[tuple[FlawLevel, str, str, str, dict[str, Any], dict[str, Any]]] = [
     # fields
     (E, "transfrom", "does not know this field", 'mean "transform"', {"transfrom": {}}, {}),
     (E, "transform.datum_baching", "drop", 'mean "datum_batching"',
@@ -317,19 +317,19 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     ("level", "field", "why", "fix", "bad", "good"), CASES, ids=[f"{case[1]}: {case[2][:40]}" for case in CASES]
 )
 def test_a_check_finds_the_wrong_specification_and_not_the_right_one(
-    findings: Any, level: Level, field: str, why: str, fix: str, bad: dict[str, Any], good: dict[str, Any]
+    findings: Any, level: FlawLevel, field: str, why: str, fix: str, bad: dict[str, Any], good: dict[str, Any]
 ) -> None:
-    def found(fields: dict[str, Any]) -> list[tuple[Level, str, str, str]]:
+    def found(fields: dict[str, Any]) -> list[tuple[FlawLevel, str, str, str]]:
         flaws = [each.flaw for each in findings(**fields)]
         return [(flaw.level, dotted(flaw.field), flaw.why, flaw.fix) for flaw in flaws]
 
-    def is_it(one: tuple[Level, str, str, str]) -> bool:
+    def is_it(one: tuple[FlawLevel, str, str, str]) -> bool:
         at_place = one[:2] == (level, field)
         return at_place and bool(re.search(why, one[2]) and re.search(fix, one[3]))
 
     assert any(map(is_it, found(bad))), found(bad)
     assert not any(map(is_it, found(good))), found(good)
-    assert not [one for one in found(good) if one[0] == Level.ERROR]
+    assert not [one for one in found(good) if one[0] == FlawLevel.ERROR]
 
 
 def test_a_patch_of_tolerations_meets_them_in_kubernetes_spelling(findings: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.server.connection import Target
+from pipelines.client.server.connection import ServerTarget
 from tests.command import Command
 from tests.servers import StartPachd
 
@@ -60,7 +60,7 @@ def test_the_certificate_of_the_context_is_verified(
 
 
 def test_a_token_is_in_no_printed_target() -> None:
-    assert TOKEN not in repr(Target("grpc://here:1", token=TOKEN))
+    assert TOKEN not in repr(ServerTarget("grpc://here:1", token=TOKEN))
 
 
 def test_up_passes_its_options_and_the_command_has_the_access(tmp_path: Path, command: Command) -> None:

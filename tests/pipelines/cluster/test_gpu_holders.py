@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.cluster import gpu_holders, kube_objects, kubernetes, status
-from pipelines.cluster.gpu_holders import Holder, Node
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.cluster import gpu_holders, kube_client, kube_objects, pipeline_status
+from pipelines.cluster.gpu_holders import GpuHolder, GpuMachine
 from pipelines.commands.kit import display
 from pipelines.errors import LookalikeError
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.servers import StartPachd
 
@@ -152,7 +152,7 @@ def api_server(serve_api: Callable[[Any], str]) -> str:
 
 
 def test_the_gpus_of_nodes_and_their_holders(api_server: str) -> None:
-    told = kubernetes.holdings()
+    told = kube_client.holdings()
     assert {each["name"]: each["gpus"] for each in told["nodes"]} == {"gpu-a": 4, "gpu-b": 1}
     assert {each["name"]: (each["pipeline"], each["gpus"]) for each in told["pods"]} == {
         "default-features-v2-abcde": ("default/features", 2),
@@ -178,9 +178,9 @@ def test_a_worker_whose_image_is_pulled_or_that_lacked_memory(serve_api: Callabl
         each["type"] = "Normal"
     place = "/api/v1/namespaces/pach"
     serve_api({f"{place}/pods": pods, f"{place}/replicationcontrollers": [], f"{place}/events": []})
-    assert kubernetes.troubles() == {"default/search": ["OOMKilled: exit status 137"]}
+    assert kube_client.troubles() == {"default/search": ["OOMKilled: exit status 137"]}
     serve_api({f"{place}/pods": pods[:2], f"{place}/replicationcontrollers": [], f"{place}/events": events})
-    assert kubernetes.troubles()["default/preprocess"] == ['Pulling: Pulling image "team/cpu:1"']
+    assert kube_client.troubles()["default/preprocess"] == ['Pulling: Pulling image "team/cpu:1"']
 
 
 def test_the_reasons_why_workers_wait(api_server: str) -> None:
@@ -189,7 +189,7 @@ def test_the_reasons_why_workers_wait(api_server: str) -> None:
         "default/render": [f"ImagePullBackOff: {PULLING}"],
         "default/index": [f"FailedCreate: {QUOTA}"],
     }
-    assert kubernetes.troubles() == kubernetes.troubles("pach") == expected
+    assert kube_client.troubles() == kube_client.troubles("pach") == expected
 
 
 def test_a_reason_in_other_words_is_left_out() -> None:
@@ -212,7 +212,7 @@ def test_a_reason_in_other_words_is_left_out() -> None:
 
 def test_missing_permissions_are_one_line(api_server: str) -> None:
     with pytest.raises(LookalikeError, match="refuses the request: .*is forbidden: User cannot list it$"):
-        kubernetes.troubles("kube-system")
+        kube_client.troubles("kube-system")
 
 
 def test_an_unreachable_cluster_is_one_line(
@@ -220,10 +220,10 @@ def test_an_unreachable_cluster_is_one_line(
 ) -> None:
     kubeconfig("http://127.0.0.1:9", "pach")
     with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
-        kubernetes.holdings()
+        kube_client.holdings()
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster is configured: .*; kubectl must work here$"):
-        kubernetes.holdings()
+        kube_client.holdings()
 
 
 @pytest.mark.parametrize(
@@ -261,22 +261,22 @@ def test_a_configuration_that_does_not_work_is_one_line(
     with pytest.raises(
         LookalikeError, match=f"^no Kubernetes cluster is configured: .*{said}.*; kubectl must work here$"
     ):
-        kubernetes.holdings()
+        kube_client.holdings()
 
 
 @pytest.fixture
 def no_localpachd(stranger: str) -> Iterator[Connection]:
     """A connection to a server that does not lease GPUs, as a real Pachyderm does not."""
-    connection = connect(Target(stranger))
+    connection = connect(ServerTarget(stranger))
     yield connection
     connection.client._channel.close()
 
 
 def test_a_cluster_is_told_by_machine(api_server: str, no_localpachd: Connection) -> None:
-    held = (Holder("default/features", "pach/default-features-v2-abcde", 2), Holder("", "other/notebook", 1))
+    held = (GpuHolder("default/features", "pach/default-features-v2-abcde", 2), GpuHolder("", "other/notebook", 1))
     assert gpu_holders.read(no_localpachd).nodes == [
-        Node("gpu-a", "Ready", "Tesla-T4", 4, held),
-        Node("gpu-b", "NotReady", "", 1, ()),
+        GpuMachine("gpu-a", "Ready", "Tesla-T4", 4, held),
+        GpuMachine("gpu-b", "NotReady", "", 1, ()),
     ]
 
 
@@ -319,7 +319,7 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     holder(tmp_path, "search", tmp_path / "gate")
-    deploy(connection, [reading.read(tmp_path / "search.json")])
+    deploy(connection, [pipeline_specs.read(tmp_path / "search.json")])
     taint = "0/3 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}."
     for why, held, state, said in [
         (UNSCHEDULABLE, 4, "waiting", "search: waiting for a GPU, held by other/notebook outside Pachyderm"),
@@ -332,7 +332,7 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
         monkeypatch.setitem(ANSWERS, "/api/v1/pods", [ours, pod("notebook", on="gpu-a", gpus=held)])
         event_of_it = event("Pod", "search-v1-x", "FailedScheduling", why)
         monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/events", [event_of_it])
-        seen = status.read(like_a_cluster, ["search"])
+        seen = pipeline_status.read(like_a_cluster, ["search"])
         assert seen.pipelines[0].state == state
         display.show_status(seen)
         (line,) = [
@@ -342,9 +342,9 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
     kubeconfig("http://127.0.0.1:9", "pach")
     assert (
         "the reasons for which workers wait are unknown: the Kubernetes cluster at"
-        in status.read(like_a_cluster, ["search"]).notes[0]
+        in pipeline_status.read(like_a_cluster, ["search"]).notes[0]
     )
-    assert status.read(connection, ["search"]).pipelines[0].troubles == ()
+    assert pipeline_status.read(connection, ["search"]).pipelines[0].troubles == ()
 
 
 WAITING = """
@@ -366,11 +366,11 @@ def holder(directory: Path, name: str, gate: Path) -> None:
 def test_a_local_server_reports_its_leases(start_pachd: StartPachd, tmp_path: Path) -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine's own GPUs would be counted")
-    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "2").address))
+    connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "2").address))
     holder(tmp_path, "holder", tmp_path / "gate")
-    deploy(connection, [reading.read(tmp_path / "holder.json")])
-    Repository(connection, "in").write([Put("/a", b"")])
-    job = Jobs(connection).newest("holder")
+    deploy(connection, [pipeline_specs.read(tmp_path / "holder.json")])
+    Repository(connection, "in").write([PutFile("/a", b"")])
+    job = ProjectJobs(connection).newest("holder")
     assert job is not None
     held: list[str] = []
     while not held:  # until the datum runs
@@ -378,14 +378,14 @@ def test_a_local_server_reports_its_leases(start_pachd: StartPachd, tmp_path: Pa
     assert held == ["holder GPU 0 1"]
     assert command(connection)[-1] == "1 of 2 GPUs allocated (50%)"
     (tmp_path / "gate").touch()
-    Jobs(connection).watch([job.id], lambda jobs, troubles: None)
+    ProjectJobs(connection).watch([job.id], lambda jobs, troubles: None)
     assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
 
 
 def test_a_machine_without_gpus_explains_the_consequence(start_pachd: StartPachd, tmp_path: Path) -> None:
-    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0").address))
+    connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "0").address))
     holder(tmp_path, "holder", tmp_path / "gate")
-    deploy(connection, [reading.read(tmp_path / "holder.json")])
+    deploy(connection, [pipeline_specs.read(tmp_path / "holder.json")])
     assert command(connection, "-d")[-2:] == [
         "this machine has no GPU: pipelines that request one run on the CPU, or wait if the server has --strict-gpus",
         "holder requests 1 GPU per worker",

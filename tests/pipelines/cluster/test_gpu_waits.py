@@ -8,123 +8,125 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Job, Jobs
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.cluster import gpu_waits, status
-from pipelines.cluster.gpu_holders import Holder, Holdings, Node, Pending
-from pipelines.cluster.gpu_waits import GpuWaits, Wait, Wish
-from pipelines.specifications import reading
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.cluster import gpu_waits, pipeline_status
+from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, PendingWorker
+from pipelines.cluster.gpu_waits import GpuDemand, GpuWaits, PipelineWait
+from pipelines.specifications import pipeline_specs
 from tests.servers import StartPachd
 
 SHORT = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: 1 No preemption "
     "victims found for incoming pod.."
 )
-WAITING, BUSY, STANDING = Wish(1, True), Wish(1, True, busy=True), Wish(1, False)
+WAITING, BUSY, STANDING = GpuDemand(1, True), GpuDemand(1, True, busy=True), GpuDemand(1, False)
 
 
-def node(total: int, *holders: str, status: str = "Ready") -> Node:
-    held = [Holder(each if "/" in each else "", f"ns/{each.rpartition('/')[2]}", 1) for each in holders]
-    return Node("n", status, "", total, tuple(held))
+def node(total: int, *holders: str, status: str = "Ready") -> GpuMachine:
+    held = [GpuHolder(each if "/" in each else "", f"ns/{each.rpartition('/')[2]}", 1) for each in holders]
+    return GpuMachine("n", status, "", total, tuple(held))
 
 
-def pending(*pipelines: str, coming: bool = False) -> tuple[Pending, ...]:
-    return tuple(Pending(f"p/{each}", coming) for each in pipelines)
+def pending(*pipelines: str, coming: bool = False) -> tuple[PendingWorker, ...]:
+    return tuple(PendingWorker(f"p/{each}", coming) for each in pipelines)
 
 
 @pytest.mark.parametrize(
     ("holdings", "wishes", "state", "text"),
     [
         (
-            Holdings([node(1, "p/features")], pending("index")),
+            GpuHoldings([node(1, "p/features")], pending("index")),
             {"index": WAITING, "features": BUSY},
             "waiting",
             "waiting for a GPU, held by features",
         ),
         (
-            Holdings([node(2, "q/other", "notebook")], pending("index")),
+            GpuHoldings([node(2, "q/other", "notebook")], pending("index")),
             {"index": WAITING},
             "waiting",
             "waiting for a GPU, held by q/other, ns/notebook outside Pachyderm",
         ),
         (
-            Holdings([node(5, "p/a", "p/b", "p/c", "p/d", "p/e")], pending("index")),
+            GpuHoldings([node(5, "p/a", "p/b", "p/c", "p/d", "p/e")], pending("index")),
             {"index": WAITING},
             "waiting",
             "waiting for a GPU, held by a, b, c and 2 more",
         ),
         (
-            Holdings([node(1, "p/features")], pending("index")),
+            GpuHoldings([node(1, "p/features")], pending("index")),
             {"index": WAITING, "features": STANDING},
             "crashing",
             'waiting for a GPU, kept between jobs by features: set "autoscaling": true there, or add a node with GPUs',
         ),
         (
-            Holdings([node(2, "p/features", "p/search")], pending("index")),
+            GpuHoldings([node(2, "p/features", "p/search")], pending("index")),
             {"index": WAITING, "features": STANDING, "search": BUSY},
             "waiting",
             "waiting for a GPU, held by features, search",
         ),
         (
-            Holdings([], pending("index")),
+            GpuHoldings([], pending("index")),
             {"index": WAITING},
             "crashing",
             "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
         ),
         (
-            Holdings([node(1, status="NotReady")], pending("index")),
+            GpuHoldings([node(1, status="NotReady")], pending("index")),
             {"index": WAITING},
             "waiting",
             "waiting for a node with a GPU: not ready are n",
         ),
         (
-            Holdings([node(1), node(1)], pending("index")),
-            {"index": Wish(2, True)},
+            GpuHoldings([node(1), node(1)], pending("index")),
+            {"index": GpuDemand(2, True)},
             "crashing",
             "a worker requests 2 GPUs, and no node has more than 1: lower resource_limits.gpu.number, or add a larger "
             "node",
         ),
         (
-            Holdings([], pending("index", coming=True)),
+            GpuHoldings([], pending("index", coming=True)),
             {"index": WAITING},
             "waiting",
             "waiting for a node with a GPU, which the cluster is adding",
         ),
         (
-            Holdings([node(2, "p/index", "p/features")], pending("index")),
+            GpuHoldings([node(2, "p/index", "p/features")], pending("index")),
             {"index": BUSY, "features": BUSY},
             "running",
             "1 worker more waiting for a GPU, held by features",
         ),
-        (Holdings([node(1, "p/index")]), {"index": BUSY}, "running", ""),
+        (GpuHoldings([node(1, "p/index")]), {"index": BUSY}, "running", ""),
         (None, {"index": WAITING, "features": BUSY}, "waiting", "waiting for a GPU, held by features"),
         (None, {"index": WAITING, "features": STANDING}, "waiting", "waiting for a GPU, held by features"),
         (None, {"index": WAITING, "features": WAITING}, "waiting", "waiting for a GPU, which no node has to spare"),
         (None, {"index": BUSY}, "running", ""),
-        (None, {"index": Wish(1, True, idle=True), "features": BUSY}, "standby", ""),
+        (None, {"index": GpuDemand(1, True, idle=True), "features": BUSY}, "standby", ""),
         (
             None,
-            {"index": Wish(1, False, idle=True), "features": BUSY},
+            {"index": GpuDemand(1, False, idle=True), "features": BUSY},
             "waiting",
             "waiting for a GPU, held by features",
         ),
         (  # kubectl's cluster is another one
-            Holdings([node(1, "p/other")], pending("other")),
+            GpuHoldings([node(1, "p/other")], pending("other")),
             {"index": WAITING, "features": BUSY},
             "waiting",
             "waiting for a GPU, held by features",
         ),
     ],
 )
-def test_waits_on_a_cluster(holdings: Holdings | None, wishes: Mapping[str, Wish], state: str, text: str) -> None:
-    assert gpu_waits.on_cluster(holdings, "p", "index", wishes) == Wait(state, text)
+def test_waits_on_a_cluster(
+    holdings: GpuHoldings | None, wishes: Mapping[str, GpuDemand], state: str, text: str
+) -> None:
+    assert gpu_waits.on_cluster(holdings, "p", "index", wishes) == PipelineWait(state, text)
 
 
 def test_a_free_gpu_is_not_the_reason() -> None:
     """A taint repels the worker from the node with a GPU, and the other nodes have none."""
-    assert gpu_waits.on_cluster(Holdings([node(1)], pending("index")), "p", "index", {"index": WAITING}) is None
+    assert gpu_waits.on_cluster(GpuHoldings([node(1)], pending("index")), "p", "index", {"index": WAITING}) is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_a_free_gpu_is_not_the_reason() -> None:
         ),
     ],
 )
-def test_waits_on_a_machine(machine: Node, wish: Wish, crashing: bool, expected: str | None) -> None:
+def test_waits_on_a_machine(machine: GpuMachine, wish: GpuDemand, crashing: bool, expected: str | None) -> None:
     found = gpu_waits.on_machine(machine, "p/index", wish, crashing)
     assert (found.text if found else None) == expected
 
@@ -192,7 +194,7 @@ def test_a_cluster_is_asked_for_the_holders(
         "render": info("render", "CRASHING", "ImagePullBackOff"),
     }
     serve_api(answers)
-    held = {"index": Wait("waiting", "waiting for a GPU, held by features")}
+    held = {"index": PipelineWait("waiting", "waiting for a GPU, held by features")}
     assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
     scaling = {
         "metadata": {"name": "index-v1-x.1", "namespace": "pach"},
@@ -201,7 +203,7 @@ def test_a_cluster_is_asked_for_the_holders(
     }
     serve_api({**answers, "/api/v1/nodes": [], "/api/v1/events": [scaling]})
     (wait,) = GpuWaits(like_a_cluster).look(infos, {"features"}).values()
-    assert wait == Wait("waiting", "waiting for a node with a GPU, which the cluster is adding")
+    assert wait == PipelineWait("waiting", "waiting for a node with a GPU, which the cluster is adding")
     del answers["/api/v1/events"]  # forbidden
     serve_api(answers)
     assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
@@ -221,16 +223,16 @@ def holder(directory: Path, name: str, gate: Path) -> None:
 
 
 def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_path: Path) -> None:
-    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "1").address))
+    connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "1").address))
     gate, names = tmp_path / "gate", ["first", "second"]
     none = Job("", "", "", 0, 0, 0, 0, None, "")
     for name in names:
         holder(tmp_path, name, gate)
-    deploy(connection, [reading.read(tmp_path / f"{name}.json") for name in names])
-    commit = Repository(connection, "in").write([Put("/a", b"")])
+    deploy(connection, [pipeline_specs.read(tmp_path / f"{name}.json") for name in names])
+    commit = Repository(connection, "in").write([PutFile("/a", b"")])
 
-    def states() -> Sequence[status.PipelineStatus]:
-        found = status.read(connection, names).pipelines
+    def states() -> Sequence[pipeline_status.PipelineStatus]:
+        found = pipeline_status.read(connection, names).pipelines
         return sorted(found, key=lambda each: each.state)
 
     while (seen := states())[1].state != "waiting" or not any(busy.paths for busy in (seen[0].job or none).busy):
@@ -239,15 +241,15 @@ def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_p
     assert (running.state, running.reason) == ("running", "")
     assert waiting.reason == f"waiting for a GPU, held by {running.name}"
     gate.touch()
-    ended = Jobs(connection).watch([commit], lambda jobs, infos: None)
+    ended = ProjectJobs(connection).watch([commit], lambda jobs, infos: None)
     assert {(job.state, job.busy) for job in ended} == {("success", ())}
     assert {each.reason for each in states()} == {""}
 
 
 def test_a_machine_that_never_suffices(start_pachd: StartPachd, tmp_path: Path) -> None:
-    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0", "--strict-gpus").address))
+    connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "0", "--strict-gpus").address))
     holder(tmp_path, "first", tmp_path / "gate")
-    deploy(connection, [reading.read(tmp_path / "first.json")])
-    while (seen := status.read(connection, ["first"]).pipelines[0]).state != "crashing":
+    deploy(connection, [pipeline_specs.read(tmp_path / "first.json")])
+    while (seen := pipeline_status.read(connection, ["first"]).pipelines[0]).state != "crashing":
         pass
     assert seen.reason.startswith("a worker requests 1 GPU, this machine has no GPU: start the server without")

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from pipelines.cluster import obstacles
-from pipelines.cluster.capacity import Node, Quota
-from pipelines.cluster.obstacles import Cluster
-from pipelines.cluster.registries import Answer
-from pipelines.specifications import drafts, overlays, reading
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Finding, Level
-from speclang.fields import dotted
+from pipelines.cluster.capacity import ClusterNode, ResourceQuota
+from pipelines.cluster.obstacles import ClusterState
+from pipelines.cluster.registries import ImageAvailability
+from pipelines.specifications import drafts, overlays, pipeline_specs
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import Finding, FlawLevel
+from speclang.field_paths import dotted
 
 TAINT = ("nvidia.com/gpu", "present", "NoSchedule")
-CPU = Node("cpu-1", {}, (), {"cpu": "8", "memory": "32Gi", "pods": "110"})
-T4 = Node(
+CPU = ClusterNode("cpu-1", {}, (), {"cpu": "8", "memory": "32Gi", "pods": "110"})
+T4 = ClusterNode(
     "gpu-1",
     {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
     [TAINT],
     {"cpu": "8", "memory": "30Gi", "nvidia.com/gpu": "1"},
 )
-VIRTUAL = Node(
+VIRTUAL = ClusterNode(
     "virtual-kubelet-cn-a",
     {"type": "virtual-kubelet"},
     [("virtual-kubelet.io/provider", "alibabacloud", "NoSchedule")],
@@ -33,10 +33,10 @@ VIRTUAL = Node(
 
 
 @pytest.fixture
-def draft(tmp_path: Path) -> Callable[..., Draft]:
+def draft(tmp_path: Path) -> Callable[..., SpecDraft]:
     """Makes a draft of a specification with these fields."""
 
-    def make(**fields: Any) -> Draft:
+    def make(**fields: Any) -> SpecDraft:
         document = {"pipeline": {"name": "p"}, "transform": {"image": "shell:1", "cmd": ["sh"]}, **fields}
         (tmp_path / "p.json").write_text(json.dumps(document))
         return drafts.read(tmp_path / "p.json")
@@ -44,19 +44,23 @@ def draft(tmp_path: Path) -> Callable[..., Draft]:
     return make
 
 
-def ours(*names: str) -> list[Draft]:
+def ours(*names: str) -> list[SpecDraft]:
     on_top = [overlays.load(name, {"REGISTRY": "r.io/t"}) for name in names]
-    return overlays.apply(on_top, drafts.find(sorted(reading.HERE.glob("*.json"))))  # the usual ones
+    return overlays.apply(on_top, drafts.find(sorted(pipeline_specs.SHIPPED_SPECS.glob("*.json"))))  # the usual ones
 
 
-def told(cluster: Cluster, found: Sequence[Draft], new: Sequence[str] | None = None) -> list[Finding]:
+def told(cluster: ClusterState, found: Sequence[SpecDraft], new: Sequence[str] | None = None) -> list[Finding]:
     return list(
         obstacles.check(cluster, found, frozenset(each.name for each in found) if new is None else frozenset(new))
     )
 
 
-def cluster(nodes: Sequence[Node] = (CPU, T4), quotas: Sequence[Quota] = (), answer: Answer = Answer.THERE) -> Cluster:
-    return Cluster(nodes, quotas, lambda _: answer)
+def cluster(
+    nodes: Sequence[ClusterNode] = (CPU, T4),
+    quotas: Sequence[ResourceQuota] = (),
+    answer: ImageAvailability = ImageAvailability.THERE,
+) -> ClusterState:
+    return ClusterState(nodes, quotas, lambda _: answer)
 
 
 GPU_PIPELINES = ["features-queries", "features", "index", "search"]
@@ -81,11 +85,11 @@ def test_a_suitable_cluster_has_no_obstacles() -> None:
         ([CPU, T4], ["eci"], "scheduling_spec.node_selector", "no node has the label type=virtual-kubelet"),
     ],
 )
-def test_missing_and_tainted_nodes(nodes: list[Node], names: list[str], field: str, said: str) -> None:
+def test_missing_and_tainted_nodes(nodes: list[ClusterNode], names: list[str], field: str, said: str) -> None:
     found = told(cluster(nodes), ours(*names))
     assert {each.pipeline for each in found} >= set(GPU_PIPELINES)
     for each in found:
-        assert each.flaw.level == Level.WARNING
+        assert each.flaw.level == FlawLevel.WARNING
         assert dotted(each.flaw.field) == field
         assert said in each.flaw.why
 
@@ -101,45 +105,55 @@ def test_nodes_that_are_too_small(draft: Any) -> None:
 @pytest.mark.parametrize(
     ("image", "secrets", "answer", "level", "said"),
     [
-        ("shell:1", [], Answer.DENIED, Level.ERROR, "Docker Hub has no public image shell:1"),
-        ("r.io/t/shell:1", [], Answer.MISSING, Level.ERROR, "r.io has no public image r.io/t/shell:1"),
-        ("r.io/t/shell:1", ["mine"], Answer.MISSING, Level.ERROR, "r.io has no public image r.io/t/shell:1"),
-        ("r.io/t/shell:1", [], Answer.DENIED, Level.WARNING, "requires a login for"),
-        ("r.io/t/shell:1", ["mine"], Answer.DENIED, Level.NOTE, "unchecked: r.io did not answer"),
-        ("r.io/t/shell:1", [], Answer.SILENT, Level.NOTE, "unchecked: r.io did not answer"),
+        ("shell:1", [], ImageAvailability.DENIED, FlawLevel.ERROR, "Docker Hub has no public image shell:1"),
+        ("r.io/t/shell:1", [], ImageAvailability.MISSING, FlawLevel.ERROR, "r.io has no public image r.io/t/shell:1"),
+        (
+            "r.io/t/shell:1",
+            ["mine"],
+            ImageAvailability.MISSING,
+            FlawLevel.ERROR,
+            "r.io has no public image r.io/t/shell:1",
+        ),
+        ("r.io/t/shell:1", [], ImageAvailability.DENIED, FlawLevel.WARNING, "requires a login for"),
+        ("r.io/t/shell:1", ["mine"], ImageAvailability.DENIED, FlawLevel.NOTE, "unchecked: r.io did not answer"),
+        ("r.io/t/shell:1", [], ImageAvailability.SILENT, FlawLevel.NOTE, "unchecked: r.io did not answer"),
     ],
 )
-def test_missing_images(draft: Any, image: str, secrets: list[str], answer: Answer, level: Level, said: str) -> None:
+def test_missing_images(
+    draft: Any, image: str, secrets: list[str], answer: ImageAvailability, level: FlawLevel, said: str
+) -> None:
     one = draft(transform={"image": image, "cmd": ["sh"], "image_pull_secrets": secrets})
     (finding,) = told(cluster(answer=answer), [one])
     assert finding.flaw.level == level
     assert said in finding.flaw.why
     name = image if "/" in image else f"docker.io/library/{image}"
-    has = Node("n", {}, (), CPU.allocatable, frozenset([name]))
+    has = ClusterNode("n", {}, (), CPU.allocatable, frozenset([name]))
     assert not told(cluster([has], answer=answer), [one])
 
 
 def test_quotas_that_do_not_suffice() -> None:
-    none = Quota("team", {"requests.nvidia.com/gpu": "0"}, {})
+    none = ResourceQuota("team", {"requests.nvidia.com/gpu": "0"}, {})
     found = told(cluster(quotas=[none]), ours("gke"))
     assert [each.pipeline for each in found] == GPU_PIPELINES
-    assert {each.flaw.level for each in found} == {Level.ERROR}
+    assert {each.flaw.level for each in found} == {FlawLevel.ERROR}
     assert found[0].flaw.why == (
         "the quota team allows 0 of requests.nvidia.com/gpu in all, and one worker needs 1: it would never be created"
     )
-    two = Quota("team", {"requests.nvidia.com/gpu": "2", "requests.memory": "1Ti"}, {"requests.nvidia.com/gpu": "1"})
+    two = ResourceQuota(
+        "team", {"requests.nvidia.com/gpu": "2", "requests.memory": "1Ti"}, {"requests.nvidia.com/gpu": "1"}
+    )
     found = told(cluster(quotas=[two]), ours("gke"))
-    assert {each.flaw.level for each in found} == {Level.WARNING}
+    assert {each.flaw.level for each in found} == {FlawLevel.WARNING}
     assert "leaves 1 of 2 requests.nvidia.com/gpu, and all workers together need 4" in found[0].flaw.why
     assert not told(cluster(quotas=[two]), ours("gke"), new=["index"])
-    pods = Quota("pods", {"pods": "6", "limits.cpu": "1"}, {})
+    pods = ResourceQuota("pods", {"pods": "6", "limits.cpu": "1"}, {})
     assert {each.pipeline for each in told(cluster(quotas=[pods]), ours("gke"))} == {each.name for each in ours()}
 
 
 def test_an_old_pachyderm_is_too_old() -> None:
     assert not list(obstacles.check_version((2, 7)))
     assert not list(obstacles.check_version((2, 12)))
-    for old, level in (((2, 6), Level.WARNING), ((2, 4), Level.ERROR), ((1, 13), Level.ERROR)):
+    for old, level in (((2, 6), FlawLevel.WARNING), ((2, 4), FlawLevel.ERROR), ((1, 13), FlawLevel.ERROR)):
         (flaw,) = obstacles.check_version(old)
         assert flaw.level == level
         assert f"Pachyderm {old[0]}.{old[1]}" in flaw.why
@@ -149,5 +163,5 @@ def test_more_pipelines_than_the_community_edition_takes() -> None:
     assert not list(obstacles.check_number(15, 1))
     assert not list(obstacles.check_number(20, 0))
     (flaw,) = obstacles.check_number(12, 5)
-    assert flaw.level == Level.ERROR
+    assert flaw.level == FlawLevel.ERROR
     assert "has 12 pipelines, in all projects, and these are 5 more" in flaw.why

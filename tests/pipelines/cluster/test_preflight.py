@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.checks.graph import COMMUNITY_PIPELINES
-from pipelines.client.deploying import deployment
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.checks.spec_graph import COMMUNITY_PIPELINES
+from pipelines.client.deployment import deployment
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import preflight
 from pipelines.specifications import drafts
-from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Level
-from tests.command import Command, Typed
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.findings import FlawLevel
+from tests.command import Command, CommandResult
 
 
 def node(name: str, status: str = "True", images: Any = None, **spec: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ ANSWERS = {
 ServeApi = Callable[[Any], str]
 
 
-def written(directory: Path, **fields: Any) -> Draft:
+def written(directory: Path, **fields: Any) -> SpecDraft:
     document = {
         "pipeline": {"name": "p"},
         "input": {"pfs": {"repo": "images", "glob": "/*"}},
@@ -74,11 +74,11 @@ def test_obstacles_are_reported_and_localpachds_are_not(
 ) -> None:
     serve_api({**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []})
     wanting = written(tmp_path, resource_limits={"gpu": {"type": "nvidia.com/gpu", "number": 1}})
-    (finding,) = preflight.look(like_a_cluster, [wanting])
-    assert finding.flaw.level == Level.WARNING
+    (finding,) = preflight.find_obstacles(like_a_cluster, [wanting])
+    assert finding.flaw.level == FlawLevel.WARNING
     assert finding.flaw.field == ("tolerations",)
     assert "gpu repel it by the taint nvidia.com/gpu=present:NoSchedule" in finding.flaw.why
-    assert not preflight.look(connection, [wanting])
+    assert not preflight.find_obstacles(connection, [wanting])
 
 
 def worker(name: str, project: str, cpu: str, on: str = "plain", phase: str = "Running") -> dict[str, Any]:
@@ -106,29 +106,29 @@ def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_repl
     full = [*fitting, worker("p", "other", "1500m")]
     unlimited = {**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []}
     serve_api({**unlimited, "/api/v1/pods": fitting})
-    assert not preflight.look(like_a_cluster, [many])
+    assert not preflight.find_obstacles(like_a_cluster, [many])
     serve_api({**unlimited, "/api/v1/pods": full})
-    (finding,) = preflight.look(like_a_cluster, [many])
-    assert finding.flaw.level == Level.WARNING
+    (finding,) = preflight.find_obstacles(like_a_cluster, [many])
+    assert finding.flaw.level == FlawLevel.WARNING
     assert finding.flaw.why == (
         "3 permanent workers request cpu 6, memory 3.179Gi together, and beside other pods plain has "
         "cpu 5.41, memory 26Gi left: no room for 1 of p"
     )
     serve_api({path: each for path, each in unlimited.items() if path != "/api/v1/pods"})
-    (finding,) = preflight.look(like_a_cluster, [many])
-    assert finding.flaw.level == Level.NOTE
+    (finding,) = preflight.find_obstacles(like_a_cluster, [many])
+    assert finding.flaw.level == FlawLevel.NOTE
     assert finding.flaw.why.startswith("unchecked: whether all workers find room together")
 
 
 def test_a_different_cluster_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:
     serve_api({**ANSWERS, "/api/v1/namespaces/pach/pods": []})
-    (finding,) = preflight.look(like_a_cluster, [written(tmp_path)])
-    assert finding.flaw.level == Level.NOTE
+    (finding,) = preflight.find_obstacles(like_a_cluster, [written(tmp_path)])
+    assert finding.flaw.level == FlawLevel.NOTE
     assert finding.flaw.why.startswith("unchecked: ")
     assert "kubectl's cluster has no Pachyderm in the namespace pach" in finding.flaw.why
 
 
-def deploy(connection: Connection, directory: Path) -> Typed:
+def deploy(connection: Connection, directory: Path) -> CommandResult:
     config = Path(os.environ["PACH_CONFIG"])
     config.parent.mkdir(exist_ok=True)
     context = {"pachd_address": connection.address, "project": connection.project, "namespace": "pach"}
@@ -154,7 +154,7 @@ def test_the_command_reports_obstacles_before_it_sends_anything(
         "  → have the quota raised\n"
         "1 specification checked: 1 error, 1 warning\n"
     )
-    assert not Jobs(like_a_cluster).pipelines()
+    assert not ProjectJobs(like_a_cluster).pipelines()
 
 
 def test_a_server_without_a_key_takes_no_more_pipelines(
@@ -165,6 +165,6 @@ def test_a_server_without_a_key_takes_no_more_pipelines(
         replace(written(tmp_path), document={"pipeline": {"name": f"p{number}"}})
         for number in range(COMMUNITY_PIPELINES + 1)
     ]
-    found = preflight.look(like_a_cluster, many)
-    assert [each.flaw.level for each in found if each.flaw.rule == "pipelines"] == [Level.ERROR]
-    assert not [each for each in preflight.look(like_a_cluster, many[:1]) if each.flaw.rule == "pipelines"]
+    found = preflight.find_obstacles(like_a_cluster, many)
+    assert [each.flaw.level for each in found if each.flaw.rule == "pipelines"] == [FlawLevel.ERROR]
+    assert not [each for each in preflight.find_obstacles(like_a_cluster, many[:1]) if each.flaw.rule == "pipelines"]

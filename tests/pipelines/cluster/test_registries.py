@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pipelines.cluster.registries import Answer, ask
-from pipelines.specifications.images import Image
+from pipelines.cluster.registries import ImageAvailability, ask
+from pipelines.specifications.image_reference import ImageReference
 
 _THERE = ("team/open/manifests/1", "team/token/manifests/1")
 
@@ -67,24 +67,24 @@ def registry() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("team/open:1", Answer.THERE),
-        ("team/open:2", Answer.MISSING),
-        ("team/open", Answer.MISSING),  # which is :latest
-        ("gone:1", Answer.MISSING),
-        ("team/token:1", Answer.THERE),
-        ("team/closed:1", Answer.DENIED),
-        ("team/password:1", Answer.DENIED),
-        ("team/odd:1", Answer.SILENT),
-        ("team/broken:1", Answer.SILENT),
+        ("team/open:1", ImageAvailability.THERE),
+        ("team/open:2", ImageAvailability.MISSING),
+        ("team/open", ImageAvailability.MISSING),  # which is :latest
+        ("gone:1", ImageAvailability.MISSING),
+        ("team/token:1", ImageAvailability.THERE),
+        ("team/closed:1", ImageAvailability.DENIED),
+        ("team/password:1", ImageAvailability.DENIED),
+        ("team/odd:1", ImageAvailability.SILENT),
+        ("team/broken:1", ImageAvailability.SILENT),
     ],
 )
-def test_the_answer_of_a_registry(registry: str, name: str, answer: Answer) -> None:
-    image = Image.parse(f"{registry}/{name}")
+def test_the_answer_of_a_registry(registry: str, name: str, answer: ImageAvailability) -> None:
+    image = ImageReference.parse(f"{registry}/{name}")
     assert image is not None
     assert ask(image) is answer
 
 
 def test_a_missing_registry_is_silent() -> None:
-    image = Image.parse("127.0.0.1:9/team/open:1")
+    image = ImageReference.parse("127.0.0.1:9/team/open:1")
     assert image is not None
-    assert ask(image) is Answer.SILENT
+    assert ask(image) is ImageAvailability.SILENT

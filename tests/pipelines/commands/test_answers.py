@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
 from tests.command import Command
@@ -125,7 +125,7 @@ def test_a_variable_is_set_in_every_pipeline_that_has_it(as_user: Connection, co
     assert "pipeline other: unchanged\n" in said
     assert "pipeline search: updated, reprocessing everything\n" in said
     assert "K=5: until the next `lookalike deploy` without; to keep it, change specs/\n" in said
-    there = {name: dict(info.details.transform.env) for name, info in Jobs(as_user).pipelines().items()}
+    there = {name: dict(info.details.transform.env) for name, info in ProjectJobs(as_user).pipelines().items()}
     assert there == {"render": {"K": "5"}, "search": {"K": "5", "METRIC": "cosine"}, "other": {"SIZE": "1"}}
     command.says("specs", "--specs", "specs", "--set", "METRIC=euclidean", "-o", "plain")
     assert '"METRIC": "euclidean"' in (command.directory / "plain" / "search.json").read_text()

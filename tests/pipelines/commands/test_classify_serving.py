@@ -16,13 +16,13 @@ import yaml
 
 import lookalike
 from pipelines.client import branches
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.services import protection, services
-from pipelines.client.services.roles import CLASSIFY, SEARCH
+from pipelines.client.services import service_credentials, service_discovery
+from pipelines.client.services.service_roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
-from stages.classify.training.runs import Backbone
+from stages.classify.training.run_records import BackboneFacts
 from tests.command import Command
 from tests.servers import OwnPort
 from tests.stages.serving import models
@@ -89,7 +89,7 @@ def test_it_ends_with_status_0_when_nobody_asks(as_user: Connection, command: Co
         said, complained = process.communicate(timeout=60)
         assert (process.returncode, complained) == (0, "")
         assert said.endswith("no request for 2 s: the service ends\n")
-    assert services.running(as_user, CLASSIFY) is None
+    assert service_discovery.running(as_user, CLASSIFY) is None
 
 
 def test_a_service_without_a_model_is_not_one_for_others(as_user: Connection, command: Command) -> None:
@@ -97,8 +97,8 @@ def test_a_service_without_a_model_is_not_one_for_others(as_user: Connection, co
         library.classify(made(1))
     with serving(command) as (_, url):
         assert asked(url, "/status")[1]["search"] is False
-        assert services.running(as_user) is None
-        assert services.running(as_user, CLASSIFY) is None
+        assert service_discovery.running(as_user) is None
+        assert service_discovery.running(as_user, CLASSIFY) is None
 
 
 @pytest.mark.parametrize("option", [("--at", "f" * 32), ("--listen", "0.0.0.0:1"), ("--idle-exit", "60")])
@@ -117,11 +117,11 @@ def here(as_user: Connection, command: Command, monkeypatch: pytest.MonkeyPatch)
         (specs / f"{name}.json").write_text(json.dumps(document(Path(name).name, repo)))
     monkeypatch.chdir(command.directory)
     yield as_user
-    there = Jobs(as_user).pipelines()
+    there = ProjectJobs(as_user).pipelines()
     for role in (CLASSIFY, SEARCH):
         if role.pipeline in there:
             as_user.client.delete_pipeline(role.pipeline, project_name=as_user.project)
-        if protection.exists(as_user, role):
+        if service_credentials.exists(as_user, role):
             as_user.client.delete_secret(role.secret)
 
 
@@ -131,22 +131,22 @@ def test_it_is_deployed_beside_the_search_and_deleted_alone(here: Connection, co
     assert "pipeline select: created\n" in said
     assert "pipeline classify-serve: created\n" in said
     assert said.endswith("`lookalike classify promote`; Pachyderm then starts the service\n")
-    details = Jobs(here).pipelines()[CLASSIFY.pipeline].details
+    details = ProjectJobs(here).pipelines()[CLASSIFY.pipeline].details
     assert details.service.external_port == 30994
     assert [(each.name, each.mount_path) for each in details.transform.secrets] == [
         ("lookalike-classify-serve", "/secrets/lookalike-classify-serve")
     ]
-    assert Jobs(here).pipelines()["select"].details.service.external_port == 0
+    assert ProjectJobs(here).pipelines()["select"].details.service.external_port == 0
     command.says("serve", "--deploy", "--port", "30993")
-    assert services.token_file(here).read_text() != services.token_file(here, CLASSIFY).read_text()
-    found = services.deployed(here, CLASSIFY)
+    assert service_discovery.token_file(here).read_text() != service_discovery.token_file(here, CLASSIFY).read_text()
+    found = service_discovery.deployed(here, CLASSIFY)
     assert found is not None
     assert found.url.endswith(":30994")
     assert "pipeline classify-serve: unchanged\n" in command.says("deploy")
     said = command.says("classify", "serve", "--off")
     assert said.splitlines()[1:] == ["pipeline classify-serve: deleted", "secret lookalike-classify-serve: deleted"]
-    assert {"select", SEARCH.pipeline} <= Jobs(here).pipelines().keys()
-    assert protection.exists(here)
+    assert {"select", SEARCH.pipeline} <= ProjectJobs(here).pipelines().keys()
+    assert service_credentials.exists(here)
 
 
 @pytest.mark.timeout(300)
@@ -157,19 +157,21 @@ def test_the_deployed_one_answers_once_a_model_is_promoted(
     command.says("deploy")
     port = own_port(range(31000, 32000))
     command.says("classify", "serve", "--deploy", "--port", str(port))
-    of = Backbone("5eed" * 16, "small at 32 px", 32, "pad", 8)
+    of = BackboneFacts("5eed" * 16, "small at 32 px", 32, "pad", 8)
     directory = models.write(tmp_path / "model", of, 1, takes="pictures")
-    commit = Repository(here, "images").write([Put(f"/{each.name}", each.read_bytes()) for each in directory.iterdir()])
+    commit = Repository(here, "images").write(
+        [PutFile(f"/{each.name}", each.read_bytes()) for each in directory.iterdir()]
+    )
     here.client.wait_commit(commit)
     assert not Repository(here, "select", branches.head(here, "select", "production")).exists("/")
     branches.move(here, "select", "production", commit)
     said = command.says("classify", "serve", "--deploy")
     assert f"lookalike classify serve: http://127.0.0.1:{port}\n" in said
-    found = services.running(here, CLASSIFY)
+    found = service_discovery.running(here, CLASSIFY)
     assert found is not None
     assert found.status["classify"]["model"]["run"] == "run-1"
     assert found.status["commits"]["select"] == commit
-    assert services.running(here) is None
+    assert service_discovery.running(here) is None
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("POST", "/classify", made(1), {"Content-Type": "image/png", **found.headers()})
     answer = json.loads(connection.getresponse().read())

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.servers import StartPachd
 
@@ -144,7 +144,7 @@ def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
     assert done.returncode == 1
     assert "error specs/p.json:17 datum_set_spec\n  is empty: " in done.stdout
     assert done.stderr == ("lookalike: nothing was deployed: fix the errors, or deploy in spite of them with --force\n")
-    assert not Jobs(as_user).pipelines()
+    assert not ProjectJobs(as_user).pipelines()
     assert "pipeline p: created" in command.says("deploy", "--specs", "specs", "--force")
 
 
@@ -156,14 +156,14 @@ def test_deploy_applies_overlays(as_user: Connection, command: Command) -> None:
     assert "overlay mine needs TRIES=… in the environment" in done.stderr
     command.environment["TRIES"] = "1"
     command.says("deploy", "--specs", "specs", "--overlay", "mine.json")
-    assert Jobs(as_user).pipelines()["p"].details.datum_tries == 1
+    assert ProjectJobs(as_user).pipelines()["p"].details.datum_tries == 1
 
 
 def test_datums_are_counted_against_repos(as_user: Connection, command: Command) -> None:
     write_spec(command, input={"pfs": {"repo": "queries", "glob": "/*"}})
     assert "neither a directory nor a repo with files" in command.fails("check", "specs", "--against", "queries")
     as_user.client.create_repo("queries", project_name=as_user.project)
-    Repository(as_user, "queries").write([Put("/a/1", b"1"), Put("/a/2", b"2"), Put("/b", b"3")])
+    Repository(as_user, "queries").write([PutFile("/a/1", b"1"), PutFile("/a/2", b"2"), PutFile("/b", b"3")])
     assert "  this gives 2 datums\n" in command.says("check", "specs", "--against", "queries")
 
 
@@ -175,7 +175,7 @@ def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_pa
         "datum_tries": 1,
     }
     (tmp_path / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [reading.read(tmp_path / "render.json")])
+    deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
     (command.directory / "a").write_text("x")
     assert "render did not succeed: see `lookalike status` for the reasons" in command.fails("query", "a")
     assert "render failed on /a: " in command.says("status")
@@ -245,7 +245,7 @@ def test_interrupting_the_wait_says_that_the_jobs_continue(
         "transform": {"cmd": ["sleep", "60"]},
     }
     (tmp_path / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [reading.read(tmp_path / "render.json")])
+    deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
     (command.directory / "a").write_text("x")
     typed = command.start("query", "a", interruptible=True)
     assert typed.stdout is not None

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.specifications import reading
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.specifications import pipeline_specs
 from tests import servers
 from tests.command import Command
 from tests.disks import MOUNTED, SIZE, SmallDisk, can_mount
@@ -22,7 +22,7 @@ from tests.servers import LATE
 
 
 def connection(disk: SmallDisk) -> Connection:
-    return connect(Target(disk.server.address))
+    return connect(ServerTarget(disk.server.address))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def render(disk: SmallDisk, directory: Path, grid: str) -> None:
         },
     }
     (directory / "render.json").write_text(json.dumps(document))
-    deploy(connection(disk), [reading.read(directory / "render.json")])
+    deploy(connection(disk), [pipeline_specs.read(directory / "render.json")])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path,
     assert typed.stdout is not None
     while "put 1 file" not in typed.stdout.readline():
         assert typed.poll() is None
-    jobs = Jobs(connection(disk))
+    jobs = ProjectJobs(connection(disk))
     while (job := jobs.newest("render")) is None or job.state != "running":
         assert typed.poll() is None
     disk.fill()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.commands.loading import COMMANDS, load
+from pipelines.commands.command_registry import COMMANDS, load
 from pipelines.commands.program import app
 from tests.command import Command
 

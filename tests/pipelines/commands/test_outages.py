@@ -13,15 +13,15 @@ from pathlib import Path
 import grpc
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.history import History
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
-from pipelines.client.server import outages
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.client.server.outages import outlasting
+from pipelines.client.commit_history import CommitHistory
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server import retries
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.servers import OwnPort, StartPachd
 
@@ -57,7 +57,7 @@ class Server:
 
     def connection(self) -> Connection:
         """A new connection."""
-        return connect(Target(self.address))
+        return connect(ServerTarget(self.address))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def render(server: Server, directory: Path, size: int = 4) -> None:
         },
     }
     (directory / "render.json").write_text(json.dumps(document))
-    deploy(server.connection(), [reading.read(directory / "render.json")])
+    deploy(server.connection(), [pipeline_specs.read(directory / "render.json")])
 
 
 def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
@@ -97,7 +97,7 @@ def seen(lines: Iterator[str], part: str) -> str:
 
 def running(server: Server) -> bool:
     """Whether the job of `render` has started."""
-    job = Jobs(server.connection()).newest("render")
+    job = ProjectJobs(server.connection()).newest("render")
     return job is not None and job.state == "running"
 
 
@@ -202,7 +202,7 @@ def test_a_write_is_not_repeated(server: Server, command: Command) -> None:
     client = server.connection().client
     for repo in ("images", "queries", "models"):
         client.create_repo(repo)
-    Repository(server.connection(), "images").write([Put("/a", bytes(3 << 20))])
+    Repository(server.connection(), "images").write([PutFile("/a", bytes(3 << 20))])
     command.says("export", "library.tar")
     client.delete_repo("images")
     whole = (command.directory / "library.tar").read_bytes()
@@ -218,7 +218,7 @@ def test_a_write_is_not_repeated(server: Server, command: Command) -> None:
     assert len(complained.splitlines()) == 1
     assert "trying again" not in said
     server.start()
-    assert not History(server.connection()).commits("images")
+    assert not CommitHistory(server.connection()).commits("images")
 
 
 def test_a_lost_server_is_not_an_unreadable_file(server: Server) -> None:
@@ -226,18 +226,18 @@ def test_a_lost_server_is_not_an_unreadable_file(server: Server) -> None:
     server.kill()
     for _ in range(20):  # the client raises one or the other
         with pytest.raises((grpc.RpcError, ConnectionError)):
-            Repository(connection, "images").write([Put("/a", b"")])
+            Repository(connection, "images").write([PutFile("/a", b"")])
 
 
 @pytest.mark.parametrize("local", [True, False])
 def test_a_server_that_stays_away_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
-    monkeypatch.setattr(outages, "LONGEST", timedelta(seconds=1))
-    there = connect(Target(server.address, namespace="pach", local=local))
+    monkeypatch.setattr(retries, "LONGEST", timedelta(seconds=1))
+    there = connect(ServerTarget(server.address, namespace="pach", local=local))
     told: list[str] = []
     connection = Connection(there.client, there.address, there.project, told.append)
     server.kill()
     with pytest.raises(LookalikeError) as raised:
-        outlasting(connection, Jobs(connection).pipelines)
+        with_retries(connection, ProjectJobs(connection).pipelines)
     assert str(raised.value).startswith(f"no Pachyderm answers at {server.address}: ")
     assert ("`lookalike up`" in str(raised.value), "`kubectl get pods --namespace pach`" in str(raised.value)) == (
         local,

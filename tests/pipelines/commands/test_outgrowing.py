@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying import partsizes
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.deployment import part_sizes
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
-from pipelines.library.pictures import Source
-from pipelines.upgrading import documents
+from pipelines.library.picture_sources import PictureSource
+from pipelines.upgrades import spec_documents
 from speclang.merge_patches import merge
-from stages.record import blocknames
+from stages.record import block_names
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
@@ -78,20 +78,20 @@ class Library:
             path.write_text(text)
 
     def env(self, name: str) -> dict[str, str]:
-        return dict(Jobs(self.connection).pipelines()[name].details.transform.env)
+        return dict(ProjectJobs(self.connection).pipelines()[name].details.transform.env)
 
     def marks(self) -> dict[str, str]:
         """The sizes that the specifications state, where others are kept."""
-        infos = Jobs(self.connection).pipelines()
-        found = {name: info.details.metadata.annotations.get(partsizes.SPECIFIED, "") for name, info in infos.items()}
+        infos = ProjectJobs(self.connection).pipelines()
+        found = {name: info.details.metadata.annotations.get(part_sizes.SPECIFIED, "") for name, info in infos.items()}
         return {name: mark for name, mark in found.items() if mark}
 
     def put(self) -> str:
-        return Repository(self.connection, "images").write([Put("/a", b"one\n"), Put("/b", b"two\n")])
+        return Repository(self.connection, "images").write([PutFile("/a", b"one\n"), PutFile("/b", b"two\n")])
 
     def counts(self, commit: str) -> dict[str, int]:
         """The datums that the jobs of a commit have computed."""
-        return {job.pipeline: job.processed for job in Jobs(self.connection).of_set(commit)}
+        return {job.pipeline: job.processed for job in ProjectJobs(self.connection).of_set(commit)}
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_the_segments_of_an_earlier_version_move_to_partition(library: Library) 
     assert library.env("partition")[DIGITS] == "2"
     command.says("upgrade", "--back", "--yes")
     assert library.env("features")[DIGITS] == "2"
-    assert "partition" not in Jobs(library.connection).pipelines()
+    assert "partition" not in ProjectJobs(library.connection).pipelines()
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_the_command_decides_on_the_segments_of_an_earlier_version(
 
 def test_a_deployment_keeps_the_segments_that_an_upgrade_gave_an_earlier_version(library: Library) -> None:
     library.earlier()
-    info = Jobs(library.connection).pipelines()["features"]
-    request = documents.request_of(info)
+    info = ProjectJobs(library.connection).pipelines()["features"]
+    request = spec_documents.request_of(info)
     request.update = True
-    partsizes.mark(request, {DIGITS: "1"})
+    part_sizes.mark(request, {DIGITS: "1"})
     library.connection.client.create_pipeline_from_request(request)
     said = library.command.says("deploy")
     assert "pipeline partition: created, with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`\n" in said
@@ -209,10 +209,10 @@ def test_parts_that_an_earlier_version_made_larger_stay_and_add_makes_such_block
     library: Library, tmp_path: Path
 ) -> None:
     library.command.says("deploy", "--set", "PART=1200")
-    info = Jobs(library.connection).pipelines()["preprocess"]
-    request = documents.request_of(info)
+    info = ProjectJobs(library.connection).pipelines()["preprocess"]
+    request = spec_documents.request_of(info)
     request.update = True
-    partsizes.mark(request, {"PART": "400"})
+    part_sizes.mark(request, {"PART": "400"})
     library.connection.client.create_pipeline_from_request(request)
     assert "with PART=1200 of `lookalike upgrade --sizes`" in library.command.says("deploy")
     assert "kept: PART=1200 in preprocess\n" in library.command.says("upgrade", "--yes")
@@ -221,10 +221,10 @@ def test_parts_that_an_earlier_version_made_larger_stay_and_add_makes_such_block
     for number in range(1_100):
         path = tmp_path / f"{number}.jpg"
         path.write_text(path.name)
-        sources.append(Source(path.name, path, len(path.name)))
+        sources.append(PictureSource(path.name, path, len(path.name)))
     ingest.add(library.connection, sources, most_single=0)
     paths = Repository(library.connection, "images").list()
-    assert sum(blocknames.prefix_of(path.strip("/")) is not None for path in paths) == 1
+    assert sum(block_names.prefix_of(path.strip("/")) is not None for path in paths) == 1
 
 
 def test_a_library_that_has_outgrown_its_buckets_alone_is_told_of_the_overlay(

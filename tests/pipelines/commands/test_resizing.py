@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from pipelines.client import backbones, owners
-from pipelines.client.deploying import deployment
-from pipelines.client.deploying.deployment import DEPLOYED_BY
-from pipelines.client.deploying.imagesizes import IMAGE_SIZE, SPECIFIED
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client import backbones, commit_owner
+from pipelines.client.deployment import deployment
+from pipelines.client.deployment.deployment import DEPLOYED_BY
+from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library import models
+from pipelines.library import backbone_push
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from pipelines.specifications import reading
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec, parse_spec
 from stages.files.packs import parse_pack
 from tests.command import Command
 
-BEFORE = BackboneSpec("efficientnet-lite0", 96, "avg", 4, 32, "float32", Weights("a test", "0" * 64), "1" * 64)
+BEFORE = BackboneSpec("efficientnet-lite0", 96, "avg", 4, 32, "float32", WeightsOrigin("a test", "0" * 64), "1" * 64)
 
 FEATURES = r"""
 while grep -q '"image_size": 96' "$models/backbone.json"; do sleep 0.05; done
@@ -48,7 +48,7 @@ class Specs:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir()
-        for spec in reading.load():
+        for spec in pipeline_specs.load():
             if spec.name.startswith("preprocess"):
                 self.write(spec.name, dict(spec.document) | OF_A_CLUSTER)
         self.size(96)
@@ -85,15 +85,15 @@ class Library:
 def library(as_user: Connection, command: Command, tmp_path: Path) -> Iterator[Library]:
     """Deployed at 96 pixels, with a backbone for them."""
     found = Specs(command.directory / "specs")
-    deployment.deploy(as_user, reading.load(found.directory))
+    deployment.deploy(as_user, pipeline_specs.load(found.directory))
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / MODEL_FILE).write_bytes(b"a model")
     (tmp_path / "made" / SPEC_FILE).write_text(format_spec(BEFORE))
-    models.put(Repository(as_user, backbones.REPO), BEFORE, tmp_path / "made")
+    backbone_push.put(Repository(as_user, backbones.REPO), BEFORE, tmp_path / "made")
     for name, crop in zip("ab", library_crops(open_photograph("cat"), "cat", 0), strict=False):
         crop.save(command.directory / f"{name}.png")
     with command.start("add", "a.png", "b.png") as adding:
-        while [(job.state, job.total) for job in Jobs(as_user).queue("features")] != [("running", 2)]:
+        while [(job.state, job.total) for job in ProjectJobs(as_user).queue("features")] != [("running", 2)]:
             pass
         yield Library(found, adding)
         adding.kill()
@@ -110,7 +110,7 @@ def jobs(connection: Connection) -> dict[str, list[str]]:
 
 def specified(connection: Connection, name: str) -> dict[str, Any]:
     """What a specification says of a deployed pipeline."""
-    found: dict[str, Any] = json_format.MessageToDict(Jobs(connection).pipelines()[name].details)
+    found: dict[str, Any] = json_format.MessageToDict(ProjectJobs(connection).pipelines()[name].details)
     for each in ("createdAt", "salt", "workersRequested", "workersAvailable"):
         found.pop(each, None)
     return found
@@ -138,7 +138,7 @@ def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
     newest, *_ = json.loads(command.says("history", "--json", "--limit", "1"))  # one change, though of two commits
     assert (newest["id"], newest["model"]["after"][:26]) == (commit, "efficientnet-lite0 at 64 p")
     assert [(each["name"], each["after"]) for each in newest["settings"]] == [("IMAGE_SIZE", "64")]
-    assert {job.state for job in Jobs(as_user).of_set(commit)} == {"success"}
+    assert {job.state for job in ProjectJobs(as_user).of_set(commit)} == {"success"}
     assert sides(as_user) == {64}
     results = dict(Repository(as_user, "features").read_all("/*.json"))
     assert len(results) == 2
@@ -148,9 +148,12 @@ def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
         assert (new["transform"]["env"].pop(IMAGE_SIZE), old["transform"]["env"].pop(IMAGE_SIZE)) == ("64", "96")
         assert new["metadata"]["annotations"].pop(SPECIFIED) == "96"
         by = old["metadata"]["annotations"].pop(DEPLOYED_BY), new["metadata"]["annotations"].pop(DEPLOYED_BY)
-        assert by == (owners.this().user, f"{owners.this().user}: model push efficientnet-lite0 --image-size 64")
+        assert by == (
+            commit_owner.current_process().user,
+            f"{commit_owner.current_process().user}: model push efficientnet-lite0 --image-size 64",
+        )
         assert new == old
-    stopped = Jobs(as_user).of("features", before["features"][0])
+    stopped = ProjectJobs(as_user).of("features", before["features"][0])
     assert stopped is not None
     assert (stopped.state, stopped.reason) == (
         "killed",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.analysis.measurement import evaluation
 from pipelines.client.repository import Repository
-from pipelines.client.server.connection import Connection, Target, connect
-from pipelines.commands import loading
-from pipelines.explaining.measuring import evaluating
-from pipelines.library import ingest, pictures, queries
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.commands import command_registry
+from pipelines.library import ingest, picture_sources, queries
 from pipelines.library.datasets import samples
 from tests.command import Command
 
@@ -21,7 +21,7 @@ def started(command: Command) -> Iterator[Connection]:
     said = command.says("up", "--port", "0")
     assert f"lookalike uses it in {command.directory} and below" in said
     address = next(word for word in said.split() if word.startswith("grpc://"))
-    connection = connect(Target(address))
+    connection = connect(ServerTarget(address))
     for repo in ("images", "queries"):
         connection.client.create_repo(repo)
     (command.directory / "below").mkdir()
@@ -63,9 +63,9 @@ def test_the_samples_are_removed_with_one_command(started: Connection, command: 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     own = command.directory / "a.png"
-    ingest.add(started, pictures.find([tmp_path / samples.LIBRARY, own]).sources)
+    ingest.add(started, picture_sources.find([tmp_path / samples.LIBRARY, own]).sources)
     queries.put(started, [tmp_path / samples.QUERIES, own])
-    evaluating.put(started, {"samples.csv": b"source,label\n", "mine.csv": b"source,label\n"})
+    evaluation.put(started, {"samples.csv": b"source,label\n", "mine.csv": b"source,label\n"})
     said = command.says("demo", "--remove")
     assert "removed 20 files from images: commit " in said
     assert "removed the query sample-queries: commit " in said
@@ -83,8 +83,8 @@ def test_a_demo_of_a_folder_without_pictures_says_so(started: Connection, comman
 
 def test_every_command_that_needs_a_server_takes_its_address() -> None:
     without = {"up", "down", "demo", "init", "specs", "model list", "classify demo"}
-    for name in loading.COMMANDS:
-        found = loading.load(name)
+    for name in command_registry.COMMANDS:
+        found = command_registry.load(name)
         below = getattr(found, "commands", {})
         for typed, command in {f"{name} {each}": below[each] for each in below}.items() or [(name, found)]:
             if typed not in without:

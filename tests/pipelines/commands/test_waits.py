@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 
 SHEET = r"""
@@ -46,7 +46,7 @@ def render(as_user: Connection, tmp_path: Path) -> Render:
             **fields,
         }
         (tmp_path / "render.json").write_text(json.dumps(document))
-        deploy(as_user, [reading.read(tmp_path / "render.json")])
+        deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
         return gate
 
     return make
@@ -79,13 +79,13 @@ def ended(typed: "subprocess.Popen[str]") -> str:
 def test_a_job_behind_another(as_user: Connection, render: Render, command: Command) -> None:
     gate = render()
     assert "its jobs are running" in command.says("query", "a", "--no-wait")
-    first = Jobs(as_user).newest("render")
+    first = ProjectJobs(as_user).newest("render")
     assert first is not None
     typed = command.start("query", "b")
     line = seen(typed, "waits behind")
     assert line.startswith(f"render: waits behind commit {first.id[:12]} (")
     assert "its jobs are running" in command.says("query", "c", "--no-wait")
-    newest = Jobs(as_user).newest("render")
+    newest = ProjectJobs(as_user).newest("render")
     assert newest is not None
     superseded = f"waits, superseded by the newer commit {newest.id[:12]}, behind commit {first.id[:12]} ("
     assert seen(typed, "superseded").startswith(f"render: {superseded}")

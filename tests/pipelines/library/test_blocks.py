@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.library import blocks
-from pipelines.library.blocks import LIMIT, Span
-from stages.record import blocknames
-from stages.record.names import is_block
-from tests.amounts import examples
+from pipelines.library.blocks import LIMIT, ByteRange
+from stages.record import block_names
+from stages.record.pfs_names import is_block
+from tests.example_counts import examples
 
 NAMES = [f"photos/{number}.jpg" for number in range(2500)]
 PREFIXES = st.text("01", max_size=63)
@@ -35,7 +35,7 @@ class Tree:
     def add(self, names: Iterable[str]) -> None:
         groups: dict[str, set[str]] = {}
         for name in names:
-            prefix = blocknames.home(name, self.leaves.keys())
+            prefix = block_names.home(name, self.leaves.keys())
             if prefix is None:
                 prefix = blocks.free_branch(name, self.leaves)
             groups.setdefault(prefix, set()).add(name)
@@ -45,7 +45,7 @@ class Tree:
     def remove(self, names: Iterable[str]) -> None:
         shrunk: dict[str, set[str]] = {}
         for name in names:
-            prefix = blocknames.home(name, self.leaves.keys())
+            prefix = block_names.home(name, self.leaves.keys())
             if prefix is not None and name in self.leaves[prefix]:
                 shrunk.setdefault(prefix, set(self.leaves[prefix])).discard(name)
         others = self.leaves.keys() - shrunk.keys()
@@ -102,14 +102,14 @@ def test_joining_asks_only_for_neighbours() -> None:
 
 @given(PREFIXES)
 def test_a_name_tells_its_prefix(prefix: str) -> None:
-    name = blocknames.file_name(prefix)
+    name = block_names.file_name(prefix)
     assert is_block(name)
-    assert blocknames.prefix_of(name) == prefix
+    assert block_names.prefix_of(name) == prefix
 
 
 @given(st.lists(PREFIXES, unique=True))
 def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
-    assert len({blocknames.file_name(prefix) for prefix in prefixes}) == len(prefixes)
+    assert len({block_names.file_name(prefix) for prefix in prefixes}) == len(prefixes)
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
     ["cat.jpg", "%block-", "%block-0000000000000000.tar", "%block-12.tar", "%block-ABCDEFABCDEFABCD.tar", "/", ""],
 )
 def test_other_names_are_not_block_names(name: str) -> None:
-    assert blocknames.prefix_of(name) is None
+    assert block_names.prefix_of(name) is None
 
 
 NAME = st.text(min_size=1, max_size=400)
 
 
-def spans(directory: Path, pictures: dict[str, bytes]) -> dict[str, Span]:
+def spans(directory: Path, pictures: dict[str, bytes]) -> dict[str, ByteRange]:
     """The pictures one after the other in a file, as in a block."""
     file = directory / "pictures"
     file.write_bytes(b"".join(pictures.values()))
     found, offset = {}, 0
     for name, content in pictures.items():
-        found[name] = Span(file, offset, len(content))
+        found[name] = ByteRange(file, offset, len(content))
         offset += len(content)
     return found
 
@@ -150,7 +150,7 @@ def test_equal_pictures_make_equal_blocks(
     assert b"".join(blocks.tar(dict(shuffled))) == block.read_bytes()
 
 
-def content(span: Span) -> bytes:
+def content(span: ByteRange) -> bytes:
     assert span.size is not None
     return span.path.read_bytes()[span.offset : span.offset + span.size]
 
@@ -176,7 +176,9 @@ def test_pictures_of_several_files_are_in_the_order_of_their_names(tmp_path: Pat
     files = [tmp_path / name for name in "xyz"]
     for file in files:
         file.write_bytes(file.name.encode() * 100)
-    members = {f"{number}.jpg": Span(files[number % 3], number, None if number % 2 else number) for number in range(10)}
+    members = {
+        f"{number}.jpg": ByteRange(files[number % 3], number, None if number % 2 else number) for number in range(10)
+    }
     block = tmp_path / "block.tar"
     block.write_bytes(b"".join(blocks.tar(members)))
     read = blocks.read(block)
@@ -189,7 +191,7 @@ def test_a_picture_that_shrinks_while_read_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "picture"
     file.write_bytes(b"x" * 100)
     with pytest.raises(OSError, match="shorter"):
-        list(blocks.tar({"picture": Span(file, 0, 200)}))
+        list(blocks.tar({"picture": ByteRange(file, 0, 200)}))
 
 
 def test_invalid_blocks_are_refused(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import python_pachyderm
 
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, ingest, pictures
-from pipelines.library.pictures import Source
-from stages.record import blocknames
-from stages.record.names import unescape
+from pipelines.library import blocks, ingest, picture_sources
+from pipelines.library.picture_sources import PictureSource
+from stages.record import block_names
+from stages.record.pfs_names import unescape
 
 pytestmark = pytest.mark.late_alone
 
@@ -58,19 +58,19 @@ class Place:
         directory.mkdir()
         return Place(self.connection, directory)
 
-    def files(self, contents: dict[str, bytes]) -> list[Source]:
+    def files(self, contents: dict[str, bytes]) -> list[PictureSource]:
         """Files by true name, as if they had been named on the command line."""
         sources = []
         for name, content in contents.items():
             path = self.directory / str(next(self._numbers))
             path.write_bytes(content)
-            sources.append(Source(name, path, len(content)))
+            sources.append(PictureSource(name, path, len(content)))
         return sources
 
-    def add(self, contents: dict[str, bytes]) -> ingest.Written:
+    def add(self, contents: dict[str, bytes]) -> ingest.IngestResult:
         return ingest.add(self.connection, self.files(contents))
 
-    def remove(self, *names: str) -> ingest.Written:
+    def remove(self, *names: str) -> ingest.IngestResult:
         return ingest.remove(self.connection, names)
 
     def own(self) -> Connection:
@@ -87,7 +87,7 @@ class Place:
         for path, content in self.repo.read_all("/*"):
             held = (
                 {unescape(path.strip("/")): content}
-                if blocknames.prefix_of(path.strip("/")) is None
+                if block_names.prefix_of(path.strip("/")) is None
                 else untar(content)
             )
             assert not found.keys() & held.keys(), "a picture is in the library twice"
@@ -102,7 +102,7 @@ class Place:
         """The blocks by prefix, with the names in them."""
         found = {}
         for path, content in self.repo.read_all("/*"):
-            prefix = blocknames.prefix_of(path.strip("/"))
+            prefix = block_names.prefix_of(path.strip("/"))
             if prefix is not None:
                 found[prefix] = set(untar(content))
         return found
@@ -150,7 +150,7 @@ def test_unusual_names_are_kept(place: Place, in_blocks: bool) -> None:
     ballast = many(range(1000)) if in_blocks else {}
     place.add({**contents, **ballast})
     assert place.library() == {**contents, **ballast}
-    assert any(blocknames.prefix_of(entry) is not None for entry in place.entries()) is in_blocks
+    assert any(block_names.prefix_of(entry) is not None for entry in place.entries()) is in_blocks
     place.remove(*ODD)
     assert place.library() == ballast
 
@@ -161,7 +161,7 @@ def test_unusual_names_of_real_files(place: Place, tmp_path: Path) -> None:
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    ingest.add(place.connection, pictures.find([directory]).sources)
+    ingest.add(place.connection, picture_sources.find([directory]).sources)
     assert set(place.library()) == {f"photos/{name}" for name in ODD}
 
 
@@ -171,7 +171,7 @@ def test_many_files_become_blocks(place: Place) -> None:
     assert ingest.add(place.connection, place.files(contents), heard.append).files == 1001
     assert sum(heard) == 1001
     assert place.leaves() == blocks.divide(contents)
-    assert place.entries() == set(map(blocknames.file_name, place.leaves()))
+    assert place.entries() == set(map(block_names.file_name, place.leaves()))
     assert place.library() == contents
 
 
@@ -260,7 +260,7 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
     alone = {"a.jpg": b"one", "*.jpg": b"a name", "two\nlines.jpg": b"two", "set/all.tar": archive.getvalue()}
     ingest.add(place.connection, place.files(many(range(1200))))
     place.add(alone)
-    place.repo.write([Put("/other/b.jpg", b"three"), Put("/other/c.jpg", b"four")])
+    place.repo.write([PutFile("/other/b.jpg", b"three"), PutFile("/other/c.jpg", b"four")])
     before, library = place.commits(), place.library()
     doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 1200, 7))]
     others = ["other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg"]
@@ -285,7 +285,9 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
 
 
 def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
-    place.repo.write([Put("/photos/a.jpg", b"one"), Put("/photos/b.jpg", b"two"), Put("/photos/c.jpg", b"three")])
+    place.repo.write(
+        [PutFile("/photos/a.jpg", b"one"), PutFile("/photos/b.jpg", b"two"), PutFile("/photos/c.jpg", b"three")]
+    )
     place.remove("photos/a.jpg")
     assert set(place.library()) == {"photos/b.jpg", "photos/c.jpg"}
     place.add({"photos/b.jpg": b"new"})
@@ -298,8 +300,8 @@ def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
 
 
 def test_an_invalid_block_is_named(place: Place) -> None:
-    name = blocknames.file_name("")
-    place.repo.write([Put(f"/{name}", b"no tar file" * 100)])
+    name = block_names.file_name("")
+    place.repo.write([PutFile(f"/{name}", b"no tar file" * 100)])
     with pytest.raises(LookalikeError, match=f"{name} in images is not a block"):
         place.add({"a.jpg": b"one"})
 
@@ -339,7 +341,7 @@ def test_nothing_is_put_if_no_file_can_be_read(place: Place) -> None:
 def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"one")
     with pytest.raises(LookalikeError, match="the repo images does not exist: .*lookalike deploy"):
-        ingest.add(connection, pictures.find([tmp_path / "a.jpg"]).sources)
+        ingest.add(connection, picture_sources.find([tmp_path / "a.jpg"]).sources)
 
 
 def test_a_picture_that_others_put_into_a_block_meanwhile_is_replaced_there(place: Place) -> None:
@@ -380,7 +382,7 @@ def test_eight_writers_at_once_lose_nothing(place: Place) -> None:
 
 def test_a_library_is_emptied(place: Place) -> None:
     place.add({**many(range(1200)), "one.jpg": b"1"})
-    place.repo.write([Put("/photos/a.jpg", b"one")])
+    place.repo.write([PutFile("/photos/a.jpg", b"one")])
     ingest.remove_all(place.connection)
     assert place.entries() == set()
 
@@ -412,7 +414,7 @@ def test_words_choose_pictures(place: Place, in_blocks: bool, words: list[str], 
 def test_a_path_chooses_what_was_added_by_it(place: Place, tmp_path: Path) -> None:
     (tmp_path / "far" / "trip").mkdir(parents=True)
     (tmp_path / "far" / "trip" / "a.jpg").write_bytes(b"a")
-    ingest.add(place.connection, pictures.find([tmp_path / "far" / "trip"]).sources)
+    ingest.add(place.connection, picture_sources.find([tmp_path / "far" / "trip"]).sources)
     assert ingest.remove(place.connection, [str(tmp_path / "far" / "trip")]).names == ["trip/a.jpg"]
 
 
@@ -434,6 +436,6 @@ def test_random_changes(place: Place) -> None:
 
 
 def test_removing_is_exact(place: Place) -> None:
-    place.repo.write([Put("/a", b"1"), Put("/ab", b"2"), Put("/d/a", b"3"), Put("/d/b", b"4")])
-    place.repo.write([Remove("/a"), Remove("/d/"), Remove("/gone"), Remove("/gone/")])
+    place.repo.write([PutFile("/a", b"1"), PutFile("/ab", b"2"), PutFile("/d/a", b"3"), PutFile("/d/b", b"4")])
+    place.repo.write([DeleteFile("/a"), DeleteFile("/d/"), DeleteFile("/gone"), DeleteFile("/gone/")])
     assert place.library() == {"ab": b"2"}

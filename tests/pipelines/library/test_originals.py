@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.client.commits import Commits
-from pipelines.client.deploying.deployment import make_repo
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest, originals
-from pipelines.library.pictures import Source
-from pipelines.library.results import Sheet
+from pipelines.library.picture_sources import PictureSource
+from pipelines.library.result_sheets import ResultSheet
 from stages import render
 from stages.decode.stl10 import RECORD
-from stages.quality.answers import Answer, Answers, Match
+from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.sources import Source as Seen
 
 pytestmark = pytest.mark.late_alone
@@ -61,23 +61,23 @@ def commit(connection: Connection, tmp_path: Path) -> str:
     for number, (name, content) in enumerate(contents.items()):
         path = tmp_path / "given" / str(number)
         path.write_bytes(content)
-        sources.append(Source(name, path, len(content)))
+        sources.append(PictureSource(name, path, len(content)))
     ingest.add(connection, sources)
     for n in range(3):
         (tmp_path / "given" / f"in-block-{n}").write_bytes(b"%d" % n)
-    inside = [Source(f"block/{n}.jpg", tmp_path / "given" / f"in-block-{n}", 1) for n in range(3)]
+    inside = [PictureSource(f"block/{n}.jpg", tmp_path / "given" / f"in-block-{n}", 1) for n in range(3)]
     ingest.add(connection, inside, most_single=0)
-    return Commits(connection, "images").newest()
+    return CommitWriter(connection, "images").newest()
 
 
-def sheet(directory: Path, *names: Sequence[str]) -> Sheet:
+def sheet(directory: Path, *names: Sequence[str]) -> ResultSheet:
     """A sheet of a query, which is called alone.jpg, and a neighbour for each list of names."""
     matches = tuple(
-        Match(f"{n:064}", n / 8, tuple(Seen(name, "0" * 64) for name in each), RED) for n, each in enumerate(names)
+        QueryMatch(f"{n:064}", n / 8, tuple(Seen(name, "0" * 64) for name in each), RED) for n, each in enumerate(names)
     )
-    answer = Answer("f" * 64, (Seen("alone.jpg", "0" * 64),), RED, matches)
-    render.write("mine", Answers("mine", len(names), "a" * 64, "pad", "euclidean", (answer,)), directory)
-    return Sheet("mine", directory)
+    answer = QueryAnswer("f" * 64, (Seen("alone.jpg", "0" * 64),), RED, matches)
+    render.write("mine", EntryAnswers("mine", len(names), "a" * 64, "pad", "euclidean", (answer,)), directory)
+    return ResultSheet("mine", directory)
 
 
 def links(page: Path) -> dict[str, Path]:
@@ -132,8 +132,8 @@ def test_a_name_cannot_lead_out_of_the_directory(connection: Connection, tmp_pat
     make_repo(connection, "images")
     path = tmp_path / "evil"
     path.write_bytes(b"evil")
-    ingest.add(connection, [Source("../../outside.jpg", path, 4)])
-    head = Commits(connection, "images").newest()
+    ingest.add(connection, [PictureSource("../../outside.jpg", path, 4)])
+    head = CommitWriter(connection, "images").newest()
     (tmp_path / "scratch").mkdir()
     found = originals.fetch(
         connection, head, ["../../outside.jpg"], tmp_path / "to" / "originals", tmp_path / "scratch"

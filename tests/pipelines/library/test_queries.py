@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from pipelines.client.jobs.jobs import Job
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
 from pipelines.library.datasets.samples import open_photograph, query_crops
-from stages.record.names import NAMES_FILE, unescape
+from stages.record.pfs_names import NAMES_FILE, unescape
 
 pytestmark = pytest.mark.late_alone
 
@@ -110,7 +110,7 @@ def test_entries_are_reported_by_their_true_names(connection: Connection, repo: 
     queries.put(connection, [tmp_path / LONG])
     (entry,) = (path.strip("/") for path in repo.list())
     assert queries.true_name(connection, entry) == LONG
-    repo.write([Remove(f"/{entry}/"), Put("/plain", b"x")])
+    repo.write([DeleteFile(f"/{entry}/"), PutFile("/plain", b"x")])
     assert queries.true_name(connection, "plain%20name") == "plain name"
     assert queries.true_name(connection, entry).endswith("…")
 

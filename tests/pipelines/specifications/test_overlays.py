@@ -11,8 +11,8 @@ import yaml
 from pipelines.checks import pods
 from pipelines.cluster import capacity
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, imagecache, optional, overlays, reading, writing
-from pipelines.specifications.drafts import Draft
+from pipelines.specifications import drafts, image_cache, optional_specs, overlays, pipeline_specs, spec_writer
+from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.overlays import Overlay
 from speclang import quantities
 
@@ -29,7 +29,7 @@ Make = Callable[..., Overlay]
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> list[Draft]:
+def base(tmp_path: Path) -> list[SpecDraft]:
     (tmp_path / "specs").mkdir()
     for name, fields in BASE.items():
         (tmp_path / "specs" / f"{name}.json").write_text(json.dumps({"pipeline": {"name": name}, **fields}, indent=2))
@@ -46,7 +46,7 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-def test_patches_apply_to_all_then_to_those_with_gpus_then_to_named_ones(base: list[Draft], make: Make) -> None:
+def test_patches_apply_to_all_then_to_those_with_gpus_then_to_named_ones(base: list[SpecDraft], make: Make) -> None:
     overlay = make(
         all={"datum_tries": 1, "description": "all", "salt": "s"},
         gpus={"datumTries": 2, "description": "gpus", "tolerations": [{"key": "other", "operator": "EXISTS"}]},
@@ -61,13 +61,13 @@ def test_patches_apply_to_all_then_to_those_with_gpus_then_to_named_ones(base: l
     assert base[1].get("tolerations") == BASE["gpu"]["tolerations"]
 
 
-def test_a_patch_that_adds_gpus_makes_the_patch_for_gpus_apply(base: list[Draft], make: Make) -> None:
+def test_a_patch_that_adds_gpus_makes_the_patch_for_gpus_apply(base: list[SpecDraft], make: Make) -> None:
     gpus = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
     (cpu, _) = overlays.apply([make(all={"resource_limits": gpus}, gpus={"salt": "gpu"})], base)
     assert cpu.get("salt") == "gpu"
 
 
-def test_images_are_moved_to_another_registry(base: list[Draft], make: Make) -> None:
+def test_images_are_moved_to_another_registry(base: list[SpecDraft], make: Make) -> None:
     (cpu, gpu) = overlays.apply([make(images={"lookalike-c*": {"registry": "r.io/t/", "tag": "2"}})], base)
     assert cpu.get("transform", "image") == "r.io/t/lookalike-cpu:2"
     assert gpu.get("transform", "image") == "lookalike-rapids:1"
@@ -75,7 +75,7 @@ def test_images_are_moved_to_another_registry(base: list[Draft], make: Make) -> 
     assert cpu.get("transform", "image") == "r.io/lookalike-cpu:1"
 
 
-def test_several_are_applied_in_their_order(base: list[Draft], make: Make) -> None:
+def test_several_are_applied_in_their_order(base: list[SpecDraft], make: Make) -> None:
     one, two = make(name="one", all={"salt": "1", "description": "1"}), make(name="two", all={"salt": "2"})
     assert overlays.apply([one, two], base)[0].get("salt") == "2"
     assert overlays.apply([two, one], base)[0].get("salt") == "1"
@@ -115,14 +115,14 @@ def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path:
     assert (finding.place.file, finding.place.line) == (tmp_path / "mine.json", 3)
 
 
-def test_unknown_names(base: list[Draft], make: Make) -> None:
+def test_unknown_names(base: list[SpecDraft], make: Make) -> None:
     with pytest.raises(LookalikeError, match=r"unknown overlay ekz: did you mean eks\?"):
         overlays.load("ekz")
     with pytest.raises(LookalikeError, match=r"unknown pipeline gpuu: did you mean gpu\?"):
         overlays.apply([make(pipelines={"gpuu": {}})], base)
 
 
-def test_a_field_is_placed_where_it_was_written_last(base: list[Draft], make: Make, tmp_path: Path) -> None:
+def test_a_field_is_placed_where_it_was_written_last(base: list[SpecDraft], make: Make, tmp_path: Path) -> None:
     overlay = make(gpus={"tolerations": [{"key": "k", "operator": "EXISTS"}], "transform": {"env": {"A": "9"}}})
     gpu = overlays.apply([overlay], base)[1]
     mine, file = tmp_path / "mine.json", tmp_path / "specs" / "gpu.json"
@@ -133,9 +133,9 @@ def test_a_field_is_placed_where_it_was_written_last(base: list[Draft], make: Ma
 
 
 class TestThoseThatShip:
-    def overlaid(self, *names: str, **environment: str) -> tuple[dict[str, Draft], list[Overlay]]:
+    def overlaid(self, *names: str, **environment: str) -> tuple[dict[str, SpecDraft], list[Overlay]]:
         on_top = [overlays.load(name, environment) for name in names]
-        return {each.name: each for each in overlays.apply(on_top, drafts.find([reading.HERE]))}, on_top
+        return {each.name: each for each in overlays.apply(on_top, drafts.find([pipeline_specs.SHIPPED_SPECS]))}, on_top
 
     @pytest.mark.parametrize("name", overlays.names())
     def test_each_can_be_sent_and_is_formatted_like_the_output_of_json_tools(self, name: str) -> None:
@@ -147,7 +147,7 @@ class TestThoseThatShip:
 
     @pytest.mark.parametrize("name", ["cpu", "train-nightly", "train-on-request", "train-triggered"])
     def test_those_of_opt_in_pipelines_fit_a_directory_without_them(self, name: str) -> None:
-        usual = [draft for draft in drafts.find([reading.HERE]) if not optional.group(draft.path)]
+        usual = [draft for draft in drafts.find([pipeline_specs.SHIPPED_SPECS]) if not optional_specs.group(draft.path)]
         assert len(overlays.apply([overlays.load(name)], usual)) == len(usual)
 
     def test_gpu_pipelines_run_on_nodes_with_gpus_and_the_rest_anywhere(self) -> None:
@@ -161,9 +161,11 @@ class TestThoseThatShip:
     def test_without_gpus_all_workers_fit_on_one_small_machine(self) -> None:
         """As in the guide: of 4 cores and 12 GB Pachyderm needs some itself."""
         found, _ = self.overlaid("cpu")
-        values = yaml.safe_load((reading.HERE.parent / "docs" / "helm" / "kind.yaml").read_text())["pachd"]
-        usual = [draft for draft in found.values() if not optional.group(draft.path)]
-        asked = [capacity.wanted(pods.finished(draft)) for draft in usual]
+        values = yaml.safe_load((pipeline_specs.SHIPPED_SPECS.parent / "docs" / "helm" / "kind.yaml").read_text())[
+            "pachd"
+        ]
+        usual = [draft for draft in found.values() if not optional_specs.group(draft.path)]
+        asked = [capacity.pod_requests(pods.patched_pod(draft)) for draft in usual]
         assert {name for each in asked for name in each} == {"cpu", "memory"}
         for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8.5Gi")):
             sidecar, limit = quantities.parse(values[f"defaultSidecar{key}Request"]), quantities.parse(most)
@@ -171,7 +173,9 @@ class TestThoseThatShip:
             assert sum(each[name] + sidecar for each in asked) <= limit
 
     def test_large_divides_the_buckets_of_partition_and_changes_nothing_else(self) -> None:
-        expected = {each.name: json.loads(json.dumps(each.document)) for each in drafts.find([reading.HERE])}
+        expected = {
+            each.name: json.loads(json.dumps(each.document)) for each in drafts.find([pipeline_specs.SHIPPED_SPECS])
+        }
         inputs = expected["partition"]["input"]["join"]
         for each, top in zip(inputs, ("/library", "/thumbnails"), strict=True):
             each["pfs"] |= {"glob": f"{top}/(*)/(*)", "join_on": "$1-$2"}
@@ -189,7 +193,7 @@ class TestThoseThatShip:
 
     def test_the_image_cache_has_exactly_the_images_in_use(self) -> None:
         found, on_top = self.overlaid("registry", "pull-secret", "eci", REGISTRY="r.io/t", TAG="7")
-        cache = imagecache.manifest(on_top, list(found.values()))
+        cache = image_cache.manifest(on_top, list(found.values()))
         assert cache == {
             "apiVersion": "eci.alibabacloud.com/v1",
             "kind": "ImageCache",
@@ -200,30 +204,30 @@ class TestThoseThatShip:
                 "imagePullSecrets": ["default:regcred"],
             },
         }
-        assert imagecache.as_yaml(cache).splitlines()[:5] == [
+        assert image_cache.as_yaml(cache).splitlines()[:5] == [
             'apiVersion: "eci.alibabacloud.com/v1"',
             'kind: "ImageCache"',
             "metadata:",
             '  name: "lookalike"',
             "spec:",
         ]
-        assert imagecache.manifest(on_top[:2], list(found.values())) is None
+        assert image_cache.manifest(on_top[:2], list(found.values())) is None
 
 
-def test_an_image_cache_needs_a_name(base: list[Draft], make: Make) -> None:
+def test_an_image_cache_needs_a_name(base: list[SpecDraft], make: Make) -> None:
     wrong: list[dict[str, object]] = [{"spec": {}}, {"name": "a", "images": []}]
     for cache in wrong:
         with pytest.raises(LookalikeError, match="image_cache needs a name"):
-            imagecache.manifest([make(image_cache=cache)], base)
+            image_cache.manifest([make(image_cache=cache)], base)
 
 
-def test_the_written_specifications_are_the_deployed_ones(base: list[Draft], make: Make, tmp_path: Path) -> None:
+def test_the_written_specifications_are_the_deployed_ones(base: list[SpecDraft], make: Make, tmp_path: Path) -> None:
     overlay = make(all={"datum_tries": 1}, image_cache={"name": "c"})
     changed = overlays.apply([overlay], base)
-    written = writing.write(tmp_path / "new" / "out", changed, [overlay])
+    written = spec_writer.write(tmp_path / "new" / "out", changed, [overlay])
     assert [path.name for path in written] == ["cpu.json", "gpu.json", "image-cache.yaml"]
-    loaded = {spec.name: spec.fingerprint for spec in reading.load(tmp_path / "new" / "out")}
+    loaded = {spec.name: spec.fingerprint for spec in pipeline_specs.load(tmp_path / "new" / "out")}
     assert loaded == {draft.name: draft.spec().fingerprint for draft in changed}
     with pytest.raises(LookalikeError, match="is one of the specifications read"):
-        writing.write(tmp_path / "specs", changed, [])
+        spec_writer.write(tmp_path / "specs", changed, [])
     assert drafts.find([tmp_path / "specs"]) == base

@@ -9,13 +9,13 @@ import keras
 import numpy as np
 import pytest
 
-from stages.backbone.backbonefile import identity
+from stages.backbone.backbone_file import identity
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec, parse_spec
 from stages.backbone.backbones import describe, load_backbone, load_keras, save_backbone
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.datum.contract import StageError
 from tests.stages.models import SmallModel
 
-HERE = Weights("a test", "0" * 64)
+HERE = WeightsOrigin("a test", "0" * 64)
 
 
 def save(model: keras.Model, directory: Path, name: str = "small") -> BackboneSpec:

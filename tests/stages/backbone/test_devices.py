@@ -10,11 +10,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.backbone.backbonespec import MODEL_FILE
+from stages.backbone.backbone_spec import MODEL_FILE
 from stages.backbone.devices import prepare, total_memory
-from stages.backbone.gpumemory import GpuMemory, gpu_memory
+from stages.backbone.gpu_memory import GpuMemory, gpu_memory
 from stages.datum.contract import StageError
-from tests import fakegpus
+from tests import fake_gpus
 
 HAS_GPU = bool(tf.config.list_physical_devices("GPU"))
 
@@ -75,7 +75,8 @@ def test_without_a_gpu_its_memory_is_unknown() -> None:
 @pytest.mark.skipif(not HAS_GPU, reason="no GPU")
 def test_a_fraction_limits_the_device() -> None:
     program = (
-        "from stages import devices; import tensorflow as tf; print(devices.prepare({'GPU_MEMORY_FRACTION': '0.1'}));"
+        "from stages.backbone import devices; import tensorflow as tf;"
+        "print(devices.prepare({'GPU_MEMORY_FRACTION': '0.1'}));"
         "d = tf.config.get_logical_device_configuration(tf.config.list_physical_devices('GPU')[0]);"
         "print(d[0].memory_limit, devices.total_memory(0) // 10 >> 20); print(float(tf.reduce_sum(tf.ones(10))))"
     )
@@ -86,38 +87,39 @@ def test_a_fraction_limits_the_device() -> None:
     assert float(result) == 10
 
 
-PREPARE = "from stages import devices; import tensorflow as tf; print(devices.prepare({}))\n"
+PREPARE = "from stages.backbone import devices; import tensorflow as tf; print(devices.prepare({}))\n"
 GROWS = "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))\n"
 
 
 def test_devices_are_prepared_before_the_first_tensor_and_again(tmp_path: Path) -> None:
-    said = fakegpus.python(f"{PREPARE}tf.ones(3) + 1\nprint(devices.prepare({{}}))\n{GROWS}", tmp_path / "log")
+    said = fake_gpus.python(f"{PREPARE}tf.ones(3) + 1\nprint(devices.prepare({{}}))\n{GROWS}", tmp_path / "log")
     assert said == ["1 GPU, memory taken: as it grows"] * 2 + ["True"]
     assert (tmp_path / "log").read_text() == "1 GPU\n"
 
 
 def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path) -> None:
     late = (
-        "import tensorflow as tf; from stages import contract, devices; tf.ones(3) + 1\n"
+        "import tensorflow as tf; from stages.datum import contract; from stages.backbone import devices\n"
+        "tf.ones(3) + 1\n"
         "try:\n  devices.prepare({})\nexcept contract.StageError as error:\n  print(error)"
     )
-    (said,) = fakegpus.python(late, tmp_path / "log")
+    (said,) = fake_gpus.python(late, tmp_path / "log")
     assert "with its own settings, since a tensor was made first: Physical devices cannot be modified" in said
     assert (tmp_path / "log").read_text() == "1 GPU, TF32\n"
 
 
 def test_other_settings_afterwards_are_an_error_that_says_so(tmp_path: Path) -> None:
     other = (
-        f"{PREPARE}tf.ones(3) + 1\nfrom stages import contract\n"
+        f"{PREPARE}tf.ones(3) + 1\nfrom stages.datum import contract\n"
         "try:\n  devices.prepare({'GPU_MEMORY_GROWTH': 'false'})\nexcept contract.StageError as error:\n  print(error)"
     )
-    assert "the GPU's memory with other settings: " in fakegpus.python(other, tmp_path / "log")[-1]
+    assert "the GPU's memory with other settings: " in fake_gpus.python(other, tmp_path / "log")[-1]
 
 
 def test_a_model_that_is_loaded_prepares_the_devices(lite0: Path, tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from stages import backbones; import tensorflow as tf\n"
+        "import sys; from pathlib import Path; from stages.backbone import backbones; import tensorflow as tf\n"
         f"print(backbones.load_keras(Path({str(lite0 / MODEL_FILE)!r})).count_params() > 0)\n{GROWS}"
     )
-    assert fakegpus.python(program, tmp_path / "log") == ["True", "True"]
+    assert fake_gpus.python(program, tmp_path / "log") == ["True", "True"]
     assert (tmp_path / "log").read_text() == "1 GPU\n"

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from stages.backbone.efficientnet import LITE, POOLED, efficientnet_lite
-from stages.backbone.torchfile import read_tensors
+from stages.backbone.torch_file import read_tensors
 from stages.datum.contract import StageError
 
 skimage_data = pytest.importorskip("skimage.data")

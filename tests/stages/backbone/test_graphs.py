@@ -14,23 +14,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.backbone import devices, forwards
-from stages.backbone.applications import PREPARATIONS
-from stages.backbone.backbonefile import Contents, read
+from stages.backbone import devices, embedder_factory
+from stages.backbone.backbone_file import ModelContents, read
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, parse_spec
 from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
 from stages.backbone.catalogue import CATALOGUE, INSTALLED
-from stages.backbone.embedders import Embedder
-from stages.backbone.graphs import library, likeness
-from stages.backbone.graphs.agreement import agrees
-from stages.backbone.graphs.known import KNOWN, fingerprint, known
-from stages.backbone.graphs.layers import Unfamiliar
-from stages.backbone.graphs.library import LibraryError
-from stages.backbone.graphs.network import Network
-from stages.backbone.graphs.operations import Graph, Session
+from stages.backbone.embedder import Embedder
+from stages.backbone.graphs import keras_parity, tensorflow_library
+from stages.backbone.graphs.graph_network import GraphNetwork
+from stages.backbone.graphs.graph_operations import GraphSession, OperationGraph
+from stages.backbone.graphs.keras_layers import UnfamiliarLayerError
+from stages.backbone.graphs.known_architectures import KNOWN, fingerprint, known_architecture
+from stages.backbone.graphs.tensorflow_library import LibraryError
+from stages.backbone.graphs.vector_agreement import agrees
+from stages.backbone.keras_applications import PREPARATIONS
 from stages.backbone.precision import in_precision
-from stages.backbone.zoo import make_backbone
 from stages.datum.contract import StageError
+from stages.zoo import make_backbone
 from tests.stages.models import SmallModel
 
 NETWORKS = ("mobilenetv2", "resnet50")
@@ -54,7 +54,7 @@ def randomised(model: keras.Model) -> keras.Model:
 
 
 def saved(model: keras.Model, directory: Path, name: str = "made") -> BackboneSpec:
-    return save_backbone(model, describe(model, name, "own", Weights("made by a test", "0" * 64)), directory)
+    return save_backbone(model, describe(model, name, "own", WeightsOrigin("made by a test", "0" * 64)), directory)
 
 
 def noise(spec: BackboneSpec, count: int = 0) -> NDArray[np.uint8]:
@@ -64,7 +64,7 @@ def noise(spec: BackboneSpec, count: int = 0) -> NDArray[np.uint8]:
 
 def compare(directory: Path, spec: BackboneSpec) -> None:
     """The graph of a file gives the bytes that Keras gives."""
-    network = Network(read(directory / MODEL_FILE, spec), spec)
+    network = GraphNetwork(read(directory / MODEL_FILE, spec), spec)
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
     extremes = np.where(noise(spec) < 128, 0, 255).astype(np.uint8)
     for pictures in (noise(spec), np.zeros_like(extremes), extremes):
@@ -87,8 +87,8 @@ def test_the_installed_backbone(lite0: Path, tiles: NDArray[np.uint8]) -> None:
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
     compare(lite0, spec)
     assert KNOWN[fingerprint(read(lite0 / MODEL_FILE, spec).config)] == "efficientnet-lite0"
-    found = forwards.embedder(lite0 / MODEL_FILE, spec, {})
-    assert isinstance(found._forward, Network) and found.device == devices.kind() == "cpu"
+    found = embedder_factory.embedder(lite0 / MODEL_FILE, spec, {})
+    assert isinstance(found._forward, GraphNetwork) and found.device == devices.kind() == "cpu"
     by_keras = Embedder(forward(load_backbone(lite0 / MODEL_FILE, spec)), spec)
     expected = by_keras(tiles)
     np.testing.assert_array_equal(found(tiles), expected)
@@ -171,31 +171,31 @@ UNKNOWN: dict[str, Layer] = {
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_keras_runs_other_layers(name: str, tmp_path: Path) -> None:
     spec = saved(small(UNKNOWN[name]), tmp_path)
-    with pytest.raises(Unfamiliar):
-        Network(read(tmp_path / MODEL_FILE, spec), spec)
+    with pytest.raises(UnfamiliarLayerError):
+        GraphNetwork(read(tmp_path / MODEL_FILE, spec), spec)
     by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
     assert not agrees(read(tmp_path / MODEL_FILE, spec), spec, by_keras)
-    found = forwards.embedder(tmp_path / MODEL_FILE, replace(spec, graph=True), {})
+    found = embedder_factory.embedder(tmp_path / MODEL_FILE, replace(spec, graph=True), {})
     np.testing.assert_array_equal(found(noise(spec, 3)), Embedder(by_keras, spec)(noise(spec, 3)))
 
 
 @pytest.mark.parametrize("precision", ["mixed_float16", "mixed_bfloat16"])
 def test_keras_runs_mixed_precision(precision: str, small_model: SmallModel, tmp_path: Path) -> None:
     spec = saved(in_precision(small_model(), precision), tmp_path)
-    with pytest.raises(Unfamiliar, match="dtype"):
-        Network(read(tmp_path / MODEL_FILE, spec), spec)
+    with pytest.raises(UnfamiliarLayerError, match="dtype"):
+        GraphNetwork(read(tmp_path / MODEL_FILE, spec), spec)
 
 
 def test_whatever_is_not_read_is_not_known(small_model: SmallModel, tmp_path: Path) -> None:
     """A later Keras may add settings."""
     spec = saved(small_model(), tmp_path)
     contents = read(tmp_path / MODEL_FILE, spec)
-    Network(contents, spec)
+    GraphNetwork(contents, spec)
 
-    def changed(change: Callable[[Any], object]) -> Contents:
+    def changed(change: Callable[[Any], object]) -> ModelContents:
         config = json.loads(json.dumps(contents.config))
         change(config)
-        return Contents(config, contents.weights)
+        return ModelContents(config, contents.weights)
 
     def layer(config: Any) -> Any:
         return config["config"]["layers"][2]
@@ -210,35 +210,35 @@ def test_whatever_is_not_read_is_not_known(small_model: SmallModel, tmp_path: Pa
         lambda config: config.update(class_name="Sequential"),
         lambda config: config["config"].update(output_layers=[["vector", 0, 0], ["vector", 0, 0]]),
     ):
-        with pytest.raises(Unfamiliar):
-            Network(changed(change), spec)
+        with pytest.raises(UnfamiliarLayerError):
+            GraphNetwork(changed(change), spec)
     fewer = dict(list(contents.weights.items())[1:])
     more = {**contents.weights, "layers/dense/vars/0": np.zeros(3, np.float32)}
     for weights in (fewer, more):
-        with pytest.raises((Unfamiliar, LibraryError)):
-            Network(Contents(contents.config, weights), spec)
+        with pytest.raises((UnfamiliarLayerError, LibraryError)):
+            GraphNetwork(ModelContents(contents.config, weights), spec)
     for wrong in (replace(spec, dimension=5), replace(spec, image_size=48)):
-        with pytest.raises(Unfamiliar):
-            Network(contents, wrong)
+        with pytest.raises(UnfamiliarLayerError):
+            GraphNetwork(contents, wrong)
         with pytest.raises(StageError, match="Push it again"):
-            forwards.embedder(tmp_path / MODEL_FILE, wrong, {})
+            embedder_factory.embedder(tmp_path / MODEL_FILE, wrong, {})
 
 
 def test_another_file_than_described_is_refused(small_model: SmallModel, tmp_path: Path) -> None:
     spec = saved(small_model(), tmp_path)
     with pytest.raises(StageError, match="do not belong together"):
-        forwards.embedder(tmp_path / MODEL_FILE, replace(spec, sha256="0" * 64), {})
+        embedder_factory.embedder(tmp_path / MODEL_FILE, replace(spec, sha256="0" * 64), {})
     with pytest.raises(StageError, match="GPU_MEMORY_FRACTION"):
-        forwards.embedder(tmp_path / MODEL_FILE, spec, {"GPU_MEMORY_FRACTION": "2"})
+        embedder_factory.embedder(tmp_path / MODEL_FILE, spec, {"GPU_MEMORY_FRACTION": "2"})
 
 
 def test_keras_runs_other_architectures_of_known_layers(small_model: SmallModel, tmp_path: Path) -> None:
     """A user's own network, unless its graph was compared with Keras when it was pushed."""
     spec = saved(small_model(), tmp_path)
     config = read(tmp_path / MODEL_FILE, spec).config
-    assert not known(config)
-    assert not known({"class_name": "Functional", "config": []})
-    assert not isinstance(forwards.embedder(tmp_path / MODEL_FILE, spec, {})._forward, Network)
+    assert not known_architecture(config)
+    assert not known_architecture({"class_name": "Functional", "config": []})
+    assert not isinstance(embedder_factory.embedder(tmp_path / MODEL_FILE, spec, {})._forward, GraphNetwork)
     assert fingerprint(config) == fingerprint(read_again(small_model(48, 4, seed=5), tmp_path))
     assert fingerprint(config) != fingerprint(read_again(small_model(32, 5), tmp_path))
 
@@ -252,8 +252,8 @@ def test_a_graph_that_agrees_is_recorded_in_the_description(small_model: SmallMo
     small_model(64).save(tmp_path / "own.keras")
     spec = make_backbone(str(tmp_path / "own.keras"), 224, None, tmp_path)
     assert spec.graph and parse_spec((tmp_path / SPEC_FILE).read_bytes()) == spec
-    found = forwards.embedder(tmp_path / MODEL_FILE, spec, {})
-    assert isinstance(found._forward, Network)
+    found = embedder_factory.embedder(tmp_path / MODEL_FILE, spec, {})
+    assert isinstance(found._forward, GraphNetwork)
     by_keras = forward(load_backbone(tmp_path / MODEL_FILE, spec))
     np.testing.assert_array_equal(found(noise(spec, 3)), Embedder(by_keras, spec)(noise(spec, 3)))
 
@@ -283,27 +283,27 @@ def test_no_graph_is_compared_where_it_would_not_be_used(
 
 def test_without_the_library_keras_runs_the_backbone(lite0: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
-    monkeypatch.setattr(library, "_FILE", "libtensorflow_cc.so.1")
-    library.library.cache_clear()
+    monkeypatch.setattr(tensorflow_library, "_FILE", "libtensorflow_cc.so.1")
+    tensorflow_library.library.cache_clear()
     try:
         with pytest.raises(LibraryError, match="cannot open shared object"):
-            Graph()
-        found = forwards.embedder(lite0 / MODEL_FILE, spec, {})
-        assert not isinstance(found._forward, Network)
+            OperationGraph()
+        found = embedder_factory.embedder(lite0 / MODEL_FILE, spec, {})
+        assert not isinstance(found._forward, GraphNetwork)
         assert found(noise(spec, 3)).shape == (3, 1280)
     finally:
-        library.library.cache_clear()
+        tensorflow_library.library.cache_clear()
 
 
 def test_the_library_says_why_it_refuses() -> None:
-    graph = Graph()
+    graph = OperationGraph()
     with pytest.raises(LibraryError, match="NoSuchKind"):
         graph.add("NoSuchKind")
     given = graph.placeholder(np.dtype(np.float32), [2, 3])
     doubled = graph.add("AddV2", given.value, given.value)
     with pytest.raises(LibraryError, match="[Dd]imension"):
         graph.add("AddV2", given.value, graph.variable(np.zeros((2, 4), np.float32)))
-    session = Session(graph)
+    session = GraphSession(graph)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(session.run([(given, values)], doubled), 2 * values)
     with pytest.raises(LibraryError, match=r"\[3,2\] is not compatible with expected shape \[2,3\]"):
@@ -316,11 +316,11 @@ def test_a_session_that_is_no_longer_used_gives_its_memory_back() -> None:
     """As the service needs it, which loads one backbone after the other."""
 
     def computed() -> None:
-        graph = Graph()
+        graph = OperationGraph()
         given = graph.placeholder(np.dtype(np.float32), [1])
         values = graph.variable(np.ones(10_000_000, np.float32))
         product = graph.add("Mul", values, given.value)
-        assert Session(graph).run([(given, np.ones(1, np.float32))], product)[-1] == 1
+        assert GraphSession(graph).run([(given, np.ones(1, np.float32))], product)[-1] == 1
 
     computed()
     before = held_mib()
@@ -336,10 +336,11 @@ def held_mib() -> float:
 
 def test_features_imports_neither_keras_nor_tensorflow(lite0: Path) -> None:
     program = (
-        "import sys\nfrom pathlib import Path\nfrom stages import embedding, features, forwards\n"
-        "from stages.backbone.backbonespec import parse_spec\nfrom numpy import zeros\n"
+        "import sys\nfrom pathlib import Path\nfrom stages import features\n"
+        "from stages.backbone import embedder_factory, feature_extractor\n"
+        "from stages.backbone.backbone_spec import parse_spec\nfrom numpy import zeros\n"
         f"home = Path({str(lite0)!r})\nspec = parse_spec((home / '{SPEC_FILE}').read_bytes())\n"
-        f"print(forwards.embedder(home / '{MODEL_FILE}', spec, {{}})(zeros((1, 96, 96, 3), 'uint8')).shape)\n"
+        f"print(embedder_factory.embedder(home / '{MODEL_FILE}', spec, {{}})(zeros((1, 96, 96, 3), 'uint8')).shape)\n"
         "print({'keras', 'tensorflow', 'pandas', 'sklearn'} & sys.modules.keys())\n"
     )
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
@@ -364,11 +365,11 @@ def test_settings_of_keras_and_tensorflow(
 ) -> None:
     if config is not None:
         (tmp_path / "keras.json").write_text(config)
-    assert likeness.as_keras({"CUDA_VISIBLE_DEVICES": "", "KERAS_HOME": str(tmp_path), **environment}) is like
+    assert keras_parity.matches_keras({"CUDA_VISIBLE_DEVICES": "", "KERAS_HOME": str(tmp_path), **environment}) is like
 
 
 def test_a_gpu_is_for_keras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "gpu_visible", lambda environment: environment != {"CUDA_VISIBLE_DEVICES": "-1"})
+    monkeypatch.setattr(keras_parity, "gpu_visible", lambda environment: environment != {"CUDA_VISIBLE_DEVICES": "-1"})
     here = {"KERAS_HOME": str(tmp_path), "NVIDIA_VISIBLE_DEVICES": "none"}
-    assert not likeness.as_keras(here)
-    assert likeness.as_keras({**here, "CUDA_VISIBLE_DEVICES": "-1"})
+    assert not keras_parity.matches_keras(here)
+    assert keras_parity.matches_keras({**here, "CUDA_VISIBLE_DEVICES": "-1"})

@@ -7,12 +7,12 @@ import keras
 import numpy as np
 import pytest
 
-from pipelines.library.models import Precision
+from pipelines.library.backbone_push import Precision
+from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
-from stages.backbone.backbonespec import Weights
 from stages.backbone.precision import PRECISIONS, drift, in_precision
-from stages.backbone.zoo import make_backbone
 from stages.datum.contract import StageError
+from stages.zoo import make_backbone
 
 
 def test_the_command_knows_the_same_precisions() -> None:
@@ -50,7 +50,7 @@ def test_it_is_another_model(model: keras.Model, tmp_path: Path) -> None:
     for precision in PRECISIONS:
         made = in_precision(model, precision)
         (tmp_path / precision).mkdir()
-        spec = describe(made, "small", "avg", Weights("a test", ""))
+        spec = describe(made, "small", "avg", WeightsOrigin("a test", ""))
         specs.append(save_backbone(made, spec, tmp_path / precision))
     assert [each.precision for each in specs] == ["float32", "float16+float32", "bfloat16+float32"]
     assert len({each.sha256 for each in specs}) == 3

@@ -7,26 +7,26 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from stages.classify.chosen import Chosen
-from stages.classify.training.runs import Backbone, Score, Takes
+from stages.classify.classifier_description import ClassifierDescription
+from stages.classify.training.run_records import AccuracyScore, BackboneFacts, InputKind
 
 SIDE, DIMENSION = 8, 6
-BACKBONE = Backbone("ab" * 32, "small at 8 px", SIDE, "pad", DIMENSION)
+BACKBONE = BackboneFacts("ab" * 32, "small at 8 px", SIDE, "pad", DIMENSION)
 
 
-def score() -> Score:
+def score() -> AccuracyScore:
     """Any score."""
-    found = Score.counted(9, 10)
+    found = AccuracyScore.counted(9, 10)
     assert found is not None
     return found
 
 
-def described(labels: Sequence[str] = ("ape", "cat", "dog"), takes: Takes = "vectors") -> Chosen:
+def described(labels: Sequence[str] = ("ape", "cat", "dog"), takes: InputKind = "vectors") -> ClassifierDescription:
     """The description of `network`."""
-    return Chosen("linear", tuple(labels), takes, BACKBONE, score(), None)
+    return ClassifierDescription("linear", tuple(labels), takes, BACKBONE, score(), None)
 
 
-def network(seed: int = 0, labels: int = 3, takes: Takes = "vectors") -> keras.Model:
+def network(seed: int = 0, labels: int = 3, takes: InputKind = "vectors") -> keras.Model:
     """A network with random weights that are always the same."""
     shape = (DIMENSION,) if takes == "vectors" else (SIDE, SIDE, 3)
     taken = keras.Input(shape, name="taken")

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stages.classify import archive, chosen, classifier
+from stages.classify import classifier, classifier_description, network_file
 from stages.classify.classifier import Classifier
-from stages.classify.training.runs import Takes
+from stages.classify.training.run_records import InputKind
 from stages.datum.contract import StageError
 from tests.stages.classify.networks import DIMENSION, SIDE, described, network
 
 
-def values(takes: Takes, number: int) -> npt.NDArray[Any]:
+def values(takes: InputKind, number: int) -> npt.NDArray[Any]:
     lot = np.random.default_rng(1)
     if takes == "vectors":
         return lot.normal(size=(number, DIMENSION)).astype(np.float32)
@@ -24,9 +24,9 @@ def values(takes: Takes, number: int) -> npt.NDArray[Any]:
 
 
 @pytest.mark.parametrize("takes", ["vectors", "pictures"])
-def test_probabilities_are_the_networks(takes: Takes, tmp_path: Path) -> None:
-    archive.save(network(takes=takes), tmp_path / "model.keras")
-    (tmp_path / "labels.json").write_bytes(chosen.written(described(takes=takes)))
+def test_probabilities_are_the_networks(takes: InputKind, tmp_path: Path) -> None:
+    network_file.save(network(takes=takes), tmp_path / "model.keras")
+    (tmp_path / "labels.json").write_bytes(classifier_description.format_description(described(takes=takes)))
     opened = classifier.open(tmp_path)
     assert (opened.labels, opened.takes, opened.backbone.dimension) == (("ape", "cat", "dog"), takes, DIMENSION)
     given = opened(values(takes, 70))
@@ -37,7 +37,7 @@ def test_probabilities_are_the_networks(takes: Takes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("takes", ["vectors", "pictures"])
-def test_an_answer_does_not_depend_on_its_batch(takes: Takes) -> None:
+def test_an_answer_does_not_depend_on_its_batch(takes: InputKind) -> None:
     made = Classifier(network(takes=takes), described(takes=takes))
     some = values(takes, 70)
     together = made(some)
@@ -73,7 +73,7 @@ def test_numbers_that_are_not_finite_are_an_error() -> None:
         ({"takes": "pictures"}, ("a", "b", "c"), "vectors"),
     ],
 )
-def test_files_of_two_runs_are_refused(model: dict[str, Any], labels: tuple[str, ...], takes: Takes) -> None:
+def test_files_of_two_runs_are_refused(model: dict[str, Any], labels: tuple[str, ...], takes: InputKind) -> None:
     with pytest.raises(StageError, match="model.keras and labels.json do not belong together: the model maps"):
         Classifier(network(**model), described(labels, takes))
 
@@ -81,6 +81,6 @@ def test_files_of_two_runs_are_refused(model: dict[str, Any], labels: tuple[str,
 def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(StageError, match="there is no labels.json: a classifier is two files"):
         classifier.open(tmp_path)
-    (tmp_path / "labels.json").write_bytes(chosen.written(described()))
+    (tmp_path / "labels.json").write_bytes(classifier_description.format_description(described()))
     with pytest.raises(StageError, match="there is no model.keras"):
         classifier.open(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stages.backbone import devices
-from tests.stages.classify import tuned
+from tests.stages.classify import finetuning_sets
 
 
 def parameters(directory: Path, checkpoints: str, steps: int) -> Path:
@@ -59,7 +59,7 @@ def outputs(out: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("steps", [0, pytest.param(2, marks=pytest.mark.soak)], ids=["epochs", "steps"])
 def test_a_killed_training_goes_on_and_gives_the_same_bytes(tmp_path: Path, steps: int) -> None:
     devices.prepare({})
-    tuned.written(tmp_path, tuned.backbone(), *tuned.pictures(12))
+    finetuning_sets.written(tmp_path, finetuning_sets.backbone(), *finetuning_sets.pictures(12))
     whole = start(tmp_path, parameters(tmp_path / "plain", "", 0), tmp_path / "whole")
     said = "".join(lines_until(whole, None))
     assert whole.wait() == 0, said

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
-from stages.files.tables.labelled import Labelled, read_labelled, write_labelled
-from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, read_predictions, write_predictions
+from stages.files.tables.label_table import LabelTable, read_labelled, write_labelled
+from stages.files.tables.prediction_table import (
+    CROSS_VALIDATION,
+    HELD_OUT,
+    PredictionTable,
+    read_predictions,
+    write_predictions,
+)
 
 IDS = ["0a" * 32, "0b" * 32]
-LABELLED = Labelled(
+LABELLED = LabelTable(
     ids=IDS,
     sources=["cats/\udcff.jpg", "dogs/é.jpg"],
     labels=["cat", "hérisson"],
@@ -26,7 +32,7 @@ LABELLED = Labelled(
     devices=("cpu",),
     held_out=0.2,
 )
-PREDICTIONS = Predictions(
+PREDICTIONS = PredictionTable(
     ids=IDS,
     sources=LABELLED.sources,
     labels=LABELLED.labels,
@@ -51,7 +57,7 @@ def test_only_the_wanted_thumbnails_are_read(tmp_path: Path) -> None:
 
 
 def test_a_table_may_be_empty(tmp_path: Path) -> None:
-    empty = Labelled([], [], [], [], "cd" * 32, 224, "pad", 1280)
+    empty = LabelTable([], [], [], [], "cd" * 32, 224, "pad", 1280)
     write_labelled(empty, tmp_path / "a.parquet")
     assert read_labelled(tmp_path / "a.parquet") == empty
 
@@ -80,6 +86,6 @@ def test_each_refuses_the_others_table(tmp_path: Path) -> None:
 
 def test_rows_are_distinct_and_sorted() -> None:
     with pytest.raises(ValueError, match="distinct and sorted"):
-        Labelled(IDS[::-1], ["a", "b"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
+        LabelTable(IDS[::-1], ["a", "b"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
     with pytest.raises(ValueError, match="differ in length"):
-        Labelled(IDS, ["a"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
+        LabelTable(IDS, ["a"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from stages.backbone import devices
-from tests.stages.classify import mirrored, tuned
+from tests.stages.classify import finetuning_sets, virtual_devices
 
 
 @pytest.mark.timeout(400)
 def test_two_devices_learn_as_one_does(tmp_path: Path) -> None:
     devices.prepare({})
-    tuned.written(tmp_path, tuned.backbone(), *tuned.pictures(20))
-    one = mirrored.results(tmp_path)
+    finetuning_sets.written(tmp_path, finetuning_sets.backbone(), *finetuning_sets.pictures(20))
+    one = virtual_devices.results(tmp_path)
     done = subprocess.run(
-        [sys.executable, mirrored.__file__, str(tmp_path), "2"],
+        [sys.executable, virtual_devices.__file__, str(tmp_path), "2"],
         check=True,
         capture_output=True,
         text=True,

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from stages.classify.training import dataset, runs, splits
-from stages.classify.training.parameters import parse
-from stages.classify.training.runs import Backbone, Counts, Run, Score
-from stages.files.tables.labelled import Labelled, write_labelled
-from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, write_predictions
+from stages.classify.training import dataset, run_records, splits
+from stages.classify.training.run_records import AccuracyScore, BackboneFacts, PictureCounts, TrainingRun
+from stages.classify.training.training_parameters import parse
+from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable, write_predictions
 
 SHARE = 0.2
-BACKBONE = Backbone("ab" * 32, "small at 32 px", 32, "pad", 6)
+BACKBONE = BackboneFacts("ab" * 32, "small at 32 px", 32, "pad", 6)
 
 Predict = Callable[[str, str], tuple[str, float]]
 """From a picture's source and label to the predicted label and its probability."""
@@ -68,7 +68,7 @@ def vector_of(source: str, dimension: int = BACKBONE.dimension) -> npt.NDArray[n
 
 
 def write_repos(
-    root: Path, given: Library, others: Mapping[str, Sequence[str]] | None = None, backbone: Backbone = BACKBONE
+    root: Path, given: Library, others: Mapping[str, Sequence[str]] | None = None, backbone: BackboneFacts = BACKBONE
 ) -> None:
     """Writes the repos `labelled` (two segments or fewer, by the id's first digit) and `labels`. others: the known
     sources of a segment that its table does not name."""
@@ -78,7 +78,7 @@ def write_repos(
     (root / "labels" / "a.csv").write_bytes(f"source,label\n{rows}".encode("utf-8", "surrogateescape"))
     for segment, digits in (("0", "01234567"), ("8", "89abcdef")):
         sources = [source for source, id in given.ids().items() if id[0] in digits]
-        table = Labelled(
+        table = LabelTable(
             ids=[id_of(source) for source in sources],
             sources=sources,
             labels=[given.of[source] for source in sources],
@@ -107,7 +107,7 @@ def write_run(
     parameters: str = "{}",
     weights: int = 9,
     notes: Sequence[str] = (),
-) -> Run:
+) -> TrainingRun:
     """Writes a successful run to the repo `train`. predict is asked about every picture of a label that can be
     learnt."""
     labels = given.learnable()
@@ -117,7 +117,7 @@ def write_run(
     held = [splits.held_out(id, SHARE) for id in ids.values()]
     right = [label == predicted for label, (predicted, _) in zip(own, found, strict=True)]
     probabilities = np.array([each for _, each in found], np.float32)
-    predictions = Predictions(
+    predictions = PredictionTable(
         ids=list(ids.values()),
         sources=list(ids),
         labels=own,
@@ -127,15 +127,15 @@ def write_run(
         true_probabilities=np.where(right, probabilities, (1 - probabilities) / 2).astype(np.float32),
     )
     validated, unseen = (
-        Score.counted(sum(r for r, h in zip(right, held, strict=True) if h == which), held.count(which))
+        AccuracyScore.counted(sum(r for r, h in zip(right, held, strict=True) if h == which), held.count(which))
         for which in (False, True)
     )
     epochs = np.arange(1, 31)
-    run = Run(
+    run = TrainingRun(
         name=name,
         parameters=parse(f"{name}.json", parameters.encode()),
         labels=labels,
-        pictures=Counts(held.count(False), held.count(True), len(given.of) - len(ids)),
+        pictures=PictureCounts(held.count(False), held.count(True), len(given.of) - len(ids)),
         cross_validation=validated,
         held_out=unseen,
         temperature=1.25,
@@ -154,9 +154,9 @@ def write_run(
     )
     directory = root / "train" / name
     directory.mkdir(parents=True)
-    (directory / runs.FILE).write_bytes(runs.written(run))
-    (directory / runs.MODEL).write_bytes(f"the network of {name}".encode())
-    write_predictions(predictions, directory / runs.PREDICTIONS)
+    (directory / run_records.FILE).write_bytes(run_records.format_run(run))
+    (directory / run_records.MODEL).write_bytes(f"the network of {name}".encode())
+    write_predictions(predictions, directory / run_records.PREDICTIONS)
     return run
 
 
@@ -164,7 +164,7 @@ def write_failed(root: Path, name: str, reason: str) -> None:
     """Writes a failed run to the repo `train`."""
     directory = root / "train" / name
     directory.mkdir(parents=True)
-    (directory / runs.FILE).write_bytes(runs.written(Run(name, None, reason)))
+    (directory / run_records.FILE).write_bytes(run_records.format_run(TrainingRun(name, None, reason)))
 
 
 def wrong_now_and_then(labels: Sequence[str], often: float = 0.15) -> Predict:

@@ -23,7 +23,7 @@ SECONDS = 60  # a test waits at most this long for a process; it never sleeps
 
 STAGE = """
 if __name__ == "__main__":
-    from stages import contract
+    from stages.datum import contract
     raise SystemExit(contract.run("stage"))
 
 import json

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.client.jobs.workers import Progress as Read
+from pipelines.client.jobs.workers import DatumProgress as Read
 from pipelines.client.jobs.workers import _progress
 from stages.datum.progress import Progress
 

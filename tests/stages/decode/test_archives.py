@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.decode.archives.archive import members
-from stages.decode.archives.member import BadArchive, BadMember, unsafe_name
-from stages.decode.archives.tarheaders import Header, usual_size
-from stages.record.kinds import HEAD, Kind, kind_of
-from stages.record.limits import LIMITS, Limits
-from tests.amounts import examples
-from tests.packing import tarred
+from stages.decode.archives.archive_member import BadArchive, BadMember, unsafe_name
+from stages.decode.archives.archive_reader import members
+from stages.decode.archives.tar_headers import TarHeader, usual_size
+from stages.record.file_kinds import HEAD, FileKind, kind_of
+from stages.record.file_limits import LIMITS, FileLimits
+from tests.example_counts import examples
+from tests.small_archives import tarred
 
 FILES = {"a.jpg": b"first", "deep/b é.jpg": os.urandom(2000), "empty": b"", "block": bytes(512)}
 
@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "archive"
 
 
-def read(path: Path, data: bytes, limits: Limits = LIMITS) -> dict[str, bytes | str]:
+def read(path: Path, data: bytes, limits: FileLimits = LIMITS) -> dict[str, bytes | str]:
     """The members' content by name, or the reason why it is missing."""
     path.write_bytes(data)
     found: dict[str, bytes | str] = {}
@@ -59,7 +59,7 @@ def read(path: Path, data: bytes, limits: Limits = LIMITS) -> dict[str, bytes | 
     return found
 
 
-def refusal(path: Path, data: bytes, limits: Limits = LIMITS) -> str:
+def refusal(path: Path, data: bytes, limits: FileLimits = LIMITS) -> str:
     path.write_bytes(data)
     with pytest.raises(BadArchive) as failure:
         next(members(path, kind_of(data[:HEAD]), limits))  # before anything is yielded
@@ -197,7 +197,7 @@ def test_gzip_that_is_not_a_tar_is_named(path: Path) -> None:
 
 
 def test_bombs_are_refused_before_anything_is_read(path: Path) -> None:
-    limits = Limits(min_expansion_bytes=1_000_000)
+    limits = FileLimits(min_expansion_bytes=1_000_000)
     flat = {f"{number}.bmp": bytes(200_000) for number in range(6)}
     for pack in (zipped, tgz):
         assert refusal(path, pack(flat), limits) == "expands to more than 1,000,000 bytes"
@@ -215,7 +215,7 @@ def test_a_zip_member_with_a_false_size_gives_no_more_than_that_size(path: Path)
 
 def test_too_many_members_are_refused(path: Path) -> None:
     for pack in PACKERS.values():
-        assert refusal(path, pack(FILES), Limits(members=3)) == "more than 3 members"
+        assert refusal(path, pack(FILES), FileLimits(members=3)) == "more than 3 members"
 
 
 def test_a_tar_with_gigabytes_of_description_is_refused_unread(path: Path) -> None:
@@ -248,7 +248,7 @@ def test_no_bytes_raise_anything_but_bad_archive(
         data[int(place * len(data))] = value
     path = tmp_path_factory.getbasetemp() / "fuzzed"
     path.write_bytes(data)
-    kind = {"zip": Kind.ZIP, "tar": Kind.TAR, "tar.gz": Kind.GZIP}[name]
+    kind = {"zip": FileKind.ZIP, "tar": FileKind.TAR, "tar.gz": FileKind.GZIP}[name]
     try:
         for member in members(path, kind, LIMITS):
             if member.stream:
@@ -302,7 +302,7 @@ def test_headers_are_read_as_tarfile_reads_them(
         block[place] = byte
     if summed:  # so that the damage is not found by the checksum
         block[148:156] = b"%06o\0 " % (sum(block) - sum(block[148:156]) + 256)
-    assert parsed(Header, bytes(block)) == parsed(tarfile.TarInfo, bytes(block))
+    assert parsed(TarHeader, bytes(block)) == parsed(tarfile.TarInfo, bytes(block))
 
 
 @given(st.integers(0, 511), st.integers(1, 255))

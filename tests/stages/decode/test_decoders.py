@@ -11,10 +11,10 @@ import pytest
 from PIL import Image, ImageSequence
 
 from stages.decode.decoders import BadPicture
-from stages.decode.pictures import Normalised, normalise
+from stages.decode.picture_normaliser import NormalisedPicture, normalise
+from stages.record.file_kinds import HEAD, kind_of
+from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
 from stages.record.framing import CROP, Framing, Pixels
-from stages.record.kinds import HEAD, kind_of
-from stages.record.limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
 from tests.stages.orientations import dated, exif, stored
 
 pillow_heif.register_heif_opener()
@@ -44,7 +44,7 @@ def read(data: bytes, side: int = SIDE) -> Pixels:
     return described(data, side).framed.pixels
 
 
-def described(data: bytes, side: int = SIDE) -> Normalised:
+def described(data: bytes, side: int = SIDE) -> NormalisedPicture:
     return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP))
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stages.datum.contract import StageError
-from stages.files.tables.thumbnails import read_thumbnails
+from stages.files.tables.table_thumbnails import read_thumbnails
 
 
 def test_only_ids_and_thumbnails_are_needed(tmp_path: Path) -> None:

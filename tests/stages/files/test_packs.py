@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stages.datum.contract import StageError
 from stages.files.packs import (
-    Picture,
+    PackPicture,
     Rejection,
     parse_pack,
     read_pack,
@@ -31,7 +31,7 @@ SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_s
 def test_a_pack_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[Source, ...]], fit: str
 ) -> None:
-    pictures = [Picture(f"{number:064x}", each, (4, 1 + number), 0, number) for number, each in enumerate(sources)]
+    pictures = [PackPicture(f"{number:064x}", each, (4, 1 + number), 0, number) for number, each in enumerate(sources)]
     pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 4, 3), dtype=np.uint8)
     npy = tmp_path_factory.getbasetemp() / "pack" / "0123.npy"
     write_pack(npy, Framing(4, fit), pictures, (row.tobytes() for row in pixels))
@@ -46,7 +46,7 @@ def test_a_pack_is_read_as_it_was_written(
 
 def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
     facts = "2019-08-04T16:30:12", "lossy", "0123abcd", "ef" * 16
-    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, *facts),), (1, 1), 0xFE, 70)
+    picture = PackPicture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, *facts),), (1, 1), 0xFE, 70)
     write_pack(tmp_path / "deep" / "src.npy", ONE, [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
         b'\1\2\3{"fit":"pad"}\n{"id":"' + b"ab" * 32 + b'","perceptual_hash":"00000000000000fe","size":[1,1],'
@@ -58,14 +58,14 @@ def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
 
 def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        write_pack(tmp_path / f"{name}.npy", ONE, [Picture(name * 64, (), (1, 1))], [bytes(3)])
+        write_pack(tmp_path / f"{name}.npy", ONE, [PackPicture(name * 64, (), (1, 1))], [bytes(3)])
     (tmp_path / "a.rejected.jsonl").write_text("")
     assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
 
 
 def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
     npy = tmp_path / "x.npy"
-    write_pack(npy, ONE, [Picture("a" * 64, (), (1, 1))], [bytes(3)])
+    write_pack(npy, ONE, [PackPicture("a" * 64, (), (1, 1))], [bytes(3)])
     whole = npy.read_bytes()
     with pytest.raises(StageError, match=r"x.npy .* uint8 \(1, 1, 1, 3\) for 0 pictures\); run preprocess again"):
         parse_pack(whole[: 131 + len('{"fit":"pad"}\n')], "x.npy")
@@ -87,7 +87,7 @@ def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
 def test_a_pack_without_the_sizes_of_thumbnails_is_refused(tmp_path: Path) -> None:
     """As of preprocess-10."""
     npy = tmp_path / "x.npy"
-    write_pack(npy, ONE, [Picture("a" * 64, (), (1, 1))], [bytes(3)])
+    write_pack(npy, ONE, [PackPicture("a" * 64, (), (1, 1))], [bytes(3)])
     npy.write_bytes(npy.read_bytes().replace(b',"thumbnail_size":0', b""))
     with pytest.raises(StageError, match=r"cannot be read \('thumbnail_size'\); run preprocess again"):
         read_pack(npy)

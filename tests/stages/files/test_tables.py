@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.datum.contract import StageError
-from stages.files.tables.embedded import read_embedded, write_embedded
-from stages.files.tables.images import Images, merge_images, read_images, write_images
-from stages.files.tables.indexed import Indexed, read_indexed, write_indexed
-from stages.files.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
-from stages.files.tables.pairs import Pairs, read_pairs, write_pairs
-from stages.files.tables.thumbnails import read_thumbnails
-from stages.files.thumbnailfiles import Place
+from stages.files.tables.image_table import ImageTable, merge_images, read_images, write_images
+from stages.files.tables.index_table import IndexTable, read_indexed, write_indexed
+from stages.files.tables.neighbour_table import NeighbourRow, NeighbourTable, read_neighbours, write_neighbours
+from stages.files.tables.pair_table import PairTable, read_pairs, write_pairs
+from stages.files.tables.part_table import read_embedded, write_embedded
+from stages.files.tables.table_thumbnails import read_thumbnails
+from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record.framing import FITS
 from stages.record.sources import Source, unite
-from tests.amounts import examples
+from tests.example_counts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
 # any str, including lone surrogates and NUL: the user's file system determines the paths
@@ -35,9 +35,9 @@ sources = st.lists(source, min_size=1, max_size=4)
 
 
 @st.composite
-def images(draw: st.DrawFn) -> Images:
+def images(draw: st.DrawFn) -> ImageTable:
     ids = sorted(draw(st.sets(hexes, max_size=6)))
-    return Images(
+    return ImageTable(
         ids=ids,
         sources=[unite(draw(sources)) for _ in ids],
         thumbnail_sizes=[draw(st.integers(0, 2**32 - 1)) for _ in ids],
@@ -51,12 +51,12 @@ def images(draw: st.DrawFn) -> Images:
 
 
 @st.composite
-def neighbours(draw: st.DrawFn) -> Neighbours:
+def neighbours(draw: st.DrawFn) -> NeighbourTable:
     k = draw(st.integers(1, 4))
     order = [(query, rank) for query in sorted(draw(st.sets(hexes, max_size=4))) for rank in range(k)]
     n = len(order)
     distances = draw(st.lists(st.floats(0, 1e6, width=32), min_size=n, max_size=n))
-    return Neighbours(
+    return NeighbourTable(
         queries=[query for query, _ in order],
         ranks=np.array([rank for _, rank in order], np.int32),
         ids=[draw(hexes) for _ in order],
@@ -73,7 +73,7 @@ def neighbours(draw: st.DrawFn) -> Neighbours:
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(images())
-def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -> None:
+def test_images_come_back_and_are_deterministic(tmp_path: Path, table: ImageTable) -> None:
     write_images(table, tmp_path / "a")
     read = read_images(tmp_path / "a")
     assert read == table
@@ -83,7 +83,7 @@ def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(neighbours())
-def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neighbours) -> None:
+def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: NeighbourTable) -> None:
     write_neighbours(table, tmp_path / "a")
     read = read_neighbours(tmp_path / "a")
     assert list(read) == list(table)
@@ -94,13 +94,13 @@ def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neigh
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> Pairs:
+def pairs(draw: st.DrawFn) -> PairTable:
     ids = sorted(draw(st.sets(hexes, max_size=4)))
     possible = [(one, other) for one in range(len(ids)) for other in range(one, len(ids))]
     order = sorted(
         {(row, row) for row in range(len(ids))} | (draw(st.sets(st.sampled_from(possible))) if ids else set())
     )
-    return Pairs(
+    return PairTable(
         ids=ids,
         sources=[unite(draw(sources)) for _ in ids],
         thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
@@ -121,7 +121,7 @@ def pairs(draw: st.DrawFn) -> Pairs:
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(pairs())
-def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: Pairs) -> None:
+def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: PairTable) -> None:
     write_pairs(table, tmp_path / "a")
     read = read_pairs(tmp_path / "a")
     for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "hash_bits", "backbone"):
@@ -137,7 +137,7 @@ def test_a_picture_in_many_pairs_is_stored_once(tmp_path: Path) -> None:
     order = [(one, other) for one in range(40) for other in range(one + 1, 40)]
     first, second = np.array(order, np.int32).T
     thumbnails = [np.random.default_rng(row).bytes(10_000) for row in range(40)]
-    table = Pairs(
+    table = PairTable(
         ids,
         [(Source("a", id),) for id in ids],
         thumbnails,
@@ -163,11 +163,11 @@ def test_pairs_in_wrong_order_are_refused() -> None:
     for first, second in ((one, two), (two, one)):
         with pytest.raises(ValueError, match="distinct and sorted"):
             floats, bytes_, flags = np.zeros(2, np.float32), np.zeros(2, np.uint8), np.zeros(2, np.bool_)
-            Pairs(*pictures, first, second, floats, bytes_, bytes_, flags, "m", "pad", "e", 1, 12)
+            PairTable(*pictures, first, second, floats, bytes_, bytes_, flags, "m", "pad", "e", 1, 12)
 
 
-def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:
-    return Images([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
+def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> ImageTable:
+    return ImageTable([id], [[Source("a.jpg", "f" * 64)]], [4], [0], model, image_size, fit, 1280)
 
 
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
@@ -195,20 +195,20 @@ def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
 
 def test_rows_are_neighbours() -> None:
     source = (Source("a.jpg", "f" * 64),)
-    table = Neighbours(
+    table = NeighbourTable(
         ["q"], np.zeros(1, np.int32), ["i"], np.full(1, 0.5, np.float32), [source], [None], "m", "pad", "cosine", 3
     )
-    assert list(table) == [Neighbour("q", 0, "i", 0.5, source, None)]
+    assert list(table) == [NeighbourRow("q", 0, "i", 0.5, source, None)]
 
 
 def test_wrong_order_and_lengths_are_refused() -> None:
     image = an_image()
     with pytest.raises(ValueError, match="sorted"):
-        Images(["b", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
+        ImageTable(["b", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="sorted"):
-        Images(["a", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
+        ImageTable(["a", "a"], [[], []], [0, 0], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="length"):
-        Images(image.ids, [], image.thumbnail_sizes, image.hashes, "m", 96, "pad", 4)
+        ImageTable(image.ids, [], image.thumbnail_sizes, image.hashes, "m", 96, "pad", 4)
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
@@ -248,8 +248,8 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
 
 def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
-    table = Images(ids, [[Source("a.png", id)] for id in ids], [40] * 200, [0] * 200, "m", 96, "pad", 4)
-    found = Neighbours(
+    table = ImageTable(ids, [[Source("a.png", id)] for id in ids], [40] * 200, [0] * 200, "m", 96, "pad", 4)
+    found = NeighbourTable(
         ids[:1] * 200,
         np.arange(200, dtype=np.int32),
         ids,
@@ -311,15 +311,15 @@ def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) 
 def test_the_table_of_a_segment_has_the_places_of_its_vectors_and_thumbnails(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(3)]
     sources, model = [(Source("a.png", id),) for id in ids], "m" * 64
-    images = Images(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
-    shown = [Place("b-0", 10, 3), Place("0a", 0, 0), Place("b-0", 1 << 40, 5)]
+    images = ImageTable(ids, sources, [3, 0, 5], [0] * 3, model, 96, "pad", 4, "small")
+    shown = [ThumbnailPlace("b-0", 10, 3), ThumbnailPlace("0a", 0, 0), ThumbnailPlace("b-0", 1 << 40, 5)]
     write_indexed(images, shown, [7, 0, 9], tmp_path / "t")
     found = read_indexed(tmp_path / "t")
     assert (found.ids, list(found.sources), found.described) == (ids, sources, images.described)
     assert (found.sources[1], found.sources[1:]) == (sources[1], sources[1:])
     assert (found.vectors.files, found.vectors.numbers.tolist()) == (["0a", "b-0"], [1, 0, 1])
     assert found.vectors.rows.tolist() == [7, 0, 9]
-    assert isinstance(found, Indexed)
+    assert isinstance(found, IndexTable)
     assert list(found.thumbnails) == found.thumbnails[:] == shown
     assert (found.thumbnails[2], found.thumbnails.parts) == (shown[2], ["0a", "b-0"])
 
@@ -327,10 +327,10 @@ def test_the_table_of_a_segment_has_the_places_of_its_vectors_and_thumbnails(tmp
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(images(), st.data())
 def test_pictures_with_places_come_back_and_are_deterministic(
-    tmp_path: Path, table: Images, draw: st.DataObject
+    tmp_path: Path, table: ImageTable, draw: st.DataObject
 ) -> None:
     names, begins = st.from_regex(r"[0-9a-f]{16}", fullmatch=True), st.integers(0, 2**63 - 1)
-    shown = [Place(draw.draw(names), draw.draw(begins), size) for size in table.thumbnail_sizes]
+    shown = [ThumbnailPlace(draw.draw(names), draw.draw(begins), size) for size in table.thumbnail_sizes]
     write_embedded(table, shown, tmp_path / "a")
     read, found = read_embedded(tmp_path / "a")
     assert read == table
@@ -341,7 +341,7 @@ def test_pictures_with_places_come_back_and_are_deterministic(
 
 
 def test_the_table_of_a_part_is_one_of_pictures_with_places(tmp_path: Path) -> None:
-    write_embedded(an_image(), [Place("0123456789abcdef", 7, 4)], tmp_path / "t")
+    write_embedded(an_image(), [ThumbnailPlace("0123456789abcdef", 7, 4)], tmp_path / "t")
     schema = pq.read_schema(tmp_path / "t")
     assert schema.names == [
         *("id", "sources", "thumbnail_size", "perceptual_hash"),
@@ -356,7 +356,7 @@ def test_the_table_of_a_part_is_one_of_pictures_with_places(tmp_path: Path) -> N
 
 def test_a_damaged_table_of_a_part_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    write_embedded(an_image(), [ThumbnailPlace("part", 0, 4)], path)
     whole = path.read_bytes()
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     broken = [
@@ -379,9 +379,9 @@ def test_a_damaged_table_of_a_part_is_refused(tmp_path: Path) -> None:
 def written(kind: str, path: Path) -> Callable[[Path], object]:
     """Writes a table with the place of a thumbnail, of a segment or of a part; returns its reader."""
     if kind == "indexed":
-        write_indexed(an_image(), [Place("part", 0, 4)], [0], path)
+        write_indexed(an_image(), [ThumbnailPlace("part", 0, 4)], [0], path)
         return read_indexed
-    write_embedded(an_image(), [Place("part", 0, 4)], path)
+    write_embedded(an_image(), [ThumbnailPlace("part", 0, 4)], path)
     return read_embedded
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.knn.backend import Distances, Rounding, Rows, Vectors, expanded
-from stages.knn.selection import smallest
+from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
+from stages.knn.row_minima import smallest
 
 Product = Callable[[Vectors, Vectors], Distances]
 
@@ -81,7 +81,7 @@ class Imitation:
     def __init__(self, library: Vectors, product: Product) -> None:
         self._library = library
         self._product = product
-        self.rounding: Rounding = expanded(library.shape[1], growth=4)
+        self.rounding: RoundingBound = expanded(library.shape[1], growth=4)
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates."""
@@ -93,7 +93,8 @@ class Imitation:
 
 
 def module(product: Product, fail: Callable[[int], None] = lambda queries: None) -> Any:
-    """A module in place of stages.knn.cuml; `fail` is called with the number of queries of each call, and may raise."""
+    """A module in place of stages.knn.cuml_backend; `fail` is called with the number of queries of each call, and may
+    raise."""
 
     class Cuml(Imitation):
         def __init__(self, library: Vectors, algorithm: str = "exact") -> None:
@@ -103,4 +104,4 @@ def module(product: Product, fail: Callable[[int], None] = lambda queries: None)
             fail(len(queries))
             return super().candidates(queries, count)
 
-    return SimpleNamespace(Cuml=Cuml)
+    return SimpleNamespace(CumlBackend=Cuml)

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from stages.knn.backend import Backend, Vectors, expanded, gamma, parts_of_vector
-from stages.knn.faiss import Faiss, _name_processor
-from stages.knn.product import Product, Tiling
-from stages.knn.quantised import Quantised
-from stages.knn.sklearn import Sklearn
+from stages.knn.faiss_backend import FaissBackend, _name_processor
+from stages.knn.numpy_backend import NumpyBackend, ProductTiles
+from stages.knn.quantised_copy import QuantisedCopy
+from stages.knn.sklearn_backend import SklearnBackend
 
 MakeBackend = Callable[[Vectors], Backend]
 
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS uses another formula for few
-@pytest.mark.parametrize("backend", [Product, Faiss, Sklearn, Quantised])
+@pytest.mark.parametrize("backend", [NumpyBackend, FaissBackend, SklearnBackend, QuantisedCopy])
 def test_no_approximate_distance_exceeds_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
     proposer = backend(family)
     asked = family[:queries]
@@ -54,7 +54,7 @@ def test_the_bound_of_the_expansion() -> None:
 def test_a_memory_map_is_searched_in_place(tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    backends: tuple[MakeBackend, ...] = (Product, Faiss, Quantised)
+    backends: tuple[MakeBackend, ...] = (NumpyBackend, FaissBackend, QuantisedCopy)
     for backend in backends:
         _distances, rows = backend(library).candidates(np.eye(30, dtype=np.float32), 1)
         assert rows[:, 0].tolist() == list(range(30))
@@ -67,7 +67,7 @@ def test_the_product_proposes_the_smallest_in_the_requested_number(columns: int,
     library = random.normal(size=(777, 24)).astype(np.float32)
     library[500:600] = library[:100]  # equal distances
     queries = library[490:530]
-    distances, rows = Product(library, Tiling(columns=columns)).candidates(queries, count)
+    distances, rows = NumpyBackend(library, ProductTiles(columns=columns)).candidates(queries, count)
     assert distances.shape == rows.shape == (40, count)
     assert all(len(set(row)) == count for row in rows.tolist())
     every = ((queries[:, None].astype(np.float64) - library[None]) ** 2).sum(axis=2)
@@ -78,7 +78,7 @@ def test_the_product_proposes_the_smallest_in_the_requested_number(columns: int,
 def test_rows_whose_distance_overflows_are_not_proposed() -> None:
     library = np.ones((600, 4), np.float32)
     library[::2] *= np.float32(1e30)
-    distances, rows = Product(library).candidates(np.ones((2, 4), np.float32), 310)
+    distances, rows = NumpyBackend(library).candidates(np.ones((2, 4), np.float32), 310)
     assert set(rows[0]) == {-1, *range(1, 600, 2)}
     assert np.array_equal(rows == -1, ~np.isfinite(distances))
 
@@ -106,12 +106,12 @@ def test_blas_gets_the_kernels_of_the_processor(
 PRINT_ANSWER = """
 import hashlib
 import numpy as np
-from stages.knn.exact import Exact
-from stages.knn.vectorset import VectorSet
-from stages.knn.product import Product
+from stages.knn.exact_searcher import ExactSearcher
+from stages.knn.vector_set import VectorSet
+from stages.knn.numpy_backend import NumpyBackend
 random = np.random.default_rng(0)
 library = VectorSet((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
-found = Exact(library, Product(library.prepared)).search(library, 5)
+found = ExactSearcher(library, NumpyBackend(library.prepared)).search(library, 5)
 print(hashlib.sha256(found.rows.tobytes() + found.distances.tobytes()).hexdigest())
 """
 

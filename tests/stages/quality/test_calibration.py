@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from stages.quality.calibration import bins, blocks, knots, probability, thresholds
-from tests.amounts import examples
+from tests.example_counts import examples
 
 PAIRS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from stages.quality import measures
-from stages.quality.measures import Judged, estimate, measure, ranks, wilson
-from tests.amounts import examples
+from stages.quality.measures import RelevanceMatrix, estimate, measure, ranks, wilson
+from tests.example_counts import examples
 
 
-def judged(seed: int, queries: int, k: int, labels: int = 3, whole: bool = False) -> Judged:
+def judged(seed: int, queries: int, k: int, labels: int = 3, whole: bool = False) -> RelevanceMatrix:
     """Random judgements; `whole`: with all of a query's right ones among its k."""
     lot = np.random.default_rng(seed)
     depths = np.full(queries, k, np.int32) if whole else lot.integers(1, k + 1, queries).astype(np.int32)
@@ -24,7 +24,7 @@ def judged(seed: int, queries: int, k: int, labels: int = 3, whole: bool = False
     if not whole:
         relevant += lot.integers(0, 3, queries)
         relevant = np.maximum(relevant, 1)
-    return Judged(lot.integers(0, labels, queries).astype(np.int32), right, depths, relevant)
+    return RelevanceMatrix(lot.integers(0, labels, queries).astype(np.int32), right, depths, relevant)
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -84,7 +84,7 @@ def test_fewer_resamples_where_they_would_take_long(monkeypatch: pytest.MonkeyPa
 
 def test_queries_count_if_something_can_be_right() -> None:
     right = np.zeros((3, 2), np.bool_)
-    each = Judged(np.zeros(3, np.int32), right, np.array([2, 0, 2], np.int32), np.array([1, 1, 0]))
+    each = RelevanceMatrix(np.zeros(3, np.int32), right, np.array([2, 0, 2], np.int32), np.array([1, 1, 0]))
     assert each.counts.tolist() == [True, False, False]
 
 

@@ -7,12 +7,12 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.files.tables.nearest import NEAREST
-from stages.quality.ranking import NONE, Side, rank
-from tests.amounts import examples
+from stages.files.tables.nearest_table import NEAREST
+from stages.quality.ranking import NONE, SegmentNeighbours, rank
+from tests.example_counts import examples
 
 
-def sides_of(distances: npt.NDArray[np.float32], sizes: list[int], left: int, kept: int) -> list[Side]:
+def sides_of(distances: npt.NDArray[np.float32], sizes: list[int], left: int, kept: int) -> list[SegmentNeighbours]:
     """The output of neighbours for the segment `left`, of which `distances` (m, n) are those to all n pictures."""
     starts = np.cumsum([0, *sizes]).tolist()
     found = []
@@ -25,7 +25,7 @@ def sides_of(distances: npt.NDArray[np.float32], sizes: list[int], left: int, ke
             order = sorted(there, key=there.__getitem__)[:width]  # stable: by row
             nearest["row"][row] = order
             nearest["distance"][row] = distances[row, [starts[right] + at for at in order]]
-        found.append(Side(nearest, starts[right], size - (right == left)))
+        found.append(SegmentNeighbours(nearest, starts[right], size - (right == left)))
     return found
 
 
@@ -59,7 +59,7 @@ def test_a_ranking_is_a_beginning_of_the_true_one_and_complete_where_it_can_be(d
 
 
 def test_nothing_to_rank() -> None:
-    side = Side(np.zeros((1, 0), NEAREST), 0, 0)
+    side = SegmentNeighbours(np.zeros((1, 0), NEAREST), 0, 0)
     found = rank([side], np.array([0]), np.array([True]), 3)
     assert found.depths.tolist() == [0]
     assert found.rows.tolist() == [[NONE] * 3]

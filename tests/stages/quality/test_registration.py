@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 from skimage import data
 
-from stages.decode.perceptual import perceptual_hash
-from stages.quality.registration import fits, look, turn
+from stages.decode.perceptual_hash import perceptual_hash
+from stages.quality.registration import alignments, copy_turn, pyramid
 from tests.stages.scenes import lain, saved, scene, shown
 
 BITS = 16
@@ -41,7 +41,7 @@ CHANGES: dict[str, Change] = {
 
 def told(one: Image.Image, other: Image.Image) -> int | None:
     hashes = tuple(perceptual_hash(np.asarray(each)) for each in (one, other))
-    return turn(look(shown(one)), look(shown(other)), (hashes[0], hashes[1]), BITS)
+    return copy_turn(pyramid(shown(one)), pyramid(shown(other)), (hashes[0], hashes[1]), BITS)
 
 
 @pytest.fixture(params=["astronaut", "coffee", "chelsea"])
@@ -64,10 +64,10 @@ def test_a_turned_copy_is_found_with_its_turn(number: int, photograph: Image.Ima
 
 
 def test_other_scenes_are_no_copies() -> None:
-    looks = [look(shown(scene(seed))) for seed in range(6)]
+    looks = [pyramid(shown(scene(seed))) for seed in range(6)]
     for at, one in enumerate(looks):
         for other in looks[:at]:
-            assert turn(one, other, (1 << 63, 1 << 63), BITS) is None
+            assert copy_turn(one, other, (1 << 63, 1 << 63), BITS) is None
 
 
 def test_a_thing_that_moved_is_no_copy(photograph: Image.Image) -> None:
@@ -77,7 +77,7 @@ def test_a_thing_that_moved_is_no_copy(photograph: Image.Image) -> None:
         ImageDraw.Draw(frame).ellipse((left, 100, left + 30, 130), fill="tomato")
         frames.append(compressed(90)(frame))
     assert told(*frames) is None
-    fit = next(fits(look(shown(frames[0])), look(shown(frames[1])), (1 << 63, 1 << 63), BITS))
+    fit = next(alignments(pyramid(shown(frames[0])), pyramid(shown(frames[1])), (1 << 63, 1 << 63), BITS))
     assert fit.alike > 0.95  # as a whole they look the same
     assert fit.worst > 16
 
@@ -93,6 +93,6 @@ def test_a_small_picture_shows_too_little() -> None:
 
 
 def test_no_turn_is_tried_in_which_hashes_differ_too_much() -> None:
-    one = look(shown(scene(1)))
-    assert turn(one, one, (2**64 - 1, (1 << 63) | 1), BITS) is None
-    assert list(fits(one, one, (2**64 - 1, (1 << 63) | 1), BITS)) == []
+    one = pyramid(shown(scene(1)))
+    assert copy_turn(one, one, (2**64 - 1, (1 << 63) | 1), BITS) is None
+    assert list(alignments(one, one, (2**64 - 1, (1 << 63) | 1), BITS)) == []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.decode.perceptual import perceptual_hash
+from stages.decode.perceptual_hash import perceptual_hash
 from stages.record.hashes import NO_VERDICT, TURNS, UNRELATED, Hashes, differing, least_differing, turned
 from tests.stages.scenes import lain, scene
 

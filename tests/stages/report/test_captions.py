@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from stages.files.packs import Rejection
-from stages.quality.answers import Answer, Answers, Match
+from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.report import captions
 
-MATCHES = tuple(Match(f"{n}", n / 10, (), b"a picture") for n in range(3))
+MATCHES = tuple(QueryMatch(f"{n}", n / 10, (), b"a picture") for n in range(3))
 BARE = tuple(replace(match, thumbnail=None) for match in MATCHES)
 
 
@@ -22,10 +22,10 @@ def answers(
     metric: str | None = "euclidean",
     rejected: int = 0,
     pictured: int | None = None,
-) -> Answers:
+) -> EntryAnswers:
     most = queries if pictured is None else pictured
-    each = tuple(Answer(f"{n}", (), None, (MATCHES if n < most else BARE)[:found]) for n in range(queries))
-    return Answers("garden", k, "m", "pad", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
+    each = tuple(QueryAnswer(f"{n}", (), None, (MATCHES if n < most else BARE)[:found]) for n in range(queries))
+    return EntryAnswers("garden", k, "m", "pad", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
 
 
 def test_the_summary_counts_the_shown_queries() -> None:
@@ -55,7 +55,7 @@ def test_the_summary_counts_the_shown_queries() -> None:
         (answers(2100, 3, pictured=1000), ["Neighbours are shown as pictures for 1,000 of the 2,100 queries, by"]),
     ],
 )
-def test_notes(given_answers: Answers, said: list[str]) -> None:
+def test_notes(given_answers: EntryAnswers, said: list[str]) -> None:
     notes = captions.notes(given_answers)
     assert len(notes) == len(said)
     assert all(re.match(re.escape(beginning), note) for note, beginning in zip(notes, said, strict=True))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stages.serving.follow.snapshots import State
+from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.models import SmallModel
 from tests.stages.serving import services
 
 if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
     from stages.serving.follow.snapshots import Snapshot
     from tests.stages.serving.services import Service
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
 @pytest.fixture(scope="session")
 def embedder(small_model: SmallModel) -> Embedder:
     """A backbone of 32 pixels and 16 dimensions that takes 8 pictures in each forward pass."""
+    from stages.backbone.backbone_spec import WeightsOrigin  # noqa: PLC0415
     from stages.backbone.backbones import describe, forward  # noqa: PLC0415
-    from stages.backbone.backbonespec import Weights  # noqa: PLC0415
-    from stages.backbone.embedders import Embedder  # noqa: PLC0415
+    from stages.backbone.embedder import Embedder  # noqa: PLC0415
 
     model = small_model(32, 16)
-    spec = describe(model, "small", "avg", Weights("made by a test", "0" * 64))
+    spec = describe(model, "small", "avg", WeightsOrigin("made by a test", "0" * 64))
     return Embedder(forward(model), replace(spec, batch=8, sha256="5eed" * 16))
 
 
@@ -48,5 +48,5 @@ def ready(embedder: Embedder, stock: dict[str, bytes], tmp_path_factory: pytest.
 @pytest.fixture(scope="module")
 def service(ready: Snapshot) -> Iterator[Service]:
     """A service that answers from it."""
-    with services.running(State("ready", snapshot=ready)) as running:
+    with services.running(SnapshotState("ready", snapshot=ready)) as running:
         yield running

@@ -35,7 +35,7 @@ def resident_of(file: str) -> int:
     return found
 
 
-class Peak:
+class MemoryPeak:
     """Watches the memory of this process within a block. growth: how many bytes it grew at most."""
 
     def __init__(self, measure: Callable[[], int] = resident) -> None:
@@ -44,7 +44,7 @@ class Peak:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> "Peak":
+    def __enter__(self) -> "MemoryPeak":
         self._before = self._measure()
         self._thread.start()
         return self

@@ -8,30 +8,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stages.classify import chosen
-from stages.classify.chosen import Chosen
-from stages.classify.training.runs import MODEL, Backbone, Score
-from stages.serving.follow.promoted import ModelCommits, Promoted
+from stages.classify import classifier_description
+from stages.classify.classifier_description import ClassifierDescription
+from stages.classify.training.run_records import MODEL, AccuracyScore, BackboneFacts
+from stages.serving.follow.promoted_model import ModelCommits, PromotedModel
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.backbone.backbonespec import BackboneSpec
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.backbone_spec import BackboneSpec
+    from stages.backbone.embedder import Embedder
 
 LABELS = ("bird", "car", "cat", "dog", "ship")
 
 
-def backbone(spec: BackboneSpec) -> Backbone:
+def backbone(spec: BackboneSpec) -> BackboneFacts:
     """A backbone as a classifier names it."""
-    return Backbone(spec.sha256, spec.described, spec.image_size, "pad", spec.dimension)
+    return BackboneFacts(spec.sha256, spec.described, spec.image_size, "pad", spec.dimension)
 
 
 def write(
-    directory: Path, of: Backbone, seed: int = 0, labels: Sequence[str] = LABELS, takes: str = "vectors", run: str = ""
+    directory: Path,
+    of: BackboneFacts,
+    seed: int = 0,
+    labels: Sequence[str] = LABELS,
+    takes: str = "vectors",
+    run: str = "",
 ) -> Path:
     """The directory, now with the files of a classifier whose weights the seed gives."""
     import keras  # noqa: PLC0415
 
-    from stages.classify import archive  # noqa: PLC0415
+    from stages.classify import network_file  # noqa: PLC0415
 
     directory.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
@@ -46,23 +51,25 @@ def write(
     dense = keras.layers.Dense(len(labels), activation="softmax", name="probabilities")
     model = keras.Model(given, dense(inner), name="classifier")
     dense.set_weights([random.normal(size=(width, len(labels))), random.normal(size=len(labels))])
-    archive.save(model, directory / MODEL)
-    described = Chosen(
+    network_file.save(model, directory / MODEL)
+    described = ClassifierDescription(
         run or f"run-{seed}",
         tuple(labels),
         "vectors" if takes == "vectors" else "pictures",
         of,
-        Score(90, 100, 0.9, 0.825634, 0.944772),
-        Score(17, 20, 0.85, 0.639588, 0.947642),
+        AccuracyScore(90, 100, 0.9, 0.825634, 0.944772),
+        AccuracyScore(17, 20, 0.85, 0.639588, 0.947642),
     )
-    (directory / chosen.FILE).write_bytes(chosen.written(described))
+    (directory / classifier_description.FILE).write_bytes(classifier_description.format_description(described))
     return directory
 
 
-def promoted(directory: Path, of: Embedder, commit: str = "5" * 32, seed: int = 0, takes: str = "vectors") -> Promoted:
+def promoted(
+    directory: Path, of: Embedder, commit: str = "5" * 32, seed: int = 0, takes: str = "vectors"
+) -> PromotedModel:
     """A promoted classifier of an embedder's vectors, or of its pictures."""
     from stages.classify import classifier  # noqa: PLC0415
 
     found = classifier.open(write(directory, backbone(of.spec), seed, takes=takes))
     commits = ModelCommits("default", commit, "6" * 32, "7" * 32, "8" * 32, "2" * 32, "3" * 32)
-    return Promoted(commits, found, f"{seed:064x}", of if takes == "vectors" else None, "cpu")
+    return PromotedModel(commits, found, f"{seed:064x}", of if takes == "vectors" else None, "cpu")

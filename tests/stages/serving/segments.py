@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.datum.contract import Input
-from stages.files import thumbnailfiles
-from stages.files.segments import read_points
-from stages.files.tables.images import Images
-from stages.files.tables.indexed import TABLE, read_indexed, write_indexed
-from stages.files.thumbnailfiles import DIRECTORY, SUFFIX, Place
+from stages.datum.contract import DatumInput
+from stages.files import thumbnail_files
+from stages.files.segment_files import read_points
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import TABLE, read_indexed, write_indexed
+from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record.sources import Source
 
 PARTS = 3
@@ -50,7 +50,7 @@ def write_segment(
         "model": MODEL,
     } | dict(facts)
     shown = thumbnails or [b"jpeg of " + id.encode() for id in names]
-    images = Images(
+    images = ImageTable(
         ids=list(names),
         sources=[held[id] for id in names],
         thumbnail_sizes=[len(each) for each in shown],
@@ -63,17 +63,19 @@ def write_segment(
     return directory
 
 
-def write_table(segment: Path, images: Images, vectors: NDArray[np.floating[Any]], thumbnails: Sequence[bytes]) -> None:
+def write_table(
+    segment: Path, images: ImageTable, vectors: NDArray[np.floating[Any]], thumbnails: Sequence[bytes]
+) -> None:
     """Writes the table of a segment, and the vectors and thumbnails in files of its parts, every third of each in the
     same."""
-    found: dict[int, Place] = {}
+    found: dict[int, ThumbnailPlace] = {}
     (segment / "vectors").mkdir(exist_ok=True)
     for part in range(min(PARTS, len(images))):
         rows, name = range(part, len(images), PARTS), f"part{part}"
         some = [thumbnails[row] for row in rows]
-        thumbnailfiles.write(segment / DIRECTORY / f"{name}{SUFFIX}", some)
+        thumbnail_files.write(segment / DIRECTORY / f"{name}{SUFFIX}", some)
         np.save(segment / "vectors" / f"{name}.npy", vectors[part::PARTS].astype(np.float32))
-        found |= zip(rows, thumbnailfiles.places(name, map(len, some)), strict=True)
+        found |= zip(rows, thumbnail_files.places(name, map(len, some)), strict=True)
     places = [found[row] for row in range(len(images))]
     write_indexed(images, places, [row // PARTS for row in range(len(images))], segment / TABLE)
 
@@ -81,7 +83,7 @@ def write_table(segment: Path, images: Images, vectors: NDArray[np.floating[Any]
 def vectors_of(segment: Path) -> NDArray[np.float32]:
     """The vectors of a segment in the order of its table, float32 (n, d)."""
     table = read_indexed(segment / TABLE)
-    return np.array(read_points(Input("index", segment, segment.name, ""), table.vectors, table.dimension))
+    return np.array(read_points(DatumInput("index", segment, segment.name, ""), table.vectors, table.dimension))
 
 
 def write_index(

@@ -17,30 +17,30 @@ import numpy as np
 import uvicorn
 from PIL import Image
 
-from stages.datum.filecache import FileCache
-from stages.knn.settings import Settings
-from stages.quality.similarity import Similarity
+from stages.datum.file_cache import FileCache
+from stages.knn.search_settings import SearchSettings
+from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing
 from stages.record.sources import Source
-from stages.serving.answer import uploads
-from stages.serving.answer.uploads import Seen
-from stages.serving.follow.configuration import Configuration
-from stages.serving.follow.originals import Originals
-from stages.serving.follow.pachyderm import Address, Pachyderm
-from stages.serving.follow.promoted import Promoted
-from stages.serving.follow.snapshots import Commits, Snapshot, State
+from stages.serving.answer import upload_decoder
+from stages.serving.answer.upload_decoder import DecodedUpload
+from stages.serving.follow.configuration import ServiceConfiguration
+from stages.serving.follow.original_files import OriginalFiles
+from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
+from stages.serving.follow.promoted_model import PromotedModel
+from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, SnapshotState
 from stages.serving.http.app import application
-from stages.serving.run.connections import Connection
-from stages.serving.search.library import Library
-from stages.serving.search.searching import Searching
+from stages.serving.run.header_timeout import HeaderTimeoutProtocol
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SearchEngine
 from tests.stages.serving.segments import write_segment
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
 Value = TypeVar("Value")
 
-NOWHERE = Address("grpc://127.0.0.1:1")
+NOWHERE = PachydermAddress("grpc://127.0.0.1:1")
 """A Pachyderm that does not answer."""
 
 
@@ -62,19 +62,19 @@ def made(seed: int) -> bytes:
     return file(drawn(seed))
 
 
-def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> Library:
+def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> MappedLibrary:
     """A library of these files, by true paths, in some segments; equal pictures have several sources."""
     framing = Framing(embedder.spec.image_size, "pad")
-    seen: dict[str, Seen] = {}
+    seen: dict[str, DecodedUpload] = {}
     sources: dict[str, list[Source]] = {}
     for path, content in sorted(files.items()):
-        picture = uploads.seen(path, content, framing)
+        picture = upload_decoder.decode_upload(path, content, framing)
         seen[picture.id] = picture
         held = Source(path, hashlib.sha256(content).hexdigest(), picture.width, picture.height, len(content), "")
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
     parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]
-    return Library.open(
+    return MappedLibrary.open(
         [_segment(root / f"{at:02x}", part, seen, sources, embedder) for at, part in enumerate(parts)],
         [f"{root.name}-{at}" for at in range(len(parts))],
     )
@@ -83,7 +83,7 @@ def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments
 def _segment(
     directory: Path,
     names: list[str],
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, DecodedUpload],
     sources: Mapping[str, Sequence[Source]],
     embedder: Embedder,
 ) -> Path:
@@ -102,23 +102,23 @@ def _segment(
 
 
 def snapshot(
-    held: Library,
+    held: MappedLibrary,
     embedder: Embedder,
     cache: Path,
     index: str = "1" * 32,
-    similarity: Similarity | None = None,
-    server: Address = NOWHERE,
+    similarity: SimilarityCalibration | None = None,
+    server: PachydermAddress = NOWHERE,
     images: str = "2" * 32,
 ) -> Snapshot:
     """A snapshot of a library."""
     return Snapshot(
-        Commits(server.project, index, images, "3" * 32),
+        SnapshotCommits(server.project, index, images, "3" * 32),
         held,
-        Searching(held, Settings(backend="numpy"), {}),
+        SearchEngine(held, SearchSettings(backend="numpy"), {}),
         embedder,
         embedder.spec,
         similarity,
-        Originals(Pachyderm(server), images, FileCache(cache)),
+        OriginalFiles(PachydermClient(server), images, FileCache(cache)),
         "cpu",
     )
 
@@ -181,9 +181,9 @@ def form(question: Any, files: Sequence[bytes]) -> tuple[bytes, Mapping[str, str
 class Service:
     """A running service, whose state tests replace."""
 
-    state: State[Snapshot] | None
+    state: SnapshotState[Snapshot] | None
     port: int = 0
-    promoted: State[Promoted] | None = None
+    promoted: SnapshotState[PromotedModel] | None = None
     lines: list[str] = field(default_factory=list)
 
     def client(self) -> Client:
@@ -226,21 +226,23 @@ def _given(state: Value | None) -> Value:
 
 @contextmanager
 def running(
-    state: State[Snapshot] | None,
-    configuration: Configuration | None = None,
-    promoted: State[Promoted] | Callable[[], State[Promoted]] | None = None,
+    state: SnapshotState[Snapshot] | None,
+    configuration: ServiceConfiguration | None = None,
+    promoted: SnapshotState[PromotedModel] | Callable[[], SnapshotState[PromotedModel]] | None = None,
     **options: Any,
 ) -> Iterator[Service]:
     """A service on a free port until the end of the block. state: None for one that does not search. promoted: None for
     one that does not classify, or what gives the state of the moment. options: further ones of `application`."""
-    service = Service(state, promoted=promoted if isinstance(promoted, State) else None)
+    service = Service(state, promoted=promoted if isinstance(promoted, SnapshotState) else None)
     app = application(
-        configuration or Configuration(NOWHERE, port=0),
+        configuration or ServiceConfiguration(NOWHERE, port=0),
         None if state is None else lambda: _given(service.state),
-        promoted if not isinstance(promoted, State) else lambda: _given(service.promoted),
+        promoted if not isinstance(promoted, SnapshotState) else lambda: _given(service.promoted),
         **options,
     )
-    known = uvicorn.Config(app, port=0, http=Connection, ws="none", log_level="error", timeout_graceful_shutdown=5)
+    known = uvicorn.Config(
+        app, port=0, http=HeaderTimeoutProtocol, ws="none", log_level="error", timeout_graceful_shutdown=5
+    )
     server = uvicorn.Server(known)
     started = threading.Event()
     bare = server.startup

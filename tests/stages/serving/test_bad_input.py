@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from stages.serving.search.globs import LONGEST
+from stages.serving.search.path_globs import LONGEST
 from tests.stages.serving import services
-from tests.stages.serving.memory import Peak
+from tests.stages.serving.memory import MemoryPeak
 from tests.stages.serving.services import Answer, Service, made
 
 PNG = {"Content-Type": "image/png"}
@@ -68,7 +68,7 @@ def test_decompression_bombs_are_refused_by_their_headers(service: Service) -> N
 def test_large_pictures_are_decoded_two_at_a_time(service: Service) -> None:
     """Each takes 175 MB while it is decoded."""
     large = services.file(Image.new("RGBA", (5000, 5000), "red"), compress_level=1)
-    with Peak() as peak, ThreadPoolExecutor(12) as threads:
+    with MemoryPeak() as peak, ThreadPoolExecutor(12) as threads:
         answers = list(threads.map(lambda _: service.ask("/search?k=1", large, PNG), range(12)))
     assert {each.status for each in answers} == {200}
     assert peak.growth < 700 << 20
@@ -272,7 +272,7 @@ def test_json_in_a_form_is_as_small_as_elsewhere(service: Service) -> None:
 
 def test_a_large_header_of_a_part_takes_no_memory(service: Service) -> None:
     body = form(b"X-Large: " + b"y" * (40 << 20) + b"\r\n" + ABOUT + b"x")
-    with Peak() as peak:
+    with MemoryPeak() as peak:
         answer = service.ask("/search", body, FORM)
     refused(answer, 400, "bad-request", "the form is not valid")
     assert peak.growth < 100 << 20

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from stages.datum.contract import StageError
-from stages.serving.answer.bounds import Bounds
-from stages.serving.follow.snapshots import Snapshot, State
-from stages.serving.run.loglines import errors_as_lines
+from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.run.log_lines import errors_as_lines
 from tests.stages.serving import services
 from tests.stages.serving.services import Answer, Service, made
 
 if TYPE_CHECKING:
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
 CLIENTS = 200
 
@@ -60,8 +60,8 @@ def gated(ready: Snapshot, embedder: Embedder) -> Gated:
 def held(ready: Snapshot, gated: Gated) -> Iterator[Service]:
     """A service whose embedder waits, with room for 20 requests."""
     given: Any = gated
-    bounds = Bounds(requests=20, bytes=3_000_000)
-    with services.running(State("ready", snapshot=replace(ready, embedder=given)), bounds=bounds) as service:
+    bounds = ServiceLimits(requests=20, bytes=3_000_000)
+    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given)), bounds=bounds) as service:
         yield service
         gated.gate.set()
 
@@ -187,8 +187,8 @@ def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated
 
 def test_an_answer_that_takes_too_long_is_given_up(ready: Snapshot, gated: Gated) -> None:
     given: Any = gated
-    state = State("ready", snapshot=replace(ready, embedder=given))
-    with services.running(state, bounds=Bounds(answer=0.3, requests=3)) as service:
+    state = SnapshotState("ready", snapshot=replace(ready, embedder=given))
+    with services.running(state, bounds=ServiceLimits(answer=0.3, requests=3)) as service:
         for _ in range(4):
             answer = service.search({"k": 3}, [made(1)])
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too-slow", "5")
@@ -215,7 +215,7 @@ class Choosy:
 def test_a_picture_that_the_model_cannot_use_fails_alone(ready: Snapshot, embedder: Embedder) -> None:
     given: Any = Choosy(embedder)
     white = services.file(Image.new("RGB", (50, 50), "white"))
-    with services.running(State("ready", snapshot=replace(ready, embedder=given))) as service:
+    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given))) as service:
         with ThreadPoolExecutor(20) as threads:
             files = [white if seed % 4 == 0 else made(seed) for seed in range(40)]
             answers = list(threads.map(lambda each: service.search({"k": 1}, [each]), files))
@@ -237,10 +237,10 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
     over = threading.Event()
     expected: dict[tuple[str, int], Any] = {}
     for index, snapshot in snapshots.items():
-        with services.running(State("ready", snapshot=snapshot)) as alone:
+        with services.running(SnapshotState("ready", snapshot=snapshot)) as alone:
             for seed in range(10):
                 expected[index, seed] = without_times(alone.search(*question(seed)))
-    with services.running(State("ready", snapshot=ready)) as service:
+    with services.running(SnapshotState("ready", snapshot=ready)) as service:
 
         def ask(number: int) -> list[tuple[int, Answer]]:
             client = service.client()
@@ -254,7 +254,7 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
         with ThreadPoolExecutor(16) as threads:
             asked = [threads.submit(ask, number) for number in range(16)]
             for change in range(20):
-                service.state = State("ready", snapshot=list(snapshots.values())[change % 2])
+                service.state = SnapshotState("ready", snapshot=list(snapshots.values())[change % 2])
                 enough = service.metric(ANSWERED) + 10
                 until(partial(lambda enough: service.metric(ANSWERED) > enough, enough))
             over.set()
@@ -277,7 +277,7 @@ def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> No
     noise = np.random.default_rng(1).integers(0, 256, (600, 800, 3), np.uint8)
     boxes = [{"upload": 0, "box": [0, 0, 0.5, 0.5 + at / 32]} for at in range(16)]
     large = {"requests": [{"pictures": boxes, "k": 1}] * 64}
-    with services.running(State("ready", snapshot=ready)) as service, ThreadPoolExecutor(1) as threads:
+    with services.running(SnapshotState("ready", snapshot=ready)) as service, ThreadPoolExecutor(1) as threads:
         asked = threads.submit(service.search, large, [services.file(Image.fromarray(noise), "JPEG")])
         until(lambda: service.metric('lookalike_serve_waiting{work="features"}') > 0 or service.metric(decoded) > 0)
         before = service.metric(decoded)
@@ -287,27 +287,27 @@ def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> No
 
 
 def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder: Embedder, tmp_path: Path) -> None:
-    with services.running(State("loading")) as service:
-        service.state = State("ready", snapshot=other_library(embedder, tmp_path))
+    with services.running(SnapshotState("loading")) as service:
+        service.state = SnapshotState("ready", snapshot=other_library(embedder, tmp_path))
         assert service.state.snapshot is not None
         old = weakref.ref(service.state.snapshot.library)
         with ThreadPoolExecutor(8) as threads:
             asked = [threads.submit(service.search, *question(seed)) for seed in range(40)]
-            service.state = State("ready", snapshot=ready)
+            service.state = SnapshotState("ready", snapshot=ready)
             assert {each.result().status for each in asked} == {200}
         assert service.search(*question(1)).status == 200
         until(lambda: gc.collect() >= 0 and old() is None)
 
 
 @pytest.fixture(scope="module")
-def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> State[Snapshot]:
+def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> SnapshotState[Snapshot]:
     """A library of one picture with so many sources that 64 answers are 12 MB, more than a socket holds."""
     root = tmp_path_factory.mktemp("copied")
     library = services.library(root / "index", embedder, {f"{'long/' * 40}{at:03}.png": made(1) for at in range(500)})
-    return State("ready", snapshot=services.snapshot(library, embedder, root / "cache"))
+    return SnapshotState("ready", snapshot=services.snapshot(library, embedder, root / "cache"))
 
 
-def large(state: State[Snapshot] | None) -> tuple[bytes, Mapping[str, str]]:
+def large(state: SnapshotState[Snapshot] | None) -> tuple[bytes, Mapping[str, str]]:
     """A request with a large answer."""
     assert state is not None and state.snapshot is not None
     asked = {"requests": [{"id": state.snapshot.library.id(0)}] * 64}
@@ -324,9 +324,9 @@ def unread(service: Service) -> Iterator[None]:
         yield
 
 
-def test_clients_that_do_not_read_their_answers_are_given_up(copied: State[Snapshot]) -> None:
+def test_clients_that_do_not_read_their_answers_are_given_up(copied: SnapshotState[Snapshot]) -> None:
     lines: list[str] = []
-    with services.running(copied, bounds=Bounds(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):
+    with services.running(copied, bounds=ServiceLimits(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):
         with unread(service), unread(service):
             until(lambda: service.metric(ANSWERED) == 2)
         assert service.search({"k": 1}, [made(1)]).status == 200
@@ -334,8 +334,8 @@ def test_clients_that_do_not_read_their_answers_are_given_up(copied: State[Snaps
     assert lines == []
 
 
-def test_answers_that_are_not_read_yet_take_room(copied: State[Snapshot]) -> None:
-    with services.running(copied, bounds=Bounds(bytes=20_000_000)) as service:
+def test_answers_that_are_not_read_yet_take_room(copied: SnapshotState[Snapshot]) -> None:
+    with services.running(copied, bounds=ServiceLimits(bytes=20_000_000)) as service:
         with unread(service):
             until(lambda: service.ask("/search", *large(copied)).status == 429)
             assert service.search({"k": 1}, [made(1)]).status == 200
@@ -348,7 +348,7 @@ def test_the_threads_of_a_service_end_with_it(ready: Snapshot) -> None:
         return {each.name for each in threading.enumerate() if each.name.startswith(names)}
 
     before = threads()
-    with services.running(State("ready", snapshot=ready)) as service:
+    with services.running(SnapshotState("ready", snapshot=ready)) as service:
         assert service.search({"k": 3, "filter": "trip/"}, [made(1)]).status == 200
         assert service.search({"url": "http://127.0.0.1:1/"}).code == "private-address"
         assert threads() > before

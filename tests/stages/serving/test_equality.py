@@ -17,19 +17,19 @@ import pytest
 
 from pipelines.library.datasets import samples
 from stages import features, index, partition, preprocess, render, search
-from stages.backbone.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.datum import contract
-from stages.datum.contract import Datum, Input
-from stages.knn.settings import METRICS, Settings
-from stages.record import entrypaths
-from stages.serving.follow.snapshots import State
-from stages.serving.search.library import Library
-from stages.serving.search.searching import Searching
+from stages.datum.contract import Datum, DatumInput
+from stages.knn.search_settings import METRICS, SearchSettings
+from stages.record import entry_paths
+from stages.serving.follow.snapshots import SnapshotState
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SearchEngine
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -57,12 +57,15 @@ class Pipelines:
     def answers(self, metric: str, backend: str) -> Answers:
         """Those of search and render, read from neighbors.jsonl."""
         out = self.place / f"{metric}-{backend}"
-        entry = self.place / "features" / entrypaths.directory(ENTRY)
-        bucket = Input("queries", entry.parent, f"queries/{entry.parent.name}", "")
+        entry = self.place / "features" / entry_paths.directory(ENTRY)
+        bucket = DatumInput("queries", entry.parent, f"queries/{entry.parent.name}", "")
         stage = search.start(CPU | {"METRIC": metric, "BACKEND": backend, "K": str(K)})
         for segment in self.segments:
-            run(stage, out, Input("index", segment, segment.name, ""), bucket)
-        sides = Input("queries", entry, entrypaths.directory(ENTRY), ""), Input("search", out / ENTRY, ENTRY, "")
+            run(stage, out, DatumInput("index", segment, segment.name, ""), bucket)
+        sides = (
+            DatumInput("queries", entry, entry_paths.directory(ENTRY), ""),
+            DatumInput("search", out / ENTRY, ENTRY, ""),
+        )
         run(render.start({"K": str(K)}), out / "render", *sides)
         lines = map(json.loads, (out / "render" / ENTRY / "neighbors.jsonl").read_text().splitlines())
         return {
@@ -72,15 +75,15 @@ class Pipelines:
         }
 
 
-def run(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
+def run(stage: Callable[[Datum], None], out: Path, *inputs: DatumInput) -> None:
     stage(Datum({each.name: each for each in inputs}, out))
 
 
-def joined(directory: Path, **others: Path) -> list[Input]:
+def joined(directory: Path, **others: Path) -> list[DatumInput]:
     """The inputs of a directory of /library, and of those of the same name in other directories."""
     name = directory.name
-    paired = [Input(kind, place / name, f"{kind}/{name}", "") for kind, place in others.items()]
-    return [Input("features", directory, f"library/{name}", ""), *paired]
+    paired = [DatumInput(kind, place / name, f"{kind}/{name}", "") for kind, place in others.items()]
+    return [DatumInput("features", directory, f"library/{name}", ""), *paired]
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +95,12 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
         (made.queries / f"known {path.name}").write_bytes(path.read_bytes())
 
     normalised = preprocess.start({"IMAGE_SIZE": str(SIZE)})
-    run(normalised, place / "packs", Input("images", made.library, samples.LIBRARY, ""))
-    run(normalised, place / "packs", Input("queries", made.queries, ENTRY, ""))
-    computed, models = features.start({}), Input("models", lite0, "", "one")
+    run(normalised, place / "packs", DatumInput("images", made.library, samples.LIBRARY, ""))
+    run(normalised, place / "packs", DatumInput("queries", made.queries, ENTRY, ""))
+    computed, models = features.start({}), DatumInput("models", lite0, "", "one")
     for kind in ("library", "queries"):
         for part in sorted((place / "packs" / kind).iterdir()):
-            run(computed, place / "features", models, Input("pictures", part, f"{kind}/{part.name}", "one"))
+            run(computed, place / "features", models, DatumInput("pictures", part, f"{kind}/{part.name}", "one"))
     dealt, indexed = partition.start({}), index.start({"K": str(K)})
     for bucket in sorted((place / "features" / "library").iterdir()):
         run(dealt, place / "partition", *joined(bucket, thumbnails=place / "packs" / "thumbnails"))
@@ -111,7 +114,9 @@ def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipeline
 def embedder(pipelines: Pipelines) -> Embedder:
     """Loaded as the service loads it."""
     spec = parse_spec((pipelines.models / SPEC_FILE).read_bytes())
-    found: Embedder = contract.load("stages.backbone.forwards").embedder(pipelines.models / MODEL_FILE, spec, {})
+    found: Embedder = contract.load("stages.backbone.embedder_factory").embedder(
+        pipelines.models / MODEL_FILE, spec, {}
+    )
     return found
 
 
@@ -136,12 +141,12 @@ def test_the_service_answers_as_the_batch_pipelines(
     expected = pipelines.answers(metric, backend)
     assert expected.keys() == pipelines.queries.keys()
     assert {len(each) for each in expected.values()} == {K}
-    held = Library.open(pipelines.segments)
-    with_backend = Searching(held, Settings(metric=metric, backend=backend), CPU)
+    held = MappedLibrary.open(pipelines.segments)
+    with_backend = SearchEngine(held, SearchSettings(metric=metric, backend=backend), CPU)
     assert with_backend.prepared(60)
     made = services.snapshot(held, embedder, pipelines.place / "cache")
     made = replace(made, searching=with_backend, device=embedder.device)
-    with services.running(State("ready", snapshot=made)) as service, ThreadPoolExecutor(CLIENTS) as clients:
+    with services.running(SnapshotState("ready", snapshot=made)) as service, ThreadPoolExecutor(CLIENTS) as clients:
 
         def both(path: str) -> None:
             """Asks for a file, and a library picture also by its id."""

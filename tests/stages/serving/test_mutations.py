@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from stages.serving.follow.snapshots import State
-from tests.amounts import examples
+from stages.serving.follow.snapshots import SnapshotState
+from tests.example_counts import examples
 from tests.stages.serving import models, services
-from tests.stages.serving.memory import Peak
+from tests.stages.serving.memory import MemoryPeak
 from tests.stages.serving.mutations import Request, mutated
 from tests.stages.serving.services import Answer, Client, Service, made
 
 if TYPE_CHECKING:
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
     from stages.serving.follow.snapshots import Snapshot
 
 REQUESTS = examples(10_000)
@@ -37,7 +37,9 @@ GROWTH = 100 << 20
 def service(ready: Snapshot, embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that searches and classifies."""
     promoted = models.promoted(tmp_path_factory.mktemp("model"), embedder)
-    with services.running(State("ready", snapshot=ready), promoted=State("ready", snapshot=promoted)) as running:
+    with services.running(
+        SnapshotState("ready", snapshot=ready), promoted=SnapshotState("ready", snapshot=promoted)
+    ) as running:
         yield running
 
 
@@ -131,7 +133,7 @@ def test_mutated_requests_are_answered_or_refused_with_a_reason(service: Service
                 found[answer.status] += 1
         client.close()
 
-    with Peak() as peak, ThreadPoolExecutor(CLIENTS) as threads:
+    with MemoryPeak() as peak, ThreadPoolExecutor(CLIENTS) as threads:
         list(threads.map(ask, range(CLIENTS)))
     assert sum(found.values()) == REQUESTS
     assert found[200] > REQUESTS / 20 and found[400] > REQUESTS / 20

@@ -8,19 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.serving.answer.fetching import Limits
-from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made
-from tests.stages.serving.webservers import saying, web
+from tests.stages.serving.web_servers import saying, web
 
-LIMITS = Limits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
+LIMITS = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
 
 
 @pytest.fixture(scope="module")
 def fetching(ready: Snapshot) -> Iterator[Service]:
     """A service that may fetch from this machine."""
-    with services.running(State("ready", snapshot=ready), limits=LIMITS) as service:
+    with services.running(SnapshotState("ready", snapshot=ready), limits=LIMITS) as service:
         yield service
 
 

@@ -3,12 +3,12 @@ from hypothesis import strategies as st
 
 from localpachd.api.messages.file_infos import FileInfos
 from localpachd.api.schema.schema import pfs_pb2
-from localpachd.pfs.entities import Commit, CommitInfo, Repo
-from localpachd.storage.trees import Node
+from localpachd.pfs.pfs_entities import Commit, CommitInfo, Repo
+from localpachd.storage.trees import TreeNode
 
 texts = st.text(st.characters(codec="utf-8"), max_size=300)
 nodes = st.builds(
-    Node,
+    TreeNode,
     path=texts.map(lambda text: f"/{text}"),
     is_dir=st.booleans(),
     size=st.integers(0, 2**63 - 1),
@@ -24,7 +24,7 @@ def commit(finishing: int | None) -> CommitInfo:
 
 
 @given(st.none() | st.integers(0, 2**62), st.lists(nodes, min_size=1, max_size=4))
-def test_bytes_encoded_by_hand_equal_the_librarys(finishing: int | None, found: list[Node]) -> None:
+def test_bytes_encoded_by_hand_equal_the_librarys(finishing: int | None, found: list[TreeNode]) -> None:
     infos = FileInfos(commit(finishing))
     for node in found:
         assert infos.encoded(node) == infos.message(node).SerializeToString()

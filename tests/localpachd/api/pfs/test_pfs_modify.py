@@ -10,7 +10,7 @@ import pytest
 from localpachd.api.pfs.pfs_modify import ModifyCalls
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_service import PfsService
 
 NO_CONTEXT = cast(grpc.ServicerContext, None)
 """These calls do not look at their context."""
@@ -19,7 +19,7 @@ NO_CONTEXT = cast(grpc.ServicerContext, None)
 class Calls(ModifyCalls):
     """The calls without a server."""
 
-    def __init__(self, pfs: Pfs) -> None:
+    def __init__(self, pfs: PfsService) -> None:
         self._pfs = pfs
 
 
@@ -36,14 +36,14 @@ def _added(path: str, size: int = 1) -> pfs_pb2.ModifyFileRequest:
 
 
 @pytest.mark.parametrize("more", [0, 1, 1000])
-def test_a_refused_client_may_finish_its_stream(engine_pfs: Pfs, more: int) -> None:
+def test_a_refused_client_may_finish_its_stream(engine_pfs: PfsService, more: int) -> None:
     rest = iter([_added("/a")] * more)
     with pytest.raises(NotFound, match="nowhere"):
         Calls(engine_pfs).ModifyFile(itertools.chain([_nowhere()], rest), NO_CONTEXT)
     assert list(rest) == []
 
 
-def test_a_long_stream_is_cut_short(engine_pfs: Pfs) -> None:
+def test_a_long_stream_is_cut_short(engine_pfs: PfsService) -> None:
     message, sent = _added("/[", 16 << 20), itertools.count()
     endless = (message for _ in sent)
     with pytest.raises(PachError, match="globbing character"):
@@ -51,7 +51,7 @@ def test_a_long_stream_is_cut_short(engine_pfs: Pfs) -> None:
     assert 8 < next(sent) < 128
 
 
-def test_a_client_that_has_gone_is_still_refused(engine_pfs: Pfs) -> None:
+def test_a_client_that_has_gone_is_still_refused(engine_pfs: PfsService) -> None:
     def going() -> Iterator[pfs_pb2.ModifyFileRequest]:
         yield _nowhere()
         raise OSError("gone")

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.pps.log_lines import LogLines
-from localpachd.pps.entities import LogMessage, Pipeline
+from localpachd.pps.pps_entities import LogMessage, Pipeline
 
 texts = st.text(st.characters(codec="utf-8"), max_size=300)
 names = st.sampled_from(["", "a", "b"])

@@ -4,29 +4,31 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, repos
-from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pfs.files import modify, staging
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep import fsck
 from localpachd.storage.filesets import DEFAULT_TAG
 
 
-def put(pfs: Pfs, repo: Repo, path: str) -> None:
+def put(pfs: PfsService, repo: Repo, path: str) -> None:
     content = pfs.chunks.store([path.encode()])
-    modify.modify(pfs, Commit(repo, branch="master"), [staging.Addition(path, DEFAULT_TAG, content)])
+    file_modification.modify(
+        pfs, Commit(repo, branch="master"), [staged_changes.FileAddition(path, DEFAULT_TAG, content)]
+    )
 
 
-def found(pfs: Pfs) -> list[str]:
+def found(pfs: PfsService) -> list[str]:
     with pfs.db.read() as conn:
         return list(fsck.check(conn))
 
 
-def spoil(pfs: Pfs, statement: str) -> None:
+def spoil(pfs: PfsService, statement: str) -> None:
     pfs.db.write(lambda conn: conn.execute(statement))
 
 
 @pytest.fixture
-def b(pfs: Pfs, a: Repo) -> Repo:
+def b(pfs: PfsService, a: Repo) -> Repo:
     """Downstream of `a`, which has two commits before that."""
     put(pfs, a, "/1")
     put(pfs, a, "/2")
@@ -50,12 +52,12 @@ def b(pfs: Pfs, a: Repo) -> Repo:
         ("DELETE FROM branches WHERE repo = 1", "a branch in the provenance of the branch default/b@master could not"),
     ],
 )
-def test_contradictions_are_named(pfs: Pfs, b: Repo, statement: str, text: str) -> None:
+def test_contradictions_are_named(pfs: PfsService, b: Repo, statement: str, text: str) -> None:
     spoil(pfs, statement)
     assert any(text in each for each in found(pfs))
 
 
-def test_content_of_no_commit_is_removed(pfs: Pfs, b: Repo) -> None:
+def test_content_of_no_commit_is_removed(pfs: PfsService, b: Repo) -> None:
     spoil(pfs, "INSERT INTO commit_layers VALUES (99, 'diff', 0, 1)")
     with pytest.raises(PachError, match=r"^commits with dangling references: \[99\]$"):
         found(pfs)

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.maintenance import main
 from localpachd.pfs import branches, commits, contents, repos
-from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
-from localpachd.pfs.service import Pfs
+from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck, retention
-from localpachd.pfs.upkeep.ages import Ages, newest_of_age
-from localpachd.storage import gc
-from localpachd.storage.chunks import Chunks
+from localpachd.pfs.upkeep.commit_ages import CommitAges, newest_of_age
+from localpachd.storage import garbage_collector
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
-from tests.amounts import examples
+from tests.example_counts import examples
 
 A, B, MODELS, TIP = (Repo("default", name) for name in ("a", "b", "models", "tip"))
 DAY = 86400.0
@@ -37,11 +37,11 @@ class Clocks:
         self.steady += days * DAY
 
 
-def ages(pfs: Pfs, clocks: Clocks) -> Ages:
-    return Ages(pfs.db, lambda: clocks.wall, lambda: clocks.steady)
+def ages(pfs: PfsService, clocks: Clocks) -> CommitAges:
+    return CommitAges(pfs.db, lambda: clocks.wall, lambda: clocks.steady)
 
 
-def days_pass(pfs: Pfs, number: int) -> None:
+def days_pass(pfs: PfsService, number: int) -> None:
     """Lets a server see days pass."""
     clocks = Clocks()
     seen = ages(pfs, clocks)
@@ -55,7 +55,7 @@ def master(of: Repo) -> Branch:
     return Branch(of, "master")
 
 
-def graph(pfs: Pfs) -> None:
+def graph(pfs: PfsService) -> None:
     """b is made from a, and tip from b and models."""
 
     def step(txn: Transaction) -> None:
@@ -68,7 +68,7 @@ def graph(pfs: Pfs) -> None:
     settle(pfs, b"", "")
 
 
-def put(pfs: Pfs, repo: Repo, data: bytes, error: str = "", description: str = "") -> str:
+def put(pfs: PfsService, repo: Repo, data: bytes, error: str = "", description: str = "") -> str:
     """The id of a commit with a file, after all that it leads to was computed, or failed with the error."""
     content = pfs.chunks.store([data])
     pfs.chunks.flush()
@@ -84,12 +84,12 @@ def put(pfs: Pfs, repo: Repo, data: bytes, error: str = "", description: str = "
     return made
 
 
-def point(pfs: Pfs, branch: Branch, commit_set: str) -> None:
+def point(pfs: PfsService, branch: Branch, commit_set: str) -> None:
     """Lets a branch point at a commit of its repo."""
     pfs.transact(lambda txn: branches.create(txn, branch, Commit(branch.repo, commit_set)))
 
 
-def settle(pfs: Pfs, data: bytes, error: str) -> None:
+def settle(pfs: PfsService, data: bytes, error: str) -> None:
     content = pfs.chunks.store([b"made of " + data])
     pfs.chunks.flush()
 
@@ -102,12 +102,12 @@ def settle(pfs: Pfs, data: bytes, error: str) -> None:
     pfs.transact(step)
 
 
-def kept(pfs: Pfs) -> set[str]:
+def kept(pfs: PfsService) -> set[str]:
     with pfs.db.read() as conn:
         return {row[0] for row in conn.execute("SELECT DISTINCT id FROM commits")}
 
 
-def everything(pfs: Pfs) -> dict[Commit, tuple[dict[str, bytes], CommitInfo]]:
+def everything(pfs: PfsService) -> dict[Commit, tuple[dict[str, bytes], CommitInfo]]:
     """The files of every commit, by its name."""
     with pfs.db.read() as conn:
         seqs = [row[0] for row in conn.execute("SELECT seq FROM commits ORDER BY seq")]
@@ -120,7 +120,7 @@ def everything(pfs: Pfs) -> dict[Commit, tuple[dict[str, bytes], CommitInfo]]:
         }
 
 
-def test_old_commits_go_and_heads_stay(pfs: Pfs) -> None:
+def test_old_commits_go_and_heads_stay(pfs: PfsService) -> None:
     graph(pfs)
     old = [put(pfs, A, name) for name in (b"1", b"2", b"3")]
     days_pass(pfs, 32)
@@ -131,7 +131,7 @@ def test_old_commits_go_and_heads_stay(pfs: Pfs) -> None:
     assert files == {"/1": b"1", "/2": b"2", "/3": b"3"}
 
 
-def test_what_a_kept_commit_was_made_from_stays(pfs: Pfs) -> None:
+def test_what_a_kept_commit_was_made_from_stays(pfs: PfsService) -> None:
     graph(pfs)
     first, model, second = put(pfs, A, b"1"), put(pfs, MODELS, b"m"), put(pfs, A, b"2")
     pfs.transact(lambda txn: branches.create(txn, Branch(TIP, "liked"), Commit(TIP, model)))
@@ -141,7 +141,7 @@ def test_what_a_kept_commit_was_made_from_stays(pfs: Pfs) -> None:
     assert {first, model, second} <= kept(pfs)
 
 
-def test_a_mark_in_the_description_keeps_a_set(pfs: Pfs) -> None:
+def test_a_mark_in_the_description_keeps_a_set(pfs: PfsService) -> None:
     graph(pfs)
     marked = put(pfs, A, b"1", description="before the holidays #keep")
     plain, _ = put(pfs, A, b"2"), put(pfs, A, b"3")
@@ -151,7 +151,7 @@ def test_a_mark_in_the_description_keeps_a_set(pfs: Pfs) -> None:
     assert plain not in kept(pfs)
 
 
-def test_the_last_good_answer_below_a_failed_head_stays(pfs: Pfs) -> None:
+def test_the_last_good_answer_below_a_failed_head_stays(pfs: PfsService) -> None:
     graph(pfs)
     good = put(pfs, A, b"1")
     failed = [put(pfs, A, name, error="no luck") for name in (b"2", b"3")]
@@ -161,7 +161,7 @@ def test_the_last_good_answer_below_a_failed_head_stays(pfs: Pfs) -> None:
     assert failed[0] not in kept(pfs)
 
 
-def test_open_commits_and_those_below_them_stay(pfs: Pfs) -> None:
+def test_open_commits_and_those_below_them_stay(pfs: PfsService) -> None:
     pfs.transact(lambda txn: repos.create(txn, A))
     put(pfs, A, b"1")
     before = pfs.transact(lambda txn: commits.start(txn, master(A))).commit.id
@@ -172,7 +172,7 @@ def test_open_commits_and_those_below_them_stay(pfs: Pfs) -> None:
     assert before in everything_now
 
 
-def test_a_clock_that_is_set_makes_nothing_old(pfs: Pfs) -> None:
+def test_a_clock_that_is_set_makes_nothing_old(pfs: PfsService) -> None:
     pfs.transact(lambda txn: repos.create(txn, A))
     put(pfs, A, b"1"), put(pfs, A, b"2")
     clocks = Clocks()
@@ -189,7 +189,7 @@ def test_a_clock_that_is_set_makes_nothing_old(pfs: Pfs) -> None:
     assert retention.squash_old(pfs, 1) == 0
 
 
-def test_the_age_is_never_less_than_the_days(pfs: Pfs) -> None:
+def test_the_age_is_never_less_than_the_days(pfs: PfsService) -> None:
     pfs.transact(lambda txn: repos.create(txn, A))
     clocks = Clocks()
     seen = ages(pfs, clocks)
@@ -211,7 +211,7 @@ def test_the_age_is_never_less_than_the_days(pfs: Pfs) -> None:
 def test_the_dry_run_lists_what_goes_and_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "root"
     (root / "chunks").mkdir(parents=True)
-    pfs = Pfs.open(Database(root / "pachd.sqlite"), Chunks(root / "chunks"))
+    pfs = PfsService.open(Database(root / "pachd.sqlite"), ChunkStore(root / "chunks"))
     pfs.transact(lambda txn: repos.create(txn, A))
     gone, kept_one = pfs.chunks.store([b"g" * 1000]), pfs.chunks.store([b"k" * 70_000])
     pfs.chunks.flush()
@@ -249,7 +249,7 @@ STEPS = st.lists(
 def test_whatever_is_kept_is_whole(tmp_path_factory: pytest.TempPathFactory, steps: Sequence[str], days: int) -> None:
     """After any history: heads, contents and provenance of what is kept are as before, and fsck is content."""
     place = tmp_path_factory.mktemp("kept")
-    pfs = Pfs.open(Database(place / "state.sqlite"), Chunks(place / "chunks"))
+    pfs = PfsService.open(Database(place / "state.sqlite"), ChunkStore(place / "chunks"))
     clocks = Clocks()
     seen = ages(pfs, clocks)
     graph(pfs)
@@ -281,7 +281,7 @@ def test_whatever_is_kept_is_whole(tmp_path_factory: pytest.TempPathFactory, ste
     with pfs.db.read() as conn:
         announced = {each.id for each in retention.old_sets(conn, days)}
     assert retention.squash_old(pfs, days) == len(announced)
-    gc.sweep(pfs.db, pfs.chunks)
+    garbage_collector.sweep(pfs.db, pfs.chunks)
     after = everything(pfs)
     assert {commit.id for commit in before} - {commit.id for commit in after} == announced
     assert _heads(pfs) == heads
@@ -296,6 +296,6 @@ def test_whatever_is_kept_is_whole(tmp_path_factory: pytest.TempPathFactory, ste
     pfs.db.close()
 
 
-def _heads(pfs: Pfs) -> list[tuple[int, int]]:
+def _heads(pfs: PfsService) -> list[tuple[int, int]]:
     with pfs.db.read() as conn:
         return [tuple(row) for row in conn.execute("SELECT id, head FROM branches ORDER BY id")]

@@ -7,16 +7,16 @@ from sqlite3 import Connection
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, contents, removal
-from localpachd.pfs.entities import Branch, Repo
+from localpachd.pfs import branches, commit_removal, commits, contents
+from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, log_rows
-from localpachd.pps.entities import Counters, JobInfo, JobState, Pipeline, PipelineState
-from localpachd.pps.logs import LogQuery
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import DatumCounters, JobInfo, JobState, Pipeline, PipelineState
 from localpachd.pps.scheduling.job_run import JobRun
-from localpachd.storage.chunks import Chunks
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.tasks import Pod, Stats
+from localpachd.worker.tasks import DatumStats, WorkerPod
 from tests.localpachd.pps.engine import Engine, pfs_input
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
@@ -36,7 +36,7 @@ def test_results_survive_a_crash(texts: Engine) -> None:
     with texts.db.read() as conn:
         found = list(contents.fileset(conn, texts.commit("shout")).walk())
     # Another store on the same directory sees only durable chunks, not those that the first one has in memory.
-    after_the_crash = Chunks(texts.root / "chunks")
+    after_the_crash = ChunkStore(texts.root / "chunks")
     assert {each.path: b"".join(after_the_crash.read(each.content)) for each in found} == {"/a": b"ONE", "/b": b"TWO"}
     after_the_crash.close()
 
@@ -51,7 +51,7 @@ def test_after_an_error_of_the_machine_a_job_is_tried_again_and_counts_it(texts:
     assert any("the disk is full, retrying in 1s" in line.message for line in follow)
     texts.db.write(lambda conn: conn.execute("DROP TRIGGER full"))
     job = texts.settle("copy")
-    assert (job.state, job.counters) == (JobState.SUCCESS, Counters(processed=2, total=2))
+    assert (job.state, job.counters) == (JobState.SUCCESS, DatumCounters(processed=2, total=2))
     assert job.restart >= 1
     assert texts.files("copy") == {"/a": "one", "/b": "two"}
 
@@ -98,9 +98,9 @@ def test_a_job_whose_commits_were_deleted_as_it_started_ends_silently(
     if with_pipeline:
         texts.pps.delete_pipeline(Pipeline("default", "hang"))
     else:
-        texts.pfs.transact(lambda txn: removal.drop_set(txn, info.job.id))
+        texts.pfs.transact(lambda txn: commit_removal.drop_set(txn, info.job.id))
     over: queue.Queue[JobRun] = queue.Queue()
-    JobRun(texts.pfs, texts.runner, info, Pod(), over.put).start()
+    JobRun(texts.pfs, texts.runner, info, WorkerPod(), over.put).start()
     assert over.get(timeout=60).job == info.job
     assert caplog.records == []
 
@@ -111,7 +111,7 @@ def test_a_jobs_state_set_in_a_step_wins_over_the_end_of_its_commits(texts: Engi
     job = texts.jobs("hang")[0].job
 
     def step(txn: Transaction) -> None:
-        removal.drop_set(txn, job.id)
+        commit_removal.drop_set(txn, job.id)
         jobs.stop(txn, job, "enough")
 
     texts.pfs.transact(step)
@@ -122,15 +122,15 @@ def test_a_jobs_state_set_in_a_step_wins_over_the_end_of_its_commits(texts: Engi
 def test_a_jobs_state_can_be_set(texts: Engine) -> None:
     texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
-    job, counters = texts.jobs("hang")[0].job, Counters(processed=1, total=2)
+    job, counters = texts.jobs("hang")[0].job, DatumCounters(processed=1, total=2)
 
     def tell(state: JobState, reason: str = "") -> JobInfo:
-        texts.pfs.transact(lambda txn: jobs.update(txn, job, state, reason, 4, counters, Stats(upload_bytes=9)))
+        texts.pfs.transact(lambda txn: jobs.update(txn, job, state, reason, 4, counters, DatumStats(upload_bytes=9)))
         return texts.pps.jobs.inspect(job)
 
     info = tell(JobState.EGRESSING, "nearly done")
     assert (info.state, info.reason, info.restart) == (JobState.EGRESSING, "nearly done", 4)
-    assert (info.counters, info.stats) == (counters, Stats(upload_bytes=9))
+    assert (info.counters, info.stats) == (counters, DatumStats(upload_bytes=9))
     assert texts.commit("hang").finished is None
     info = tell(JobState.SUCCESS)
     assert (info.state, info.reason) == (JobState.SUCCESS, "") and info.finished is not None
@@ -173,7 +173,7 @@ def test_a_line_about_a_deleted_pipeline_is_not_in_the_log_of_its_successor(text
     texts.create("copy", ONE, "true")
     job = texts.settle("copy").job
     texts.pps.delete_pipeline(job.pipeline)
-    texts.pfs.transact(lambda txn: log_rows.say(txn, job, "too late"))
+    texts.pfs.transact(lambda txn: log_rows.add_server_line(txn, job, "too late"))
     texts.create("copy", ONE, "true")
     texts.settle("copy")
     assert all(line.message != "too late" for line in texts.log(LogQuery(job.pipeline, master=True)))

@@ -12,23 +12,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localpachd.db import Database
+from localpachd.database import Database
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, removal, repos
-from localpachd.pfs.changes import EVERYTHING, Changed
-from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pfs.files import modify
-from localpachd.pfs.files.staging import Removal
-from localpachd.pfs.service import Pfs
+from localpachd.pfs import branches, commit_removal, commits, repos
+from localpachd.pfs.changes import EVERYTHING, TopicChanges
+from localpachd.pfs.files import file_modification
+from localpachd.pfs.files.staged_changes import FileRemoval
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, pipelines
-from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState, Written
+from localpachd.pps.pps_entities import Job, JobState, Pipeline, PipelineState, SpecText
 from localpachd.pps.scheduling.pipeline_views import PipelineViews
 from localpachd.pps.scheduling.plan import PipelineView
-from localpachd.storage.chunks import Chunks
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpu_pool import GpuPool
-from tests.amounts import examples
+from tests.example_counts import examples
 
 REPOS = ("a", "b")
 PIPELINES = ("p", "q", "r")
@@ -40,15 +40,15 @@ class World:
 
     def __init__(self, root: Path) -> None:
         self.db = Database(root / "db.sqlite")
-        self.chunks = Chunks(root / "chunks")
-        self.pfs = Pfs.open(self.db, self.chunks, jobs)
+        self.chunks = ChunkStore(root / "chunks")
+        self.pfs = PfsService.open(self.db, self.chunks, jobs)
         for name in REPOS:
             self.pfs.transact(partial(repos.create, repo=Repo("default", name)))
 
     def take(self, txn: Transaction, step: tuple[Any, ...]) -> None:
         match step:
             case ("pipeline", *fields):
-                pipelines.create(txn, request(*fields), Written())
+                pipelines.create(txn, request(*fields), SpecText())
             case ("start" | "stop" | "delete" as verb, name):
                 getattr(pipelines, verb)(txn, Pipeline("default", name))
             case ("state", name, state):
@@ -59,10 +59,10 @@ class World:
                 commits.finish_by_user(txn, Commit(Repo("default", repo), branch="master"), error, "", True)
             case ("put", repo):
                 target = Commit(Repo("default", repo), branch="master")
-                modify.apply(txn, self.chunks, target, [Removal("/x", DEFAULT_TAG)])
+                file_modification.apply(txn, self.chunks, target, [FileRemoval("/x", DEFAULT_TAG)])
             case ("drop" | "squash" as verb, place):
                 ids = [row[0] for row in txn.conn.execute("SELECT DISTINCT id FROM commits ORDER BY seq DESC")]
-                getattr(removal, f"{verb}_set")(txn, ids[place % len(ids)])
+                getattr(commit_removal, f"{verb}_set")(txn, ids[place % len(ids)])
             case ("repo", repo):
                 repos.delete(txn, Repo("default", repo), force=True)
                 repos.create(txn, Repo("default", repo))
@@ -134,7 +134,7 @@ def test_refreshed_views_equal_new_ones(history: list[list[tuple[Any, ...]]], lo
                 world.pfs.transact(step)
             if number >= len(looks) or looks[number]:
                 # The topics must suffice without `everything`, which a step without a topic sets.
-                followed.refresh(world.db, Changed(feed.wait(0).topics))
+                followed.refresh(world.db, TopicChanges(feed.wait(0).topics))
                 fresh = PipelineViews()
                 fresh.refresh(world.db, EVERYTHING)
                 assert seen(followed) == seen(fresh)

@@ -5,26 +5,26 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
+from localpachd.pps.pps_entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.scheduling.plan import (
     NO_COMMAND,
+    AbandonJob,
     CancelRun,
-    Conclude,
-    GiveUp,
+    ConcludeJob,
     InputView,
     JobView,
-    PickUp,
+    PickUpJob,
     PipelineView,
-    SetState,
-    Snapshot,
+    SchedulerSnapshot,
+    SetPipelineState,
     StartJob,
     StartSpout,
-    Stop,
+    StopJob,
     StopSpout,
     plan,
     unrunnable,
 )
-from localpachd.pps.specs.spec import Kind
+from localpachd.pps.specs.spec import PipelineKind
 
 EDGES = Pipeline("default", "edges")
 FIRST, SECOND = Job(EDGES, "1" * 32), Job(EDGES, "2" * 32)
@@ -39,12 +39,12 @@ def job(state: JobState, *inputs: InputView, job: Job = FIRST, version: int = 1)
 
 
 def planned(view: PipelineView, *active: Job) -> tuple[object, ...]:
-    return plan(Snapshot((view,), frozenset(active)))
+    return plan(SchedulerSnapshot((view,), frozenset(active)))
 
 
 def test_a_new_pipeline_starts_running() -> None:
     view = replace(RUNNING, state=PipelineState.STARTING)
-    assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
+    assert planned(view) == (SetPipelineState(EDGES, 1, PipelineState.RUNNING, ""),)
 
 
 def test_a_pipeline_at_rest_needs_no_action() -> None:
@@ -53,7 +53,7 @@ def test_a_pipeline_at_rest_needs_no_action() -> None:
 
 def test_the_first_job_goes_from_created_over_starting_to_running() -> None:
     created = replace(RUNNING, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
-    assert planned(created) == (PickUp(FIRST),)
+    assert planned(created) == (PickUpJob(FIRST),)
     waiting = replace(RUNNING, jobs=(job(JobState.STARTING, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(waiting) == ()
     ready = replace(RUNNING, jobs=(job(JobState.STARTING, READY),))
@@ -76,51 +76,55 @@ def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished() -> N
     assert planned(half) == ()
     both = replace(RUNNING, jobs=(job(JobState.STARTING, FAILED, READY, models),))
     reason = "unrunnable because the following upstream pipelines failed: images, models"
-    assert planned(both) == (GiveUp(FIRST, reason),)
+    assert planned(both) == (AbandonJob(FIRST, reason),)
 
 
 def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it() -> None:
     view = replace(RUNNING, has_command=False, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(view) == (
-        SetState(EDGES, 1, PipelineState.FAILURE, NO_COMMAND),
-        Stop(FIRST, NO_COMMAND),
-        Stop(SECOND, NO_COMMAND),
+        SetPipelineState(EDGES, 1, PipelineState.FAILURE, NO_COMMAND),
+        StopJob(FIRST, NO_COMMAND),
+        StopJob(SECOND, NO_COMMAND),
     )
 
 
 def test_a_stopped_pipeline_is_paused() -> None:
-    assert planned(replace(RUNNING, stopped=True)) == (SetState(EDGES, 1, PipelineState.PAUSED, "", stopped=True),)
-    assert planned(replace(RUNNING, state=PipelineState.PAUSED)) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
+    assert planned(replace(RUNNING, stopped=True)) == (
+        SetPipelineState(EDGES, 1, PipelineState.PAUSED, "", stopped=True),
+    )
+    assert planned(replace(RUNNING, state=PipelineState.PAUSED)) == (
+        SetPipelineState(EDGES, 1, PipelineState.RUNNING, ""),
+    )
 
 
 def test_an_autoscaling_pipeline_rests_until_a_job_can_run() -> None:
     idle = replace(RUNNING, autoscaling=True)
-    assert planned(idle) == (SetState(EDGES, 1, PipelineState.STANDBY, ""),)
+    assert planned(idle) == (SetPipelineState(EDGES, 1, PipelineState.STANDBY, ""),)
     resting = replace(idle, state=PipelineState.STANDBY)
     assert planned(replace(resting, jobs=(job(JobState.CREATED, OPEN),))) == ()
     assert planned(replace(resting, jobs=(job(JobState.CREATED, READY),))) == (
-        SetState(EDGES, 1, PipelineState.RUNNING, ""),
-        PickUp(FIRST),
+        SetPipelineState(EDGES, 1, PipelineState.RUNNING, ""),
+        PickUpJob(FIRST),
     )
 
 
 def test_a_pipeline_waits_for_an_image_that_is_being_pulled() -> None:
     view = replace(RUNNING, delay="pulling image a:1", jobs=(job(JobState.STARTING, READY),))
-    assert planned(view) == (SetState(EDGES, 1, PipelineState.STARTING, "pulling image a:1"),)
+    assert planned(view) == (SetPipelineState(EDGES, 1, PipelineState.STARTING, "pulling image a:1"),)
     assert planned(replace(view, state=PipelineState.STARTING, reason="pulling image a:1")) == ()
     assert planned(replace(view, delay="", state=PipelineState.STARTING, reason="pulling image a:1")) == (
-        SetState(EDGES, 1, PipelineState.RUNNING, ""), StartJob(FIRST),
+        SetPipelineState(EDGES, 1, PipelineState.RUNNING, ""), StartJob(FIRST),
     )  # fmt: skip
 
 
 def test_a_job_waits_while_its_workers_cannot_run_here() -> None:
     view = replace(RUNNING, obstacle="unschedulable: no GPU", jobs=(job(JobState.CREATED, READY),))
-    assert planned(view) == (SetState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
+    assert planned(view) == (SetPipelineState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
 
 
 def test_a_remark_for_users_is_the_reason() -> None:
     view = replace(RUNNING, remark="no GPU here: running on the CPU")
-    assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, "no GPU here: running on the CPU"),)
+    assert planned(view) == (SetPipelineState(EDGES, 1, PipelineState.RUNNING, "no GPU here: running on the CPU"),)
 
 
 def test_jobs_of_an_older_version_are_not_picked_up() -> None:
@@ -159,13 +163,13 @@ views = st.builds(
 
 def _after(view: PipelineView, active: frozenset[Job], action: object) -> tuple[PipelineView, frozenset[Job]]:
     match action:
-        case SetState(_, _, state, reason, _):
+        case SetPipelineState(_, _, state, reason, _):
             return replace(view, state=state, reason=reason), active
-        case PickUp(one):
+        case PickUpJob(one):
             return _with_state(view, one, JobState.STARTING), active
         case StartJob(one):
             return _with_state(view, one, JobState.RUNNING), active | {one}
-        case GiveUp(one, _) | Stop(one, _):
+        case AbandonJob(one, _) | StopJob(one, _):
             return replace(view, jobs=tuple(each for each in view.jobs if each.job != one)), active
         case CancelRun(one):
             return view, active - {one}
@@ -179,23 +183,23 @@ def _with_state(view: PipelineView, one: Job, state: JobState) -> PipelineView:
 @given(views, st.frozensets(st.sampled_from([FIRST, SECOND])))
 def test_applying_the_plan_comes_to_rest_with_at_most_one_run(view: PipelineView, active: frozenset[Job]) -> None:
     for _ in range(10):
-        actions = plan(Snapshot((view,), active))
+        actions = plan(SchedulerSnapshot((view,), active))
         if not actions:
             break
         assert sum(isinstance(each, StartJob) for each in actions) <= 1
         for action in actions:
             view, active = _after(view, active, action)
-    assert plan(Snapshot((view,), active)) == ()
+    assert plan(SchedulerSnapshot((view,), active)) == ()
 
 
-SERVICE = replace(RUNNING, kind=Kind.SERVICE)
-SPOUT = replace(RUNNING, kind=Kind.SPOUT, spec_commit="first")
+SERVICE = replace(RUNNING, kind=PipelineKind.SERVICE)
+SPOUT = replace(RUNNING, kind=PipelineKind.SPOUT, spec_commit="first")
 
 
 def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it() -> None:
     jobs = (job(JobState.RUNNING), job(JobState.STARTING, READY, job=SECOND))
     # The run of the job that is served must end first.
-    assert planned(replace(SERVICE, jobs=jobs), FIRST) == (Conclude(FIRST),)
+    assert planned(replace(SERVICE, jobs=jobs), FIRST) == (ConcludeJob(FIRST),)
     assert planned(replace(SERVICE, jobs=jobs[1:]), FIRST) == (CancelRun(FIRST),)
     assert planned(replace(SERVICE, jobs=jobs[1:])) == (StartJob(SECOND),)
 
@@ -205,12 +209,12 @@ def test_a_service_continues_while_the_next_inputs_are_open_or_have_failed() -> 
     waiting = replace(SERVICE, jobs=(first, job(JobState.STARTING, OPEN, job=SECOND)))
     assert planned(waiting, FIRST) == ()
     failed = replace(SERVICE, jobs=(first, job(JobState.STARTING, FAILED, job=SECOND)))
-    assert planned(failed, FIRST) == (GiveUp(SECOND, unrunnable(["images"])),)
+    assert planned(failed, FIRST) == (AbandonJob(SECOND, unrunnable(["images"])),)
 
 
 def test_only_the_newest_version_of_a_spout_runs_and_only_while_its_pipeline_does() -> None:
     def spouts(view: PipelineView, *active: str) -> tuple[object, ...]:
-        return plan(Snapshot((view,), spouts=frozenset((EDGES, each) for each in active)))
+        return plan(SchedulerSnapshot((view,), spouts=frozenset((EDGES, each) for each in active)))
 
     assert spouts(SPOUT) == (StartSpout(EDGES, "first"),)
     assert spouts(SPOUT, "first") == ()
@@ -220,4 +224,4 @@ def test_only_the_newest_version_of_a_spout_runs_and_only_while_its_pipeline_doe
         assert spouts(later) == (StartSpout(EDGES, "second"),)
     stopped = replace(SPOUT, stopped=True, state=PipelineState.PAUSED)
     assert spouts(stopped, "first") == (StopSpout(EDGES, "first"),)
-    assert plan(Snapshot((), spouts=frozenset({(EDGES, "first")}))) == (StopSpout(EDGES, "first"),)
+    assert plan(SchedulerSnapshot((), spouts=frozenset({(EDGES, "first")}))) == (StopSpout(EDGES, "first"),)

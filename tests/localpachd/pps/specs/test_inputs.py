@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localpachd.errors import InvalidArgument, PachError
-from localpachd.pfs.entities import Branch, Repo
+from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pps.specs import inputs, validation
 
 NOW = "2024-01-01T00:00:00Z"

@@ -8,7 +8,7 @@ from localpachd import ids
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps.specs import spec
 from localpachd.pps.specs.inputs import PfsInput
-from localpachd.worker.tasks import Pod
+from localpachd.worker.tasks import WorkerPod
 
 NOW = 1_700_000_000_000_000_000
 INPUT = {"pfs": {"repo": "in", "glob": "/*"}}
@@ -67,7 +67,7 @@ def test_every_field_that_the_engine_reads() -> None:
     assert parsed.datum_set == spec.DatumSetSpec(7, 8, 9)
     assert (parsed.autoscaling, parsed.reprocess_every_job, parsed.output_branch) == (True, True, "o")
     assert (parsed.description, parsed.salt) == ("d", "s")
-    task = parsed.task(Pod(worker="w"))
+    task = parsed.task(WorkerPod(worker="w"))
     assert (dict(task.env), task.pod.worker) == ({"K": "v"}, "w")
     assert (task.cmd, task.stdin, task.err_cmd, task.err_stdin) == (("sh",), ("a", "b"), ("sh", "-c"), ("c",))
     assert (task.memory, task.cpus) == (3 << 29, 0.5)

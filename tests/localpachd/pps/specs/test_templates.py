@@ -14,14 +14,14 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pps.specs import templates
-from localpachd.storage.reach import Reach, network
+from localpachd.storage.url_reach import UrlReach, network
 
 ENDLESS = """
 local sum(f) = std.foldl(function(all, x) all + f(x), std.range(1, 5000), 0);
 sum(function(x) sum(function(y) sum(function(z) 1)))
 """
 """Takes a day, and little memory."""
-NEAR = Reach(networks=(network("127.0.0.0/8"),))
+NEAR = UrlReach(networks=(network("127.0.0.0/8"),))
 
 
 class _Library(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def test_libraries_that_cannot_be_fetched(web: str) -> None:
 
 def test_libraries_do_not_come_from_addresses_that_are_not_public(web: str) -> None:
     with pytest.raises(PachError, match=f"cannot fetch {web}/lib.libsonnet: .* is not on the public internet"):
-        templates.render(f'import "{web}/lib.libsonnet"', {}, Reach())
+        templates.render(f'import "{web}/lib.libsonnet"', {}, UrlReach())
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "file:///etc/hostname", "lib.libsonnet", "ftp://127.0.0.1/x"])
@@ -85,7 +85,7 @@ def test_any_text_passes_through() -> None:
 
 
 def test_an_evaluation_ends_with_a_server_that_is_killed() -> None:
-    code = f"from localpachd.pps import templates; templates.render({ENDLESS!r}, {{}}, templates.Reach())"
+    code = f"from localpachd.pps.specs import templates; templates.render({ENDLESS!r}, {{}}, templates.UrlReach())"
     with subprocess.Popen([sys.executable, "-c", code]) as server:
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
         deadline = time.monotonic() + 30

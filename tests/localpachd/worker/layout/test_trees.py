@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.amounts import examples
+from tests.example_counts import examples
 from tests.localpachd.worker.bench import Bench
 
 _ALLOWED = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in "/*?[]{}!()@+^")

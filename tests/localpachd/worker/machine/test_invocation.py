@@ -14,7 +14,7 @@ import pytest
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.machine import invocation
 from localpachd.worker.tasks import Task
-from tests.localpachd.nobody import NOBODY, obstacle
+from tests.localpachd.nobody_user import NOBODY, obstacle
 from tests.localpachd.worker.bench import Bench
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
@@ -42,9 +42,9 @@ def test_lazy_files_of_another_user(mounted_at_home: Bench) -> None:
 
 def test_users_and_groups_by_name_and_number() -> None:
     me = pwd.getpwuid(os.geteuid())
-    assert invocation.user("") == invocation.User()
-    assert invocation.user(me.pw_name) == invocation.User()
-    assert invocation.user(str(me.pw_uid)) == invocation.User()
+    assert invocation.user("") == invocation.MachineUser()
+    assert invocation.user(me.pw_name) == invocation.MachineUser()
+    assert invocation.user(str(me.pw_uid)) == invocation.MachineUser()
     for unknown in ("nobody-of-this-name", "987654", f"{me.pw_name}:no-such-group"):
         with pytest.raises(EnvironmentProblem, match="not found on this machine"):
             invocation.user(unknown)
@@ -61,19 +61,19 @@ _UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 root = Path(sys.argv[1])
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
-from localpachd.api.pps.worker import GrpcBatchServer
+from localpachd.database import Database
+from localpachd.storage.chunk_store import ChunkStore
+from localpachd.api.pps.worker_servicer import GrpcBatchServer
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.machine.workplaces import Machine
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
+from localpachd.worker.machine.machine_workplaces import MachineBackend
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.secret_store import SecretStore
 from localpachd.worker.tasks import CancelToken, DatumWork, Task
-from localpachd.worker.workplace import Stores
+from localpachd.worker.workplace import WorkerStores
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-chunks = Chunks(root / "chunks")
-secrets = Secrets(root / "secrets")
-machine = Machine(Stores(Database(root / "db"), chunks, secrets), root / "scratch")
+chunks = ChunkStore(root / "chunks")
+secrets = SecretStore(root / "secrets")
+machine = MachineBackend(WorkerStores(Database(root / "db"), chunks, secrets), root / "scratch")
 runner = LocalRunner(root / "scratch", GpuPool(), GrpcBatchServer(), machine)
 def run(**how):
     results = []

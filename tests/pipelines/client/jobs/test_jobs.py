@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Job, Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import status
+from pipelines.cluster import pipeline_status
 from pipelines.commands.kit import display
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 
 
 def running(connection: Connection, directory: Path) -> str:
@@ -29,8 +29,8 @@ def running(connection: Connection, directory: Path) -> str:
         },
     }
     (directory / "slow.json").write_text(json.dumps(document))
-    deploy(connection, [reading.read(directory / "slow.json")])
-    return Repository(connection, "in").write([Put("/a", b"")])
+    deploy(connection, [pipeline_specs.read(directory / "slow.json")])
+    return Repository(connection, "in").write([PutFile("/a", b"")])
 
 
 def test_the_datum_of_a_busy_worker_is_seen_until_the_job_ends(connection: Connection, tmp_path: Path) -> None:
@@ -43,12 +43,12 @@ def test_the_datum_of_a_busy_worker_is_seen_until_the_job_ends(connection: Conne
         if any(each.paths for each in seen[-1].busy):
             (tmp_path / "gate").touch()
 
-    (ended,) = Jobs(connection).watch([commit], look)
+    (ended,) = ProjectJobs(connection).watch([commit], look)
     (busy,) = next(job.busy for job in reversed(seen) if job.busy)
     assert busy.paths == ("/a",)
     assert 0 <= busy.seconds < 120
     assert (ended.state, ended.busy) == ("success", ())
-    assert Jobs(connection).with_workers(ended) == ended
+    assert ProjectJobs(connection).with_workers(ended) == ended
 
 
 def test_long_jobs_are_looked_at_less_often(
@@ -63,7 +63,7 @@ def test_long_jobs_are_looked_at_less_often(
 
     clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=sleep, time_ns=time.time_ns)
     monkeypatch.setattr("pipelines.client.jobs.jobs.time", clock)
-    Jobs(connection).watch([running(connection, tmp_path)], lambda jobs, infos: None)
+    ProjectJobs(connection).watch([running(connection, tmp_path)], lambda jobs, infos: None)
     assert pauses[0] == 0.25
     assert all(before <= after <= 1 for before, after in pairwise(pauses))
     assert 100 < len([each for each in pauses if each < 1]) < 150
@@ -73,12 +73,14 @@ def test_the_status_shows_it_and_explains_the_counts_of_a_cluster(
     connection: Connection, like_a_cluster: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit = running(connection, tmp_path)
-    while not (job := status.read(connection, ["slow"]).pipelines[0].job) or not any(each.paths for each in job.busy):
+    while not (job := pipeline_status.read(connection, ["slow"]).pipelines[0].job) or not any(
+        each.paths for each in job.busy
+    ):
         pass
     for server, explains in ((connection, False), (like_a_cluster, True)):
-        display.show_status(status.read(server, ["slow"]))
+        display.show_status(pipeline_status.read(server, ["slow"]))
         said = capsys.readouterr().out
         assert "slow is at work: /a for " in said
         assert ("a cluster counts datums when their datum set ends" in said) == explains
     (tmp_path / "gate").touch()
-    Jobs(connection).watch([commit], lambda jobs, infos: None)
+    ProjectJobs(connection).watch([commit], lambda jobs, infos: None)

@@ -6,15 +6,15 @@ import threading
 
 import pytest
 
-from pipelines.client.server.connection import Target, connect
+from pipelines.client.server.connection import ServerTarget, connect
 from pipelines.errors import LookalikeError
-from tests.pipelines.cutting import Way
+from tests.pipelines.tcp_proxy import TcpProxy
 from tests.servers import Pachd
 
 
 def test_a_server_that_answers_is_connected_to(pachd: Pachd) -> None:
     for address in (pachd.address, pachd.address.removeprefix("grpc://")):
-        found = connect(Target(address, "prints"))
+        found = connect(ServerTarget(address, "prints"))
         assert (found.address, found.project) == (pachd.address, "prints")
         assert found.client.get_remote_version().major == 2
 
@@ -24,9 +24,9 @@ def test_a_server_that_does_not_listen_is_reported() -> None:
         taken.bind(("127.0.0.1", 0))
         address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
         for target, advice in (
-            (Target(address), "see with `kubectl get pods` whether pachd is running and ready, restart"),
-            (Target(address, namespace="pach"), "see with `kubectl get pods --namespace pach` whether pachd"),
-            (Target(address, local=True), "start it again with `lookalike up` in the directory of its library"),
+            (ServerTarget(address), "see with `kubectl get pods` whether pachd is running and ready, restart"),
+            (ServerTarget(address, namespace="pach"), "see with `kubectl get pods --namespace pach` whether pachd"),
+            (ServerTarget(address, local=True), "start it again with `lookalike up` in the directory of its library"),
         ):
             with pytest.raises(LookalikeError, match=re.escape(f"no Pachyderm answers at {address}: {advice}")):
                 connect(target)
@@ -35,21 +35,21 @@ def test_a_server_that_does_not_listen_is_reported() -> None:
 @pytest.mark.parametrize("address", ["ftp://here:1", "grpc://user@here:1", "grpc://here:1/path", "grpc://here:port"])
 def test_invalid_addresses_are_reported(address: str) -> None:
     with pytest.raises(LookalikeError, match=re.escape(f"{address} is not a valid address of a Pachyderm server")):
-        connect(Target(address))
+        connect(ServerTarget(address))
 
 
 def test_an_older_connection_that_has_failed_does_not_stop_a_new_one(pachd: Pachd) -> None:
-    way = Way(pachd.address, limit=0)
+    way = TcpProxy(pachd.address, limit=0)
     with pytest.raises(LookalikeError, match="no Pachyderm answers"):
         threading.Thread(target=way.serve, daemon=True).start()
-        connect(Target(way.address))  # cut off; gRPC now waits before it tries this address again
+        connect(ServerTarget(way.address))  # cut off; gRPC now waits before it tries this address again
     assert way.was_cut
-    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    assert connect(ServerTarget(way.address)).client.get_remote_version().major == 2
     way.close()
 
 
 def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
-    way = Way(pachd.address)
+    way = TcpProxy(pachd.address)
 
     def lose_the_first() -> None:
         first, _ = way.accept()
@@ -58,5 +58,5 @@ def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
         way.serve()
 
     threading.Thread(target=lose_the_first, daemon=True).start()
-    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    assert connect(ServerTarget(way.address)).client.get_remote_version().major == 2
     way.close()

@@ -10,42 +10,42 @@ import pytest
 from PIL import Image
 
 from pipelines.client import branches
-from pipelines.client.deploying import requested
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.deployment import train_branch
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone
 
 LABELLED = """
 import hashlib, os, pathlib
-from stages.record.labels import unite
-from stages.files.tables.labelled import Labelled, write_labelled
+from stages.record.label_files import unite
+from stages.files.tables.label_table import LabelTable, write_labelled
 root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
 of = unite((each.name, each.read_bytes()) for each in sorted((root / "labels").iterdir())).of
 rows = sorted((hashlib.sha256(source.encode()).hexdigest(), source, label) for source, label in of.items())
 ids, sources, labels = zip(*rows) if rows else ((), (), ())
-write_labelled(Labelled(ids, sources, labels, [b""] * len(ids), "0" * 64, 96, "pad", 16), root / "out" / "0.parquet")
+write_labelled(LabelTable(ids, sources, labels, [b""] * len(ids), "0" * 64, 96, "pad", 16), root / "out" / "0.parquet")
 """
 TRAIN = """
 import os, pathlib
 import numpy as np
-from stages.classify import parameters, runs
-from stages.classify.training.runs import Backbone, Counts, Run, Score
-from stages.files.tables.labelled import read_labelled
-from stages.files.tables.predictions import Predictions, write_predictions
+from stages.classify.training import run_records, training_parameters
+from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingRun, AccuracyScore
+from stages.files.tables.label_table import read_labelled
+from stages.files.tables.prediction_table import PredictionTable, write_predictions
 root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
 (file,) = (root / "parameters").iterdir()
-given = parameters.parse(file.name, file.read_bytes())
+given = training_parameters.parse(file.name, file.read_bytes())
 table = read_labelled(root / "labelled" / "0.parquet")
 labels = dict(zip(table.sources, table.labels))
 out = root / "out" / given.name
 out.mkdir()
 if given.learning_rate > 9:
-    run = Run(given.name, given, failure="the loss became infinite in epoch 3: take a smaller learning_rate")
+    run = TrainingRun(given.name, given, failure="the loss became infinite in epoch 3: take a smaller learning_rate")
 else:
     names = sorted(labels)
     kinds = sorted(set(labels.values()))
@@ -54,19 +54,21 @@ else:
     ones = np.ones(len(names), np.float32)
     ids = [f"{at:064x}" for at in range(len(names))]
     own = [labels[name] for name in names]
-    table = Predictions(ids, names, own, ["cross-validation"] * len(names), said, ones, ones)
-    write_predictions(table, out / runs.PREDICTIONS)
-    (out / runs.MODEL).write_bytes(b"model")
-    score = Score.counted(right, len(names))
-    run = Run(given.name, given, labels=kinds, pictures=Counts(training=len(names)), cross_validation=score,
-              weights=1, backbone=Backbone("0" * 64, "tiny", 96, "pad", 16), device="cpu", held_out_share=0.2)
-(out / runs.FILE).write_bytes(runs.written(run))
+    table = PredictionTable(ids, names, own, ["cross-validation"] * len(names), said, ones, ones)
+    write_predictions(table, out / run_records.PREDICTIONS)
+    (out / run_records.MODEL).write_bytes(b"model")
+    score = AccuracyScore.counted(right, len(names))
+    run = TrainingRun(given.name, given, labels=kinds, pictures=PictureCounts(training=len(names)),
+              cross_validation=score, weights=1,
+              backbone=BackboneFacts("0" * 64, "tiny", 96, "pad", 16), device="cpu", held_out_share=0.2)
+(out / run_records.FILE).write_bytes(run_records.format_run(run))
 """
 SELECT = """
 import json, os, pathlib
-from stages.classify import chosen, runs
+from stages.classify import classifier_description
+from stages.classify.training import run_records
 root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
-found = [runs.parse((each / runs.FILE).read_bytes()) for each in sorted((root / "train").iterdir())]
+found = [run_records.parse((each / run_records.FILE).read_bytes()) for each in sorted((root / "train").iterdir())]
 good = [each for each in found if not each.failure]
 best = max(good, key=lambda each: each.cross_validation.right, default=None)
 note = "" if best else "no run has succeeded"
@@ -78,7 +80,8 @@ metrics = {"note": note, "run": best.name if best else "", "left_out": left_out,
 (root / "out" / "metrics.json").write_text(json.dumps(metrics))
 (root / "out" / "index.html").write_text("page")
 if best is not None:
-    (root / "out" / chosen.FILE).write_bytes(chosen.written(chosen.of_run(best)))
+    described = classifier_description.of_run(best)
+    (root / "out" / classifier_description.FILE).write_bytes(classifier_description.format_description(described))
 """
 
 
@@ -116,7 +119,7 @@ def write(home: Path, branch: str = "master") -> None:
 def here(command: Command, as_user: Connection) -> Command:
     """The command in a directory with stand-ins, of which those that every library has are deployed."""
     write(command.directory)
-    deploy(as_user, [reading.read(command.directory / "specs" / "usual.json")])
+    deploy(as_user, [pipeline_specs.read(command.directory / "specs" / "usual.json")])
     for name in ("cat/1.png", "cat/2.png", "dog/3.png", "dog/4.png"):
         path = command.directory / "pets" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +184,7 @@ def test_runs_are_computed_listed_and_compared(here: Command, as_user: Connectio
     (here.directory / "all.json").write_text('{"epochs": 4}')
     said = here.says("classify", "train", "all.json", "--remove", "wild")
     assert "put 1 file into and removed 1 file from parameters: commit " in said
-    newest = Jobs(as_user).newest("train")
+    newest = ProjectJobs(as_user).newest("train")
     assert newest is not None and (newest.processed, newest.skipped) == (1, 2)
     names = run_names(here)
     assert names == [f"all@{newest.id[:6]}", *first[:2]]  # what the later job skipped is of the earlier one
@@ -222,7 +225,7 @@ def test_a_training_without_a_successful_run_ends_with_the_reason(here: Command)
 def test_parameters_that_are_not_valid(here: Command, as_user: Connection, text: str, said: str) -> None:
     (here.directory / "bad.json").write_text(text)
     assert here.fails("classify", "train", "some.json", "bad.json").startswith(said)
-    assert "train" not in Jobs(as_user).pipelines() and not Repository(as_user, "parameters").exists("/")
+    assert "train" not in ProjectJobs(as_user).pipelines() and not Repository(as_user, "parameters").exists("/")
 
 
 def test_runs_that_cannot_be_removed(here: Command) -> None:
@@ -256,14 +259,14 @@ def test_a_classifier_in_production_is_not_deleted_unasked(here: Command, as_use
     branches.move(as_user, "select", "production", good.at)
     assert re.search(r"^linear@\w{6} promoted ", here.says("classify", "runs"), re.MULTILINE)
     assert here.fails("classify", "off").startswith(f"linear, commit {good.at} of select, is in production and would")
-    assert "select" in Jobs(as_user).pipelines()
+    assert "select" in ProjectJobs(as_user).pipelines()
     assert "pipeline select: deleted\n" in here.says("classify", "off", "--force")
 
 
 def test_trainings_that_are_held_back(here: Command, as_user: Connection) -> None:
     here.says("classify", "add", "pets")
     here.says("classify", "train")
-    write(here.directory, requested.BRANCH)
+    write(here.directory, train_branch.BRANCH)
     assert "pipeline train: updated\n" in here.says("deploy")
     assert "the newest labelled pictures have been trained on\n" in here.says("classify", "train")
     (first,) = run_names(here)
@@ -280,7 +283,7 @@ def test_trainings_that_are_held_back(here: Command, as_user: Connection) -> Non
     second, *others = json.loads(here.run("classify", "runs", "--all", "--json").stdout)
     assert others[0]["name"] == first
     assert (second["run"]["pictures"]["training"], others[0]["run"]["pictures"]["training"]) == (5, 4)
-    head = requested.head(as_user, "labelled")
+    head = train_branch.head(as_user, "labelled")
     for repo in ("labels", "images"):
         assert second[repo] == Repository(as_user, repo, head).at or second[repo] != others[0][repo]
 

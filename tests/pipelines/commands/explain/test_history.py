@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from pipelines.client import owners
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.history import History, _created_by
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client import commit_owner
+from pipelines.client.commit_history import CommitHistory, _created_by
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from pipelines.library.pictures import Source
-from pipelines.specifications import reading
+from pipelines.library.picture_sources import PictureSource
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.cutting import outlasts
+from tests.pipelines.tcp_proxy import outlasts
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
@@ -41,9 +41,9 @@ def crops(tmp_path: Path) -> list[Path]:
     return made
 
 
-def sources(**pictures: Path) -> list[Source]:
+def sources(**pictures: Path) -> list[PictureSource]:
     """Pictures of the folder trip."""
-    return [Source(f"trip/{name}.png", path, path.stat().st_size) for name, path in pictures.items()]
+    return [PictureSource(f"trip/{name}.png", path, path.stat().st_size) for name, path in pictures.items()]
 
 
 def answer(query: str, *neighbours: str) -> str:
@@ -77,7 +77,7 @@ def test_pictures_are_counted_in_files_and_in_blocks(
     first = ingest.add(as_user, sources(a=crops[0], b=crops[1], c=crops[2]), most_single=1)  # into a block
     text = command.directory / "notes.txt"
     text.write_text("no picture")
-    second = ingest.add(as_user, [*sources(b=crops[3], d=crops[4]), Source("notes.txt", text, 10)])
+    second = ingest.add(as_user, [*sources(b=crops[3], d=crops[4]), PictureSource("notes.txt", text, 10)])
     third = ingest.remove(as_user, ["trip/a.png", "trip/d.png"])
     wait_for_jobs(first.commit, second.commit, third.commit)
     for _ in range(2):  # the second time, names are not read again
@@ -108,9 +108,11 @@ def test_pictures_in_directories_archives_and_queries_are_counted(
         archive.write(crops[3], "in/d.png")
         archive.writestr("in/e.txt", "no picture")
     images = Repository(as_user, "images")
-    first = images.write([Put("/dir/a.png", crops[0]), Put("/dir/sub/b.png", crops[1])])
-    second = images.write([Put("/both.zip", command.directory / "both.zip"), Remove("/dir/a.png")])
-    third = Repository(as_user, "queries").write([Put("/mine/a.png", crops[0]), Put("/mine/%names", b"a.png\n")])
+    first = images.write([PutFile("/dir/a.png", crops[0]), PutFile("/dir/sub/b.png", crops[1])])
+    second = images.write([PutFile("/both.zip", command.directory / "both.zip"), DeleteFile("/dir/a.png")])
+    third = Repository(as_user, "queries").write(
+        [PutFile("/mine/a.png", crops[0]), PutFile("/mine/%names", b"a.png\n")]
+    )
     wait_for_jobs(first, second, third)
     assert said(command) == [
         "queries: added mine/a.png",
@@ -135,11 +137,11 @@ def test_answers_are_counted_that_a_change_made_different(
     as_user: Connection, sheets: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:
     repo = Repository(as_user, "queries")
-    first = repo.write([Put("/a", (answer("1", "x", "y") + answer("2", "x")).encode())], description="one")
+    first = repo.write([PutFile("/a", (answer("1", "x", "y") + answer("2", "x")).encode())], description="one")
     second = repo.write(
-        [Put("/a", (answer("1", "y", "x") + answer("3", "x")).encode()), Put("/b", answer("1").encode())]
+        [PutFile("/a", (answer("1", "y", "x") + answer("3", "x")).encode()), PutFile("/b", answer("1").encode())]
     )
-    third = repo.write([Remove("/b")])
+    third = repo.write([DeleteFile("/b")])
     wait_for_jobs(first, second, third)
     found = data(command, "queries")
     assert [each["answers"] for each in found] == [
@@ -162,8 +164,8 @@ def test_answers_that_are_missing_have_a_reason(
         "datum_tries": 1,
     }
     (command.directory / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [reading.read(command.directory / "render.json")])
-    wait_for_jobs(Repository(as_user, "queries").write([Put("/a", b"1")]))
+    deploy(as_user, [pipeline_specs.read(command.directory / "render.json")])
+    wait_for_jobs(Repository(as_user, "queries").write([PutFile("/a", b"1")]))
     assert said(command, "queries")[-1] == "answers: missing, since a job failed"
     (found,) = data(command, "queries")
     assert (found["answers"], found["state"]) == (None, "failed")
@@ -173,12 +175,12 @@ def test_answers_that_are_missing_have_a_reason(
 def test_a_deployment_says_which_parameters_it_changed(
     as_user: Connection, preprocessing: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:
-    specs = [spec for spec in reading.load() if spec.name.startswith("preprocess")]
+    specs = [spec for spec in pipeline_specs.load() if spec.name.startswith("preprocess")]
     assert said(command) == ["pipelines created: preprocess, preprocess-queries"]
-    wait_for_jobs(Repository(as_user, "images").write([Put("/x", b"no picture")]))
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/x", b"no picture")]))
     others = [with_environment(each, IMAGE_SIZE="96", LOOKALIKE_STAGE="preprocess-99") for each in specs]
     deploy(as_user, others)
-    wait_for_jobs(Repository(as_user, "images").write([Put("/y", b"no picture")]))
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/y", b"no picture")]))
     deploy(as_user, others, again=["preprocess"])
     assert said(command, "pipelines") == [
         "computed again: preprocess",
@@ -189,16 +191,16 @@ def test_a_deployment_says_which_parameters_it_changed(
     ]
     newest, *_ = data(command)
     assert (newest["repo"], newest["reprocessed"], newest["settings"]) == ("pipelines", ["preprocess"], [])
-    assert (newest["author"], newest["description"]) == (owners.this().user, "")
+    assert (newest["author"], newest["description"]) == (commit_owner.current_process().user, "")
     deploy(replace(as_user, doing="deploy --set: it"), specs)
     newest, *_ = data(command, "pipelines")
-    assert (newest["author"], newest["description"]) == (owners.this().user, "deploy --set: it")
+    assert (newest["author"], newest["description"]) == (commit_owner.current_process().user, "deploy --set: it")
 
 
 def test_labels_and_commits_of_others_are_listed(as_user: Connection, command: Command) -> None:
     assert command.says("history") == "no changes yet: add pictures with `lookalike add`\n"
     as_user.client.create_repo("labels", project_name=as_user.project)
-    Repository(as_user, "labels").write([Put("/stl10.csv", b"source,label\n")])
+    Repository(as_user, "labels").write([PutFile("/stl10.csv", b"source,label\n")])
     with as_user.client.commit("labels", "master", project_name=as_user.project) as _:
         open_, older = command.says("history").splitlines()[1::2]
         assert open_ == "  labels: open, nothing in it yet"
@@ -212,7 +214,7 @@ def test_the_time_and_author_of_an_imported_commit_are_those_of_the_original(
     as_user.client.create_repo("labels", project_name=as_user.project)
     owner = "written with lookalike by anna@there, process 1/2 of - add cats/"
     described = f"{owner} (was {'0' * 12}4{'1' * 19} of 2024-02-03T04:05:06+00:00)"
-    Repository(as_user, "labels").write([Put("/a.csv", b"")], description=described)
+    Repository(as_user, "labels").write([PutFile("/a.csv", b"")], description=described)
     (found,) = data(command)
     assert (found["author"], found["description"]) == ("anna@there", "add cats/")
     assert found["started"] == "2024-02-03T04:05:06+00:00"
@@ -228,23 +230,23 @@ def test_the_author_that_newer_servers_know_is_read() -> None:
 def test_files_that_differ_are_paired(as_user: Connection) -> None:
     as_user.client.create_repo("labels", project_name=as_user.project)
     repo = Repository(as_user, "labels")
-    old = repo.write([Put("/a", b"1"), Put("/b", b"1"), Put("/d/c", b"1")])
-    new = repo.write([Put("/a", b"22"), Remove("/b"), Put("/e/f", b"1")])
+    old = repo.write([PutFile("/a", b"1"), PutFile("/b", b"1"), PutFile("/d/c", b"1")])
+    new = repo.write([PutFile("/a", b"22"), DeleteFile("/b"), PutFile("/e/f", b"1")])
     found = {
         each.path: (each.old and each.old.size, each.new and each.new.size)
-        for each in History(as_user).pairs("labels", new)
+        for each in CommitHistory(as_user).pairs("labels", new)
     }
     assert found == {"/a": (1, 2), "/b": (1, None), "/e/f": (None, 1)}
-    assert {each.path for each in History(as_user).pairs("labels", old, new)} == {"/a", "/b", "/e/f"}
-    assert [each.path for each in History(as_user).files("labels", old)] == ["/a", "/b", "/d/c"]
+    assert {each.path for each in CommitHistory(as_user).pairs("labels", old, new)} == {"/a", "/b", "/e/f"}
+    assert [each.path for each in CommitHistory(as_user).files("labels", old)] == ["/a", "/b", "/d/c"]
 
 
 def test_reading_outlasts_a_restart_of_the_server(
     as_user: Connection, sheets: Connection, command: Command, wait_for_jobs: WaitForJobs, own_configuration: Path
 ) -> None:
     repo = Repository(as_user, "queries")
-    wait_for_jobs(repo.write([Put("/a", answer("1", "x", "y").encode())]))
-    wait_for_jobs(repo.write([Put("/a", answer("1", "y", "x").encode())]))
+    wait_for_jobs(repo.write([PutFile("/a", answer("1", "x", "y").encode())]))
+    wait_for_jobs(repo.write([PutFile("/a", answer("1", "y", "x").encode())]))
     for words in (("history",), ("history", "queries"), ("diff", "master^"), ("status", "--graph")):
         outlasts(command, own_configuration, *words)
     outlasts(command, own_configuration, "restore", "--query", "a", "--at", "master")
@@ -253,7 +255,7 @@ def test_reading_outlasts_a_restart_of_the_server(
 def test_commands_of_two_people_are_two_deployments(
     as_user: Connection, preprocessing: Connection, command: Command
 ) -> None:
-    specs = [spec for spec in reading.load() if spec.name.startswith("preprocess")]
+    specs = [spec for spec in pipeline_specs.load() if spec.name.startswith("preprocess")]
     deploy(replace(as_user, doing="deploy --set FIT=crop"), [with_environment(specs[0], FIT="crop")])
     deploy(replace(as_user, doing="model push"), [with_environment(specs[1], FIT="crop")])
     assert [each["description"] for each in data(command, "pipelines")][:2] == ["model push", "deploy --set FIT=crop"]

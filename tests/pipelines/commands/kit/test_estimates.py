@@ -5,24 +5,24 @@ from dataclasses import replace
 import pytest
 
 from pipelines.client.jobs.jobs import Job
-from pipelines.client.jobs.workers import Busy, Progress
-from pipelines.commands.kit.estimates import Estimate, about, comparing, result, rounded, worked
+from pipelines.client.jobs.workers import BusyWorker, DatumProgress
+from pipelines.commands.kit.estimates import JobEstimate, comparison_seconds, datums_done, result, rounded, time_left
 
 JOB = Job("features", "0" * 32, "running", 0, 0, 0, 64, 10.0, "")
 
 
 def test_an_estimate_needs_something_that_was_computed() -> None:
-    estimate = Estimate()
+    estimate = JobEstimate()
     assert estimate.left(JOB, 100.0) is None
     assert estimate.left(replace(JOB, skipped=32), 100.0) is None
 
 
 def test_skipped_datums_cost_nothing() -> None:
-    assert Estimate().left(replace(JOB, processed=8, skipped=40), 100.0) == pytest.approx(20.0)
+    assert JobEstimate().left(replace(JOB, processed=8, skipped=40), 100.0) == pytest.approx(20.0)
 
 
 def test_an_estimate_runs_down_until_there_is_news_and_ends_when_it_is_overdue() -> None:
-    estimate = Estimate()
+    estimate = JobEstimate()
     half = replace(JOB, processed=32)
     assert estimate.left(half, 100.0) == pytest.approx(10.0)
     assert estimate.left(replace(half, seconds=14.0), 104.0) == pytest.approx(6.0)
@@ -31,10 +31,10 @@ def test_an_estimate_runs_down_until_there_is_news_and_ends_when_it_is_overdue()
 
 
 def test_the_parts_of_datums_at_work_count() -> None:
-    busy = Busy(("/dir",), 30.0, Progress(100, 400, "pictures")), Busy(("/other",), 1.0)
+    busy = BusyWorker(("/dir",), 30.0, DatumProgress(100, 400, "pictures")), BusyWorker(("/other",), 1.0)
     job = replace(JOB, total=1, busy=busy, seconds=30.0)
-    assert worked(job) == 0.25
-    assert Estimate().left(job, 0.0) == pytest.approx(90.0)
+    assert datums_done(job) == 0.25
+    assert JobEstimate().left(job, 0.0) == pytest.approx(90.0)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_parts_of_datums_at_work_count() -> None:
     [(3, "about 10 s left"), (44, "about 50 s left"), (61, "about 2 min left"), (4000, "about 2 hours left")],
 )
 def test_remaining_time_in_words(seconds: float, words: str) -> None:
-    assert about(seconds) == words
+    assert time_left(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_results_in_words(job: Job, words: str) -> None:
 
 
 def test_comparing_grows_with_the_square_of_the_pictures() -> None:
-    once, more = comparing(10_000, 1280, 2), comparing(100_000, 1280, 2)
+    once, more = comparison_seconds(10_000, 1280, 2), comparison_seconds(100_000, 1280, 2)
     assert more == pytest.approx(100 * once)
     assert rounded(more) == "about 4 min"
-    assert comparing(10_000, 1280, 1) == pytest.approx(2 * once)
+    assert comparison_seconds(10_000, 1280, 1) == pytest.approx(2 * once)

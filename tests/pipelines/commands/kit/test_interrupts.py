@@ -16,12 +16,12 @@ import pytest
 
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from tests.amounts import examples
 from tests.command import HEED_INTERRUPTS, Command
+from tests.example_counts import examples
 
 PROGRAM = """
 import os, signal
-from pipelines.commands import interrupts
+from pipelines.commands.kit import interrupts
 
 class Finalised:
     def __del__(self):
@@ -100,7 +100,7 @@ def test_an_interrupt_during_a_call_ends_the_command(
 
 STUCK = """
 import atexit, os, signal, sys, time
-from pipelines.commands import interrupts
+from pipelines.commands.kit import interrupts
 
 def close():
     print("closing", flush=True)

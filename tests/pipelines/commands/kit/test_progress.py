@@ -10,9 +10,9 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from rich.console import Console
 
 from pipelines.client.jobs.jobs import Job
-from pipelines.client.jobs.workers import Busy
+from pipelines.client.jobs.workers import BusyWorker
 from pipelines.client.server.connection import Connection
-from pipelines.cluster.waits import Waits
+from pipelines.cluster.job_waits import JobWaits
 from pipelines.commands.kit import progress, terminal
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
-def job(pipeline: str, state: str, *busy: Busy, processed: int = 0, id_: str = "0" * 32) -> Job:
+def job(pipeline: str, state: str, *busy: BusyWorker, processed: int = 0, id_: str = "0" * 32) -> Job:
     return Job(pipeline, id_, state, processed, 0, 0, 2, None, "", busy)
 
 
@@ -55,7 +55,7 @@ def lines(screen: io.StringIO) -> list[str]:
 
 def test_pipelines_that_take_turns_are_reported_once(like_a_cluster: Connection, screen: io.StringIO) -> None:
     with progress._bars() as bars:
-        told = progress._JobLines(bars, Waits(like_a_cluster))
+        told = progress._JobLines(bars, JobWaits(like_a_cluster))
         for holder in ("features", "features", "index"):
             running = job(holder, "running")
             rest = [job(name, "created") for name in ("index", "search") if name != holder]
@@ -69,7 +69,7 @@ def test_pipelines_that_take_turns_are_reported_once(like_a_cluster: Connection,
 
 def test_other_reasons_are_kubernetes_own(like_a_cluster: Connection, screen: io.StringIO) -> None:
     with progress._bars() as bars:
-        told = progress._JobLines(bars, Waits(like_a_cluster))
+        told = progress._JobLines(bars, JobWaits(like_a_cluster))
         for why in ("Back-off pulling image", "Back-off pulling image", "manifest unknown"):
             told.tell([job("render", "created")], infos(info("render", "CRASHING", why, gpus=0)))
     said = [line for line in lines(screen) if "render" in line]
@@ -84,7 +84,7 @@ def test_jobs_without_datums_count_only_if_their_pipeline_has_no_others(
 
     first, second = [ended("index", "0", 0), ended("search", "0", 0)], [ended("index", "1", 2), ended("search", "1", 0)]
     with progress._bars() as bars:
-        told = progress._JobLines(bars, Waits(like_a_cluster))
+        told = progress._JobLines(bars, JobWaits(like_a_cluster))
         told.tell([*first, job("index", "created", id_="1" * 32), job("search", "created", id_="1" * 32)], {})
         assert lines(screen) == []
         told.tell([*first, *second], {})
@@ -94,8 +94,8 @@ def test_jobs_without_datums_count_only_if_their_pipeline_has_no_others(
 
 def test_bars_show_the_datum_at_work(like_a_cluster: Connection, screen: io.StringIO) -> None:
     with progress._bars() as bars:
-        bar = progress._JobLines(bars, Waits(like_a_cluster))
-        workers = Busy(("/[b].tar",), 12.2), Busy((), 0.0)
+        bar = progress._JobLines(bars, JobWaits(like_a_cluster))
+        workers = BusyWorker(("/[b].tar",), 12.2), BusyWorker((), 0.0)
         jobs = [job("features", "running", *workers), job("index", "created")]
         for _ in range(2):
             bar.look(jobs, infos(info("features", "RUNNING"), info("index", "CRASHING", SHORT)))

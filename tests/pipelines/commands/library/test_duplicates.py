@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.analysis.measurement import copy_groups
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.explaining.measuring import copies
-from pipelines.specifications import reading
-from pipelines.specifications.reading import HERE
-from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec
-from stages.files.tables.nearest import Pictures, write_pictures
+from pipelines.specifications import pipeline_specs
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
+from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
+from stages.files.tables.nearest_table import PictureRows, write_pictures
 from tests.command import Command
-from tests.pipelines.cutting import outlasts
+from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import pairings
 from tests.stages.pairings import source
 
@@ -50,9 +50,11 @@ def here(as_user: Connection, command: Command) -> Connection:
     """The user's library, with specifications in the command's directory; `images` holds what neighbours writes."""
     specs = command.directory / "specs" / "duplicates"
     specs.mkdir(parents=True)
-    (specs.parent / "preprocess.json").write_bytes((HERE / "preprocess.json").read_bytes())  # a directory of one's own
+    (specs.parent / "preprocess.json").write_bytes(
+        (SHIPPED_SPECS / "preprocess.json").read_bytes()
+    )  # a directory of one's own
     (specs / "neighbours.json").write_text(json.dumps(NEIGHBOURS))
-    (specs / "duplicates.json").write_bytes((HERE / "duplicates" / "duplicates.json").read_bytes())
+    (specs / "duplicates.json").write_bytes((SHIPPED_SPECS / "duplicates" / "duplicates.json").read_bytes())
     as_user.client.create_repo("images", project_name=as_user.project)
     as_user.client.create_repo("models", project_name=as_user.project)
     return as_user
@@ -64,12 +66,12 @@ def library(here: Connection, tmp_path: Path) -> Connection:
     pairings.write(tmp_path / "pairs", PICTURES, [("cat", "cat", 0), ("cat", "small", 0.25), ("dog", "dog", 0)])
     ids = sorted(map(pairings.id_of, PICTURES))
     by_id = {pairings.id_of(name): sorted(sources) for name, sources in PICTURES.items()}
-    table = Pictures(ids, [by_id[id] for id in ids], "m" * 64, 96, "pad", 4, "euclidean", 3)
+    table = PictureRows(ids, [by_id[id] for id in ids], "m" * 64, 96, "pad", 4, "euclidean", 3)
     write_pictures(table, tmp_path / "pictures")
-    spec = format_spec(BackboneSpec("small", 96, "avg", 4, 8, "float32", Weights("here", "f" * 64), "m" * 64))
-    Repository(here, "models").write([Put("/backbone.json", spec.encode())])
+    spec = format_spec(BackboneSpec("small", 96, "avg", 4, 8, "float32", WeightsOrigin("here", "f" * 64), "m" * 64))
+    Repository(here, "models").write([PutFile("/backbone.json", spec.encode())])
     files = {"/pairs/0/0.parquet": tmp_path / "pairs", "/pictures/0.parquet": tmp_path / "pictures"}
-    Repository(here, "images").write(Put(path, file) for path, file in files.items())
+    Repository(here, "images").write(PutFile(path, file) for path, file in files.items())
     return here
 
 
@@ -120,7 +122,7 @@ def test_near_copies_are_shown_on_request_and_never_listed(library: Connection, 
     assert "test/small.jpg" not in (output / "remove.txt").read_text()
     assert "<h1>Near copies</h1>" in (output / "near.html").read_text()
     (near,) = json.loads(command.run("duplicates", "--near", "--json").stdout)["near"]
-    assert [each["path"] for each in copies.removed(near)] == ["old/cat [1].jpg", "test/cat.jpg", "test/small.jpg"]
+    assert [each["path"] for each in copy_groups.removed(near)] == ["old/cat [1].jpg", "test/cat.jpg", "test/small.jpg"]
     command.says("duplicates")
     assert not list(output.glob("near*"))
 
@@ -147,19 +149,19 @@ def test_a_library_without_a_backbone_is_refused(here: Connection, command: Comm
     assert command.fails("duplicates") == (
         "the library has no backbone, so no pictures are compared: run `lookalike model push efficientnet-lite0`"
     )
-    assert not Jobs(here).pipelines()
+    assert not ProjectJobs(here).pipelines()
 
 
 def test_the_lists_of_another_version_are_refused(library: Connection, command: Command) -> None:
     """Earlier ones list near copies for removal."""
     command.says("duplicates")
     (command.directory / "results" / "duplicates" / "remove.txt").unlink()
-    spec = json.loads((HERE / "duplicates" / "duplicates.json").read_text())
+    spec = json.loads((SHIPPED_SPECS / "duplicates" / "duplicates.json").read_text())
     spec["transform"]["env"]["LOOKALIKE_STAGE"] = "duplicates-1"
     old = command.directory / "old" / "duplicates.json"
     old.parent.mkdir()
     old.write_text(json.dumps(spec))
-    deploy(library, [reading.read(old)])
+    deploy(library, [pipeline_specs.read(old)])
     assert command.fails("duplicates").startswith(
         "duplicates: the pipeline was deployed by an earlier version of lookalike, for duplicates-1, and this code is"
     )
@@ -172,7 +174,7 @@ def test_without_pairs_there_are_no_copies_and_no_old_list(library: Connection, 
     (output / "page-2.html").write_text("of a larger library")
     (output / "near-2.html").write_text("of a larger library")
     (output / "notes.txt").write_text("the user's own")
-    Repository(library, "images").write([Remove("/pairs/")])
+    Repository(library, "images").write([DeleteFile("/pairs/")])
     assert command.says("duplicates").endswith("no exact copies in the library\n")
     assert sorted(path.name for path in output.iterdir()) == ["groups.jsonl", "index.html", "notes.txt", "remove.txt"]
     assert (output / "remove.txt").read_text() == ""
@@ -191,7 +193,7 @@ def test_the_pipelines_are_deleted_again(library: Connection, command: Command) 
     command.says("duplicates", "--no-wait")
     said = command.says("duplicates", "--off")
     assert said.splitlines()[-2:] == ["pipeline duplicates: deleted", "pipeline neighbours: deleted"]
-    assert not Jobs(library).pipelines()
+    assert not ProjectJobs(library).pipelines()
     assert "nothing to do" in command.says("duplicates", "--off")
 
 
@@ -214,7 +216,7 @@ def test_jobs_that_a_deployment_stopped_are_not_waited_for(library: Connection, 
     held = json.loads((specs / "neighbours.json").read_text())
     held["transform"]["stdin"].insert(0, f"while [ ! -e {gate} ]; do sleep 0.05; done")
     (specs / "neighbours.json").write_text(json.dumps(held))
-    deploy(library, [reading.read(specs / f"{name}.json") for name in ("neighbours", "duplicates")])
+    deploy(library, [pipeline_specs.read(specs / f"{name}.json") for name in ("neighbours", "duplicates")])
     typed = command.start("duplicates")
     assert typed.stdout is not None
     assert typed.stdout.readline().startswith("writing to ")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.datums import Datums
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job
-from pipelines.client.repository import Put, Repository
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import reading
+from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
@@ -38,10 +38,10 @@ def judged(as_user: Connection, tmp_path: Path, wait_for_jobs: WaitForJobs) -> J
         "datum_tries": 1,
     }
     (tmp_path / "say.json").write_text(json.dumps(document))
-    deploy(as_user, [reading.read(tmp_path / "say.json")])
+    deploy(as_user, [pipeline_specs.read(tmp_path / "say.json")])
     queries = Repository(as_user, "queries")
-    wait_for_jobs(queries.write([Put("/one", b"1")]))
-    (job,) = wait_for_jobs(queries.write([Put("/bad", b"2")], description="the second [one]"))
+    wait_for_jobs(queries.write([PutFile("/one", b"1")]))
+    (job,) = wait_for_jobs(queries.write([PutFile("/bad", b"2")], description="the second [one]"))
     assert job.state == "failure"
     return job
 
@@ -99,7 +99,7 @@ def test_the_datums_of_a_job_are_listed_failed_ones_first(judged: Job, command: 
     assert limited[1:] == [said[1], "and 1 datum more: --limit 2 shows all"]
     first, second = data(command, "jobs", f"say@{judged.id}")
     assert (first["state"], first["paths"], second["paths"]) == ("failed", ["/bad"], ["/one"])
-    assert {first["id"], second["id"]} == {each.id for each in Datums(as_user, judged)}
+    assert {first["id"], second["id"]} == {each.id for each in JobDatums(as_user, judged)}
     assert "say has no job nosuch: `lookalike jobs say` lists its jobs" in command.fails("jobs", "say@nosuch")
 
 
@@ -109,7 +109,7 @@ def test_the_log_has_the_lines_of_user_code(judged: Job, command: Command, as_us
     assert command.says("logs", "say", "--limit", "1").splitlines() == said[1:]
     assert command.says("logs", "say", "--job", judged.id).splitlines() == said[1:]
     assert command.says("logs", "--datum", "/one").splitlines() == said[:1]
-    (bad,) = (each.datum for each in Datums(as_user, judged).failed(1))
+    (bad,) = (each.datum for each in JobDatums(as_user, judged).failed(1))
     assert command.says("logs", "say", "--datum", bad[:12]).splitlines() == said[1:]
     assert len(command.says("logs", "--all").splitlines()) > 2
     lines = [json.loads(line) for line in command.says("logs", "--json").splitlines()]
@@ -126,7 +126,7 @@ def test_a_log_is_followed_until_ctrl_c(judged: Job, command: Command, as_user: 
         assert following.stdout
         assert following.stdout.readline().endswith("say: reading one\n")
         assert following.stdout.readline().endswith("say: reading bad\n")
-        Repository(as_user, "queries").write([Put("/two", b"2")])
+        Repository(as_user, "queries").write([PutFile("/two", b"2")])
         assert following.stdout.readline().endswith("say: reading bad\n")
         assert following.stdout.readline().endswith("say: reading two\n")
         os.kill(following.pid, signal.SIGINT)

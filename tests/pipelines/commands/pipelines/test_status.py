@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deploying.deployment import deploy
-from pipelines.client.jobs.jobs import Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import reading
-from stages.backbone.backbonespec import BackboneSpec, Weights, format_spec
-from stages.knn import notices
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
+from stages.knn import gpu_notices
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.servers import OwnPort
 
 pytestmark = pytest.mark.late_alone
 
-NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", Weights("here", "0" * 64), "a" * 64)
+NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", WeightsOrigin("here", "0" * 64), "a" * 64)
 
 INDEX = rf"""
 for segment in 0 1; do
@@ -38,7 +38,7 @@ def pipeline(connection: Connection, directory: Path, name: str, **members: Any)
     }
     path = directory / f"{name}.json"
     path.write_text(json.dumps(document))
-    deploy(connection, [reading.read(path)])
+    deploy(connection, [pipeline_specs.read(path)])
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def library(as_user: Connection, preprocessing: Connection, tmp_path: Path, wait
     for name in ("index", "render"):
         pipeline(as_user, tmp_path, name)
     as_user.client.create_repo("models", project_name=as_user.project)
-    Repository(as_user, "models").write([Put("/backbone.json", format_spec(NET).encode())])
-    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
-    wait_for_jobs(Repository(as_user, "queries").write([Put("/one", b""), Put("/two/b", b"")]))
+    Repository(as_user, "models").write([PutFile("/backbone.json", format_spec(NET).encode())])
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
+    wait_for_jobs(Repository(as_user, "queries").write([PutFile("/one", b""), PutFile("/two/b", b"")]))
     return as_user
 
 
@@ -80,9 +80,9 @@ def test_the_status_begins_with_the_facts(library: Connection, command: Command)
 
 def test_a_model_that_replaces_that_of_the_index_is_told(library: Connection, command: Command) -> None:
     other = format_spec(NET).replace(NET.sha256, "b" * 64).replace("net-9", "net-10")
-    Repository(library, "models").write([Put("/backbone.json", other.encode())])
+    Repository(library, "models").write([PutFile("/backbone.json", other.encode())])
     assert "; the index still has another model's vectors\n" in command.says("status")
-    Repository(library, "models").write([Put("/backbone.json", b"damaged")])
+    Repository(library, "models").write([PutFile("/backbone.json", b"damaged")])
     assert "model     none: `lookalike model push" in command.says("status")
 
 
@@ -103,14 +103,14 @@ def test_a_service_waits_behind_none_of_its_jobs(
     """The older job ends for the newer one, and its datum is never done."""
     images = Repository(as_user, "images")
     as_user.client.create_repo("images", project_name=as_user.project)
-    written = images.write([Put("/a", b"a")])
+    written = images.write([PutFile("/a", b"a")])
     list(as_user.client.wait_commit(written))
     port = own_port()
     service = {"internal_port": port, "external_port": port}
     transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
     pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
     with as_user.client.commit("images", "master", project_name=as_user.project):
-        states = [job.state for job in Jobs(as_user).last("serve", 2)]
+        states = [job.state for job in ProjectJobs(as_user).last("serve", 2)]
         said = command.says("status")
     assert len(states) == 2
     assert "waits behind" not in said
@@ -121,13 +121,13 @@ def test_a_gpu_that_a_stage_does_not_use_is_told(
     as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs: WaitForJobs
 ) -> None:
     """With the newest job of a pipeline that requests GPUs, once for each reason; the lines of others are not read."""
-    why = notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
+    why = gpu_notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
     as_user.client.create_repo("images", project_name=as_user.project)
     gpus = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
     for name, wants in (("search", gpus), ("render", {})):
         transform = {"image": "shell:1", "cmd": ["sh"], "stdin": ["echo 3 of 4 queries", *[f"echo '{why}'"] * 2]}
         pipeline(as_user, tmp_path, name, transform=transform, **wants)
-    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
     said = [line for line in command.says("status").splitlines() if "not used" in line]
     assert said == [f"search, the {why}"]
     told = {each["name"]: each["on_gpus"] for each in json.loads(command.says("status", "--json"))["pipelines"]}

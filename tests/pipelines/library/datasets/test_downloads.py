@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import LookalikeError
-from pipelines.library.datasets.downloads import Remote, download
+from pipelines.library.datasets.downloads import RemoteFile, download
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -25,9 +25,9 @@ class Web(ThreadingHTTPServer):
         self.ranges = True
 
     @property
-    def remote(self) -> Remote:
+    def remote(self) -> RemoteFile:
         url = f"http://127.0.0.1:{self.server_port}/file.tar.gz"
-        return Remote(url, "file.tar.gz", len(CONTENT), hashlib.md5(CONTENT).hexdigest())
+        return RemoteFile(url, "file.tar.gz", len(CONTENT), hashlib.md5(CONTENT).hexdigest())
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -19,7 +19,7 @@ from pipelines.library.datasets.samples import (
     LIBRARY_SHARE,
     PHOTOGRAPHS,
     SIDE,
-    Samples,
+    SamplePictures,
     crop_box,
     holds_enough,
     label_of,
@@ -28,11 +28,11 @@ from pipelines.library.datasets.samples import (
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+def written(tmp_path_factory: pytest.TempPathFactory) -> SamplePictures:
     return samples.write_samples(tmp_path_factory.mktemp("samples"))
 
 
-def test_files_are_named_by_their_photograph(written: Samples) -> None:
+def test_files_are_named_by_their_photograph(written: SamplePictures) -> None:
     library = sorted(path.name for path in written.library.iterdir())
     queries = sorted(path.name for path in written.queries.iterdir())
     assert (len(library), len(queries)) == (written.library_count, written.query_count) == (540, 54)
@@ -43,7 +43,7 @@ def test_files_are_named_by_their_photograph(written: Samples) -> None:
     assert written.queries.name == samples.QUERIES
 
 
-def test_every_file_is_a_picture_of_the_kind_in_its_name(written: Samples) -> None:
+def test_every_file_is_a_picture_of_the_kind_in_its_name(written: SamplePictures) -> None:
     for path in [*written.library.iterdir(), *written.queries.iterdir()]:
         with Image.open(path) as image:
             image.load()
@@ -51,7 +51,7 @@ def test_every_file_is_a_picture_of_the_kind_in_its_name(written: Samples) -> No
             assert image.mode in ("L", "RGB")
 
 
-def test_writing_again_gives_the_same_bytes(written: Samples, tmp_path: Path) -> None:
+def test_writing_again_gives_the_same_bytes(written: SamplePictures, tmp_path: Path) -> None:
     again = samples.write_samples(tmp_path / "again")
     assert _digests(again) == _digests(written)
 
@@ -122,6 +122,6 @@ def test_a_photograph_missing_from_the_wheel_is_named(monkeypatch: pytest.Monkey
         open_photograph("unicorn")
 
 
-def _digests(written: Samples) -> dict[str, str]:
+def _digests(written: SamplePictures) -> dict[str, str]:
     paths = [*written.library.iterdir(), *written.queries.iterdir()]
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

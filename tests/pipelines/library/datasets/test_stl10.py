@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.client.jobs.jobs import Jobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, snapshots
-from pipelines.library.datasets import dataset, stl10
-from pipelines.library.datasets.downloads import Remote
+from pipelines.library.datasets import stl10, stl10_upload
+from pipelines.library.datasets.downloads import RemoteFile
 from pipelines.library.datasets.samples import PHOTOGRAPHS
-from pipelines.library.datasets.stl10samples import write_stl10
-from stages.datum.contract import Input
-from stages.decode.decoderprocesses import DecoderProcesses
-from stages.decode.reading import Decoded, read
+from pipelines.library.datasets.stl10_samples import write_stl10
+from stages.datum.contract import DatumInput
+from stages.decode.decoder_processes import DecoderProcesses
+from stages.decode.picture_reader import DecodedPicture, read
 from stages.decode.stl10 import RECORD
-from stages.decode.stl10records import pictures
+from stages.decode.stl10_records import pictures
 from stages.record.framing import Framing
 from tests.command import Command
 
@@ -91,8 +91,8 @@ def test_labels_use_the_names_under_which_labelled_files_are_added(place: Path) 
         found = [
             each.source.path
             for name in ("train_X.bin", "test_X.bin")
-            for each in read(Input("images", place / name, name, ""), Framing(96, "crop"), decoders)
-            if isinstance(each, Decoded)
+            for each in read(DatumInput("images", place / name, name, ""), Framing(96, "crop"), decoders)
+            if isinstance(each, DecodedPicture)
         ]
     assert [row["source"] for row in rows] == found
     given = (place / "train_y.bin").read_bytes() + (place / "test_y.bin").read_bytes()
@@ -124,7 +124,7 @@ def test_the_word_means_the_data_set_and_a_path_means_itself(tmp_path: Path, mon
             stl10.names_stl10(["a.png"], *options)
 
 
-def archive(place: Path, directory: Path, *, without: str = "") -> Remote:
+def archive(place: Path, directory: Path, *, without: str = "") -> RemoteFile:
     """An archive like STL-10's in a directory."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "stl10_binary.tar.gz"
@@ -133,7 +133,7 @@ def archive(place: Path, directory: Path, *, without: str = "") -> Remote:
             if each.name != without:
                 file.add(each, f"stl10_binary/{each.name}")
     content = path.read_bytes()
-    return Remote("http://127.0.0.1:1/", path.name, len(content), hashlib.md5(content).hexdigest())
+    return RemoteFile("http://127.0.0.1:1/", path.name, len(content), hashlib.md5(content).hexdigest())
 
 
 def test_a_manually_downloaded_archive_is_extracted(place: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def held(connection: Connection, repo: str, pattern: str, directory: Path) -> se
 def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, place: Path, tmp_path: Path) -> None:
     for number, seed in enumerate((0, 1)):
         split, labels = stl10.split(place, 0.9, seed), stl10.labels(place)
-        done = dataset.add(repos, split, labels)
+        done = stl10_upload.add(repos, split, labels)
         assert len(done) == 3 + number
         library, queries = held(repos, "images", "/*", tmp_path), held(repos, "queries", "/stl10/*", tmp_path)
         assert queries == {each.name for each in split.queries}
@@ -188,13 +188,15 @@ def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, 
 
 
 def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp_path: Path) -> None:
-    dataset.add(repos, stl10.split(place, 0.9, 0), stl10.labels(place))
+    stl10_upload.add(repos, stl10.split(place, 0.9, 0), stl10.labels(place))
     found: dict[str, str] = {}
     for path, content in Repository(repos, "images").read_all("/*"):
         (tmp_path / "block").write_bytes(content)
         with DecoderProcesses(1) as decoders:
-            for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), Framing(96, "crop"), decoders):
-                assert isinstance(each, Decoded)
+            for each in read(
+                DatumInput("images", tmp_path / "block", path.strip("/"), ""), Framing(96, "crop"), decoders
+            ):
+                assert isinstance(each, DecodedPicture)
                 found[each.source.path] = each.source.sha256
     whole = records(place / stl10.UNLABELLED)
     assert len(found) == 900
@@ -205,10 +207,10 @@ def test_adding_the_data_set_names_parameters_that_are_not_the_experiments_and_c
     preprocessing: Connection, as_user: Connection, command: Command, tmp_path: Path
 ) -> None:
     write_stl10(tmp_path / "data", 20, (1, 1))
-    deployed = {name: info.version for name, info in Jobs(preprocessing).pipelines().items()}
+    deployed = {name: info.version for name, info in ProjectJobs(preprocessing).pipelines().items()}
     said = command.says("add", "stl10", "--data-dir", tmp_path / "data", "--no-wait")
     for name in ("preprocess", "preprocess-queries"):
         assert f"{name} has IMAGE_SIZE=224, the original experiment IMAGE_SIZE=96\n" in said
         assert f"{name} has FIT=pad, the original experiment FIT=crop\n" in said
     assert "with --overlay stl10 in a library of its own, as `make experiment` does" in " ".join(said.split())
-    assert {name: info.version for name, info in Jobs(preprocessing).pipelines().items()} == deployed
+    assert {name: info.version for name, info in ProjectJobs(preprocessing).pipelines().items()} == deployed

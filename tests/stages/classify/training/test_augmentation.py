@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.classify.training.augmentation import Change, augmented, change, changed
-from stages.classify.training.parameters import Augmentation
-from tests.amounts import examples
+from stages.classify.training.augmentation import PictureChange, augmented, change, changed
+from stages.classify.training.training_parameters import AugmentationParameters
+from tests.example_counts import examples
 
-NOTHING = Change(False, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0)
-NONE = Augmentation(flip=False, shift=0, zoom=0, rotation=0, brightness=0, contrast=0)
-ALL = Augmentation(flip=True, shift=0.3, zoom=0.4, rotation=0.5, brightness=0.6, contrast=0.7)
+NOTHING = PictureChange(False, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0)
+NONE = AugmentationParameters(flip=False, shift=0, zoom=0, rotation=0, brightness=0, contrast=0)
+ALL = AugmentationParameters(flip=True, shift=0.3, zoom=0.4, rotation=0.5, brightness=0.6, contrast=0.7)
 IDS = [f"{number:064x}" for number in range(400)]
 
 shares = st.floats(0, 0.5)
@@ -61,7 +61,7 @@ def test_brightness_multiplies_the_values_and_contrast_their_distance_from_the_m
 def test_changes_stay_in_their_ranges(
     flip: bool, shift: float, zoom: float, turn: float, light: float, contrast: float
 ) -> None:
-    wanted = Augmentation(flip, shift, zoom, turn, light, contrast)
+    wanted = AugmentationParameters(flip, shift, zoom, turn, light, contrast)
     drawn = [change(wanted, 3, 2, id) for id in IDS[:50]]
     for each in drawn:
         assert max(abs(each.right), abs(each.down)) <= shift

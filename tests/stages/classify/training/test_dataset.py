@@ -11,9 +11,9 @@ import pytest
 
 from stages.classify.training import dataset, splits
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.runs import Backbone, Counts, Failure
+from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
-from stages.files.tables.labelled import Labelled, write_labelled
+from stages.files.tables.label_table import LabelTable, write_labelled
 
 DIMENSION = 4
 
@@ -25,7 +25,7 @@ def write(root: Path, labels: Mapping[str, str], share: float = 0.2, model: str 
     for segment in "0123456789abcdef":
         ids = sorted(id for id in by_id if id[0] == segment)
         names = [by_id[id] for id in ids]
-        table = Labelled(
+        table = LabelTable(
             ids=ids,
             sources=names,
             labels=[labels[name] for name in names],
@@ -59,7 +59,7 @@ def test_pictures_come_in_the_order_of_ids_with_all_that_is_theirs(tmp_path: Pat
     assert [found.labels[code] for code in found.codes] == [labels[source] for source in found.sources]
     np.testing.assert_array_equal(found.vectors, np.array([vector(id) for id in found.ids], np.float32))
     assert list(found.thumbnails) == [source.encode() for source in found.sources]
-    assert found.backbone == Backbone("ab" * 32, "small at 32 px", 32, "pad", DIMENSION)
+    assert found.backbone == BackboneFacts("ab" * 32, "small at 32 px", 32, "pad", DIMENSION)
     assert (found.vectors.dtype, found.codes.dtype) == (np.dtype(np.float32), np.dtype(np.int32))
 
 
@@ -67,7 +67,7 @@ def test_sides_are_those_of_the_ids(tmp_path: Path) -> None:
     found = dataset.read(write(tmp_path / "labelled", many(("cat", "dog"), 40), share=0.3))
     assert found.held_out.tolist() == [splits.held_out(id, 0.3) for id in found.ids]
     assert sorted([*found.training.tolist(), *found.unseen.tolist()]) == list(range(80))
-    assert found.counts == Counts(len(found.training), len(found.unseen), 0)
+    assert found.counts == PictureCounts(len(found.training), len(found.unseen), 0)
     assert found.folds(4).tolist() == [splits.fold(found.ids[row], 4) for row in found.training]
     found.check()
 
@@ -76,7 +76,7 @@ def test_labels_with_too_few_training_pictures_are_left_out_and_counted(tmp_path
     labels = many(("cat", "dog"), 20) | {"yak.jpg": "yak"}
     found = dataset.read(write(tmp_path / "labelled", labels, share=0))
     assert found.labels == ["cat", "dog"]
-    assert (found.unlearnable, found.counts) == ({"yak": 1}, Counts(40, 0, 1))
+    assert (found.unlearnable, found.counts) == ({"yak": 1}, PictureCounts(40, 0, 1))
     assert len(found.vectors) == len(found.codes) == 40
 
 
@@ -103,7 +103,7 @@ def test_a_label_that_is_held_out_altogether_cannot_be_learnt(tmp_path: Path) ->
 )
 def test_too_few_labels_are_a_failure_with_its_reason(labels: dict[str, str], reason: str, tmp_path: Path) -> None:
     found = dataset.read(write(tmp_path / "labelled", labels, share=0))
-    with pytest.raises(Failure, match=reason):
+    with pytest.raises(TrainingFailure, match=reason):
         found.check()
     assert found.vectors.shape == (len(found), DIMENSION)
 
@@ -124,4 +124,4 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
 def test_an_empty_dataset_can_be_divided(tmp_path: Path) -> None:
     found = dataset.read(write(tmp_path / "labelled", {}))
     assert isinstance(found, Dataset)
-    assert (len(found), found.labels, found.counts) == (0, [], Counts())
+    assert (len(found), found.labels, found.counts) == (0, [], PictureCounts())

@@ -10,13 +10,13 @@ import pytest
 
 from stages.classify.training import heads
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.parameters import Parameters
-from stages.classify.training.runs import CURVES, Failure
-from stages.classify.training.trained import Trained
-from tests.stages.classify.labelledsets import DIMENSION, clouds, made
+from stages.classify.training.run_records import CURVES, TrainingFailure
+from stages.classify.training.training_parameters import TrainingParameters
+from stages.classify.training.training_result import TrainingResult
+from tests.stages.classify.labelled_sets import DIMENSION, clouds, made
 
-LINEAR = Parameters("linear", epochs=20, learning_rate=0.05, batch_size=32)
-MLP = Parameters("mlp", head="mlp", hidden=(16, 8), dropout=0.2, epochs=20, learning_rate=0.02, batch_size=32)
+LINEAR = TrainingParameters("linear", epochs=20, learning_rate=0.05, batch_size=32)
+MLP = TrainingParameters("mlp", head="mlp", hidden=(16, 8), dropout=0.2, epochs=20, learning_rate=0.02, batch_size=32)
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +25,16 @@ def dataset() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def linear(dataset: Dataset) -> Trained:
+def linear(dataset: Dataset) -> TrainingResult:
     return heads.train(dataset, LINEAR)
 
 
-def accuracy(dataset: Dataset, trained: Trained) -> float:
+def accuracy(dataset: Dataset, trained: TrainingResult) -> float:
     return float((trained.logits.argmax(axis=1) == dataset.codes[dataset.training]).mean())
 
 
 @pytest.mark.parametrize("parameters", [LINEAR, MLP], ids=["linear", "mlp"])
-def test_what_can_be_learnt_is_learnt(parameters: Parameters, dataset: Dataset) -> None:
+def test_what_can_be_learnt_is_learnt(parameters: TrainingParameters, dataset: Dataset) -> None:
     trained = heads.train(dataset, parameters)
     assert accuracy(dataset, trained) > 0.8
     assert (trained.held_out.argmax(axis=1) == dataset.codes[dataset.unseen]).mean() > 0.8
@@ -52,14 +52,14 @@ def test_labels_by_chance_are_not_learnt() -> None:
     assert accuracy(by_chance, trained) < 0.45
 
 
-def test_the_network_gives_the_logits_of_the_held_out_pictures(dataset: Dataset, linear: Trained) -> None:
+def test_the_network_gives_the_logits_of_the_held_out_pictures(dataset: Dataset, linear: TrainingResult) -> None:
     given = np.asarray(linear.network(dataset.vectors[dataset.unseen]))
     np.testing.assert_allclose(given, linear.held_out, rtol=1e-5, atol=1e-5)
     assert [layer.name for layer in linear.network.layers] == ["vectors", "standardise", "logits"]
     assert linear.weights == 3 * DIMENSION + 3
 
 
-def test_the_first_layer_standardises_the_training_pictures(dataset: Dataset, linear: Trained) -> None:
+def test_the_first_layer_standardises_the_training_pictures(dataset: Dataset, linear: TrainingResult) -> None:
     layer = keras.Model(linear.network.inputs, linear.network.get_layer("standardise").output)
     given = np.asarray(layer(dataset.vectors[dataset.training]))
     np.testing.assert_allclose(given.mean(axis=0), 0, atol=1e-5)
@@ -76,7 +76,7 @@ def test_a_number_that_never_changes_does_no_harm(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("parameters", [LINEAR, MLP], ids=["linear", "mlp"])
-def test_equal_inputs_give_equal_bits(parameters: Parameters, dataset: Dataset) -> None:
+def test_equal_inputs_give_equal_bits(parameters: TrainingParameters, dataset: Dataset) -> None:
     one, other = heads.train(dataset, parameters), heads.train(dataset, parameters)
     np.testing.assert_array_equal(one.logits, other.logits)
     np.testing.assert_array_equal(one.held_out, other.held_out)
@@ -85,20 +85,20 @@ def test_equal_inputs_give_equal_bits(parameters: Parameters, dataset: Dataset) 
         np.testing.assert_array_equal(a, b)
 
 
-def test_the_seed_changes_the_order(dataset: Dataset, linear: Trained) -> None:
+def test_the_seed_changes_the_order(dataset: Dataset, linear: TrainingResult) -> None:
     other = heads.train(dataset, replace(LINEAR, seed=1))
     again = heads.train(dataset, replace(LINEAR, seed=2))
     assert not np.array_equal(other.logits, again.logits)
     assert accuracy(dataset, other) == pytest.approx(accuracy(dataset, linear), abs=0.1)
 
 
-def test_pictures_that_are_held_out_train_nothing(dataset: Dataset, linear: Trained) -> None:
+def test_pictures_that_are_held_out_train_nothing(dataset: Dataset, linear: TrainingResult) -> None:
     vectors = dataset.vectors.copy()
     vectors[dataset.unseen] = 1e6
     np.testing.assert_array_equal(heads.train(replace(dataset, vectors=vectors), LINEAR).logits, linear.logits)
 
 
-def test_a_head_for_some_rows_is_that_of_its_fold(dataset: Dataset, linear: Trained) -> None:
+def test_a_head_for_some_rows_is_that_of_its_fold(dataset: Dataset, linear: TrainingResult) -> None:
     rows, folds = dataset.training, dataset.folds(LINEAR.folds)
     network = heads.fitting(dataset, LINEAR)(rows[folds != 2], 2)
     given = np.asarray(network(dataset.vectors[rows[folds == 2]]))
@@ -125,14 +125,16 @@ def test_a_rare_label_is_found_more_often_with_balanced_weights() -> None:
     assert found("balanced") > found("none")
 
 
-def test_smoothing_makes_probabilities_less_sure(dataset: Dataset, linear: Trained) -> None:
+def test_smoothing_makes_probabilities_less_sure(dataset: Dataset, linear: TrainingResult) -> None:
     smooth = heads.train(dataset, replace(LINEAR, label_smoothing=0.3))
     assert np.ptp(smooth.logits, axis=1).mean() < np.ptp(linear.logits, axis=1).mean()
 
 
 def test_a_training_that_diverges_is_a_failure_with_its_reason(dataset: Dataset) -> None:
     wild = replace(LINEAR, learning_rate=10.0, weight_decay=1.0, epochs=100)
-    with pytest.raises(Failure, match=r"the training diverged in epoch \d+ of 100: its loss .* Lower learning_rate"):
+    with pytest.raises(
+        TrainingFailure, match=r"the training diverged in epoch \d+ of 100: its loss .* Lower learning_rate"
+    ):
         heads.train(dataset, wild)
 
 
@@ -161,5 +163,5 @@ def test_pictures_that_are_all_in_one_fold_cannot_be_validated() -> None:
         vectors=lot.vectors[first],
         held_out=lot.held_out[first],
     )
-    with pytest.raises(Failure, match="training pictures are in one fold, so nothing can be validated"):
+    with pytest.raises(TrainingFailure, match="training pictures are in one fold, so nothing can be validated"):
         heads.train(one, replace(LINEAR, folds=2))

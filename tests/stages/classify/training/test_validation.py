@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from stages.classify.training import validation
-from stages.classify.training.probabilities import finished
-from stages.classify.training.trained import Trained
-from stages.files.tables.predictions import CROSS_VALIDATION, HELD_OUT
-from tests.stages.classify.labelledsets import clouds, made
+from stages.classify.training.probability_layers import with_probabilities
+from stages.classify.training.training_result import TrainingResult
+from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT
+from tests.stages.classify.labelled_sets import clouds, made
 
 Logits = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.int32]
@@ -90,7 +90,7 @@ def test_a_training_is_judged_by_pictures_that_it_had_not_seen() -> None:
     wrong = dataset.training[:5]
     own[wrong] = np.roll(own[wrong], 1, axis=1)
     network = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="logits")])
-    judged = validation.judge(dataset, Trained(network, own[dataset.training], own[dataset.unseen], {}, 27))
+    judged = validation.judge(dataset, TrainingResult(network, own[dataset.training], own[dataset.unseen], {}, 27))
     assert (judged.cross_validation.right, judged.cross_validation.of) == (
         len(dataset.training) - 5,
         len(dataset.training),
@@ -110,7 +110,7 @@ def test_without_held_out_pictures_there_is_no_score_of_them() -> None:
     dataset = made(clouds(30), share=0)
     logits = np.eye(3, dtype=np.float32)[dataset.codes]
     network = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="logits")])
-    judged = validation.judge(dataset, Trained(network, logits, logits[:0], {}, 27))
+    judged = validation.judge(dataset, TrainingResult(network, logits, logits[:0], {}, 27))
     assert judged.held_out is None
     assert validation.COLDEST < judged.temperature < 1
 
@@ -119,5 +119,5 @@ def test_a_finished_network_gives_probabilities() -> None:
     taken = keras.Input((8,), name="vectors")
     network = keras.Model(taken, keras.layers.Dense(3, name="logits")(taken), name="classifier")
     values = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
-    given = np.asarray(finished(network, 2.5)(values))
+    given = np.asarray(with_probabilities(network, 2.5)(values))
     np.testing.assert_allclose(given, validation.softmax(np.asarray(network(values)), 2.5), atol=1e-6)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from stages.datum.contract import StageError
-from stages.serving.follow.configuration import Configuration, check, from_environment, listening, read_token
-from stages.serving.follow.pachyderm import Address
+from stages.serving.follow.configuration import ServiceConfiguration, check, from_environment, listening, read_token
+from stages.serving.follow.pachyderm_client import PachydermAddress
 
 TOKEN = "0123456789abcdef"
 PACHD = {"PACHD_ADDRESS": "grpc://pachd:30650"}
@@ -40,7 +40,7 @@ def with_tls(directory: Path) -> Path:
 def test_a_program_anywhere_listens_on_the_loopback_without_a_token(tmp_path: Path) -> None:
     found = from_environment({**PACHD, "K": "7"}, tmp_path, tmp_path / "none")
     assert (found.host, found.port, found.token, found.is_local) == ("127.0.0.1", 30680, "", True)
-    assert (found.server, found.settings.k) == (Address("grpc://pachd:30650"), 7)
+    assert (found.server, found.settings.k) == (PachydermAddress("grpc://pachd:30650"), 7)
     assert found.url == "http://127.0.0.1:30680"
 
 
@@ -48,7 +48,7 @@ def test_a_worker_on_a_cluster_listens_everywhere_with_tls_and_a_token(secrets: 
     found = from_environment(WORKER, with_tls(secrets), tmp_path / "none")
     assert (found.host, found.is_local, found.token) == ("0.0.0.0", False, TOKEN)
     assert (found.certificate, found.key) == (secrets / "tls.crt", secrets / "tls.key")
-    assert found.server == Address("grpc://10.0.0.7:30653", "prints")
+    assert found.server == PachydermAddress("grpc://10.0.0.7:30653", "prints")
     assert found.url == "https://127.0.0.1:30680"
 
 
@@ -107,7 +107,9 @@ def test_a_certificate_and_its_key_belong_together(secrets: Path, tmp_path: Path
     with_tls(secrets)
     (tmp_path / "other").mkdir()
     other = with_tls(tmp_path / "other")
-    good = Configuration(Address("grpc://pachd:1"), certificate=secrets / "tls.crt", key=secrets / "tls.key")
+    good = ServiceConfiguration(
+        PachydermAddress("grpc://pachd:1"), certificate=secrets / "tls.crt", key=secrets / "tls.key"
+    )
     assert check(good) == good
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"key": other / "tls.key"}, "are not a certificate and its key"),
@@ -140,6 +142,6 @@ def test_what_is_not_an_address_to_listen_on(text: str) -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    shown = repr(Configuration(Address("grpc://pachd:1", token="pachyderm-secret"), token=TOKEN))
+    shown = repr(ServiceConfiguration(PachydermAddress("grpc://pachd:1", token="pachyderm-secret"), token=TOKEN))
     assert TOKEN not in shown
     assert "pachyderm-secret" not in shown

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stages.quality.similarity import Similarity
+from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing
 from stages.record.sources import Source
-from stages.serving.answer import uploads
-from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.answer import upload_decoder
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, drawn, file, made
 
 if TYPE_CHECKING:
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
 FIELDS = {
     *("neighbours", "pictures", "k", "metric", "combine", "filter", "max_distance", "exact", "recall"),
@@ -95,7 +95,7 @@ def test_a_new_picture_is_not_known(service: Service) -> None:
 
 def test_distances_are_those_of_the_vectors(service: Service, ready: Snapshot) -> None:
     data = service.search({"k": 42}, [made(1001)]).data
-    seen = uploads.seen("", made(1001), Framing(32, "pad"))
+    seen = upload_decoder.decode_upload("", made(1001), Framing(32, "pad"))
     (vector,) = ready.embedder(seen.pixels[None])
     rows = np.arange(len(ready.library))
     expected = np.sort(np.sqrt(((ready.library.vectors(rows).astype(np.float64) - vector) ** 2).sum(axis=1)))
@@ -201,9 +201,9 @@ def test_several_requests_in_one_call_one_of_them_bad(service: Service) -> None:
 def test_similarity_is_there_with_a_calibration_of_the_metric(
     ready: Snapshot, embedder: "Embedder", tmp_path: Path
 ) -> None:
-    calibration = Similarity(embedder.spec.sha256, "euclidean", ((0.0, 1.0), (0.1, 0.5), (2.0, 0.0)))
+    calibration = SimilarityCalibration(embedder.spec.sha256, "euclidean", ((0.0, 1.0), (0.1, 0.5), (2.0, 0.0)))
     calibrated = services.snapshot(ready.library, embedder, tmp_path, similarity=calibration)
-    with services.running(State("ready", snapshot=calibrated)) as service:
+    with services.running(SnapshotState("ready", snapshot=calibrated)) as service:
         assert service.ask("/status").data["calibrated"] is True
         found = service.search({"k": 41}, [made(6)]).data["neighbours"]
         assert found[0]["similarity"] == 100
@@ -215,9 +215,9 @@ def test_similarity_is_there_with_a_calibration_of_the_metric(
 
 
 def test_states_before_there_is_a_library(service: Service) -> None:
-    with services.running(State("loading", "bringing the index")) as other:
+    with services.running(SnapshotState("loading", "bringing the index")) as other:
         for kind, status in (("loading", 503), ("failed", 503), ("empty", 409)):
-            other.state = State(kind, f"words for {kind}")  # type: ignore[arg-type]
+            other.state = SnapshotState(kind, f"words for {kind}")  # type: ignore[arg-type]
             answer = other.search({"k": 3}, [made(1)])
             assert (answer.status, answer.data["error"]) == (status, {"code": kind, "message": f"words for {kind}"})
             assert ("retry-after" in answer.headers) == (status == 503)
@@ -275,12 +275,12 @@ class Broken:
 
 def test_a_fault_of_our_own_is_told_as_one_and_the_service_goes_on(ready: Snapshot) -> None:
     broken: Any = Broken()
-    with services.running(State("ready", snapshot=replace(ready, embedder=broken))) as service:
+    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=broken))) as service:
         for _ in range(3):
             answer = service.search({"k": 1}, [made(1)])
             assert (answer.status, answer.code) == (500, "fault")
             assert "please report it (RuntimeError: something odd)" in answer.data["error"]["message"]
         assert service.search({"id": ready.library.id(0), "k": 1}).status == 200
-        service.state = State("ready", snapshot=ready)
+        service.state = SnapshotState("ready", snapshot=ready)
         assert service.search({"k": 1}, [made(1)]).status == 200
         assert service.metric('lookalike_serve_requests_total{route="/search",status="500"}') == 3

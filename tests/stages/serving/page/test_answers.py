@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
@@ -17,7 +17,7 @@ class Tracer:
     """Makes a page that says what it was asked."""
 
     def page(self, id: str, path: str, at: str) -> str:
-        """See stages.serving.http.tracing."""
+        """See stages.serving.http.trace_renderer."""
         return f"<!doctype html><style>p {{ color: rgb(1, 2, 3) }}</style><p>{id} {path} {at}</p>"
 
 
@@ -119,7 +119,7 @@ def test_the_panel_says_where_the_answer_came_from(tab: Tab, ready: Snapshot) ->
 
 
 def test_one_click_traces_a_source(ready: Snapshot, opened: Open) -> None:
-    with services.running(State("ready", snapshot=ready), tracer=Tracer()) as service:
+    with services.running(SnapshotState("ready", snapshot=ready), tracer=Tracer()) as service:
         tab = asked(opened(service).open())
         tab.find("#details summary").click()
         with tab.context.expect_page() as traced:
@@ -141,7 +141,7 @@ def test_names_are_text_and_never_markup(embedder: object, tmp_path: Path, opene
     hostile = "<img src=x onerror=alert(1)>/\u202e<script>'\"&.png"
     held = services.library(tmp_path / "index", embedder, {hostile: services.made(1)}, segments=1)  # type: ignore[arg-type]
     snapshot = services.snapshot(held, embedder, tmp_path / "cache")  # type: ignore[arg-type]
-    with services.running(State("ready", snapshot=snapshot)) as service:
+    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
         tab = opened(service).open()
         tab.choose(("<b>mine<b>.png", services.made(1)))
         tab.answered("<b>mine<b>.png", tiles=1)

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.follow.promotions import Promotions
-from stages.serving.follow.snapshots import State
+from stages.serving.follow.promotion_source import PromotionSource
+from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import models, services
 from tests.stages.serving.page import tabs
 from tests.stages.serving.page.conftest import Open
@@ -19,8 +19,8 @@ from tests.stages.serving.page.tabs import WAIT, Tab
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
-    from stages.backbone.embedders import Embedder
-    from stages.serving.follow.promoted import Promoted
+    from stages.backbone.embedder import Embedder
+    from stages.serving.follow.promoted_model import PromotedModel
     from stages.serving.follow.snapshots import Snapshot
 
 NEW = services.made(77)
@@ -28,22 +28,24 @@ LAPTOP = {"viewport": {"width": 1280, "height": 800}}
 
 
 @pytest.fixture(scope="module")
-def model(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Promoted:
+def model(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> PromotedModel:
     """A promoted model of the library's backbone."""
     return models.promoted(tmp_path_factory.mktemp("model"), embedder)
 
 
 @pytest.fixture
-def both(ready: Snapshot, model: Promoted) -> Iterator[Service]:
+def both(ready: Snapshot, model: PromotedModel) -> Iterator[Service]:
     """A service that searches and classifies."""
-    with services.running(State("ready", snapshot=ready), promoted=State("ready", snapshot=model)) as running:
+    with services.running(
+        SnapshotState("ready", snapshot=ready), promoted=SnapshotState("ready", snapshot=model)
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def alone(model: Promoted) -> Iterator[Service]:
+def alone(model: PromotedModel) -> Iterator[Service]:
     """A service that classifies alone."""
-    with services.running(None, promoted=State("ready", snapshot=model)) as running:
+    with services.running(None, promoted=SnapshotState("ready", snapshot=model)) as running:
         yield running
 
 
@@ -138,7 +140,7 @@ def test_fewer_labels_can_be_asked_for_by_the_address(alone: Service, opened: Op
     expect(tab.find(".labels li")).to_have_count(5, timeout=WAIT)
 
 
-def test_the_origin_of_an_answer_is_told(alone: Service, model: Promoted, opened: Open) -> None:
+def test_the_origin_of_an_answer_is_told(alone: Service, model: PromotedModel, opened: Open) -> None:
     tab = opened(alone, **LAPTOP).open()
     tab.choose(("new.png", NEW))
     labels(tab)
@@ -149,11 +151,11 @@ def test_the_origin_of_an_answer_is_told(alone: Service, model: Promoted, opened
     expect(origin).to_contain_text(f"lookalike classify serve --at {model.commits.select}")
 
 
-def test_another_model_is_offered_and_not_forced(alone: Service, model: Promoted, opened: Open) -> None:
+def test_another_model_is_offered_and_not_forced(alone: Service, model: PromotedModel, opened: Open) -> None:
     tab = opened(alone, **LAPTOP).open()
     tab.choose(("new.png", NEW))
     labels(tab)
-    alone.promoted = State("ready", snapshot=replace(model, commits=replace(model.commits, select="9" * 32)))
+    alone.promoted = SnapshotState("ready", snapshot=replace(model, commits=replace(model.commits, select="9" * 32)))
     tab.page.evaluate("dispatchEvent(new Event('online'))")
     expect(tab.find("#newer")).to_contain_text("Another model was promoted since.", timeout=WAIT)
     tab.button("Ask again").click()
@@ -163,16 +165,16 @@ def test_another_model_is_offered_and_not_forced(alone: Service, model: Promoted
 
 
 def test_without_a_model_it_says_what_to_do_and_goes_on_by_itself(
-    ready: Snapshot, model: Promoted, opened: Open
+    ready: Snapshot, model: PromotedModel, opened: Open
 ) -> None:
-    none = State["Promoted"]("empty", Promotions.empty)
+    none = SnapshotState["PromotedModel"]("empty", PromotionSource.empty)
     with services.running(None, promoted=none) as service:
         tab = opened(service, **LAPTOP).open()
         tab.notice("No model is promoted")
         expect(tab.find("#notice code")).to_have_text("lookalike classify promote")
-        service.promoted = State("ready", snapshot=model)
+        service.promoted = SnapshotState("ready", snapshot=model)
         expect(tab.find(".chips")).to_be_visible(timeout=WAIT)
-    with services.running(State("ready", snapshot=ready), promoted=none) as service:
+    with services.running(SnapshotState("ready", snapshot=ready), promoted=none) as service:
         tab = opened(service, **LAPTOP).open()
         expect(tab.find("#browse .folders li")).to_have_count(2, timeout=WAIT)
         expect(tab.find("#views")).to_be_hidden()

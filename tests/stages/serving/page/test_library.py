@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from stages.record.sources import Source
-from stages.serving.follow.snapshots import State
-from stages.serving.search.library import Library
+from stages.serving.follow.snapshots import SnapshotState
+from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
@@ -19,7 +19,7 @@ from tests.stages.serving.segments import ids, write_segment
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
-    from stages.backbone.embedders import Embedder
+    from stages.backbone.embedder import Embedder
 
 
 MANY = 100_000
@@ -38,9 +38,9 @@ def large(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
     spec = embedder.spec
     vectors = np.random.default_rng(0).random((MANY, spec.dimension), np.float32)
     facts = {"model": spec.sha256, "image_size": spec.image_size, "dimension": spec.dimension}
-    held = Library.open([write_segment(root / "a", names, vectors, sources, facts)])
+    held = MappedLibrary.open([write_segment(root / "a", names, vectors, sources, facts)])
     snapshot = services.snapshot(held, embedder, root / "cache")
-    with services.running(State("ready", snapshot=snapshot)) as service:
+    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
         yield service
 
 

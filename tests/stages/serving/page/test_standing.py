@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.follow.configuration import Configuration
-from stages.serving.follow.snapshots import Snapshot, State
+from stages.serving.follow.configuration import ServiceConfiguration
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
 from tests.stages.serving.services import NOWHERE, Service
 
 NEW = services.made(77)
-LOADING = State[Snapshot]("loading", "loading the model small at 32 px")
+LOADING = SnapshotState[Snapshot]("loading", "loading the model small at 32 px")
 
 
 @pytest.fixture
 def alone(ready: Snapshot) -> Iterator[Service]:
     """A service whose state the test changes."""
-    with services.running(State("ready", snapshot=ready)) as service:
+    with services.running(SnapshotState("ready", snapshot=ready)) as service:
         yield service
 
 
@@ -39,22 +39,22 @@ def test_the_start_is_told_and_the_question_goes_on_by_itself(alone: Service, re
     expect(tab.find("#notice progress")).to_be_visible()
     tab.choose(("new.png", NEW))
     tab.notice("loading the model")
-    alone.state = State("ready", snapshot=ready)
+    alone.state = SnapshotState("ready", snapshot=ready)
     tab.answered("new.png", tiles=12)
 
 
 def test_an_empty_library_says_what_to_do_and_pictures_appear(alone: Service, ready: Snapshot, opened: Open) -> None:
-    alone.state = State("empty", "the library is empty: add pictures with `lookalike add DIRECTORY`")
+    alone.state = SnapshotState("empty", "the library is empty: add pictures with `lookalike add DIRECTORY`")
     tab = opened(alone).open()
     tab.notice("The library is empty")
     expect(tab.find("#notice code")).to_have_text("lookalike add FOLDER")
-    alone.state = State("ready", snapshot=ready)
+    alone.state = SnapshotState("ready", snapshot=ready)
     expect(tab.find("#browse .folders li")).to_have_count(2, timeout=WAIT)
     expect(tab.find("#notice")).to_be_hidden()
 
 
 def test_a_failure_is_told_with_its_reason(alone: Service, opened: Open) -> None:
-    alone.state = State("failed", "the index could not be computed: see `lookalike status`")
+    alone.state = SnapshotState("failed", "the index could not be computed: see `lookalike status`")
     tab = opened(alone).open()
     tab.notice("The service cannot answer")
     tab.notice("the index could not be computed")
@@ -74,7 +74,7 @@ def test_a_newer_library_is_offered_and_not_forced(alone: Service, ready: Snapsh
     tab = opened(alone).open()
     tab.choose(("new.png", NEW))
     tab.answered("new.png")
-    alone.state = State("ready", snapshot=replace(ready, commits=replace(ready.commits, index="9" * 32)))
+    alone.state = SnapshotState("ready", snapshot=replace(ready, commits=replace(ready.commits, index="9" * 32)))
     tab.page.evaluate("dispatchEvent(new Event('online'))")
     expect(tab.find("#newer")).to_be_visible(timeout=WAIT)
     tab.button("Ask again").click()
@@ -85,8 +85,8 @@ def test_a_newer_library_is_offered_and_not_forced(alone: Service, ready: Snapsh
 
 
 def test_the_token_is_asked_for_once(ready: Snapshot, opened: Open) -> None:
-    guarded = Configuration(NOWHERE, port=0, token="correct horse battery")
-    with services.running(State("ready", snapshot=ready), guarded) as service:
+    guarded = ServiceConfiguration(NOWHERE, port=0, token="correct horse battery")
+    with services.running(SnapshotState("ready", snapshot=ready), guarded) as service:
         tab = opened(service).open()
         tab.notice("Sign in")
         tab.page.get_by_label("Token").fill("a wrong token, surely")

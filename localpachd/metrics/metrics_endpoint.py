@@ -1,0 +1,164 @@
+"""The HTTP port of the metrics: one page, its access, its TLS. Knows no metric."""
+
+import hmac
+import http.server
+import ipaddress
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from localpachd.errors import Unavailable
+
+PAGE = "/metrics"
+_PATIENCE = 10.0
+"""Seconds that a client has for its request, and for taking some of the reply."""
+_AT_ONCE = 8
+"""Connections; Prometheus needs one."""
+
+_log = logging.getLogger(__name__)
+
+
+class MetricsEndpoint:
+    """Serves `text()` at /metrics from `start` to `stop`. With a `token` to those who send it as `Authorization:
+    Bearer`; without one, on the loopback, only under names of this machine, so that no page of the web can read it
+    through a name of its own. With a `context` it speaks TLS. Raises Unavailable if the port is taken."""
+
+    def __init__(
+        self, host: str, port: int, text: Callable[[], bytes], token: str = "", context: ssl.SSLContext | None = None
+    ) -> None:
+        name = host.strip("[]")
+        try:
+            self._server = _Server(name, port, _Access(name, token), text, context)
+        except OSError as error:
+            raise Unavailable(
+                f"cannot listen on {host}:{port}: {error.strerror}; choose another --metrics-port (0: any)"
+            ) from error
+        place = f"[{name}]" if ":" in name else name
+        self.address = f"http{'s' * (context is not None)}://{place}:{self._server.server_address[1]}{PAGE}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+
+    def start(self) -> None:
+        """Starts to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Closes the port."""
+        if self._thread.ident is not None:
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+
+class _Access:
+    """The requests that may read."""
+
+    def __init__(self, host: str, token: str) -> None:
+        self._token = token.encode()
+        self._host = host
+
+    def allows(self, authorization: str, host: str) -> HTTPStatus:
+        """OK, or the status of the refusal."""
+        if self._token:
+            kind, _, given = authorization.partition(" ")
+            right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
+            return HTTPStatus.OK if right and kind.lower() == "bearer" else HTTPStatus.UNAUTHORIZED
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        known = not _is_loopback(self._host) or _is_loopback(name.strip("[]"))
+        return HTTPStatus.OK if known else HTTPStatus.FORBIDDEN
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(
+        self, host: str, port: int, access: _Access, text: Callable[[], bytes], context: ssl.SSLContext | None
+    ) -> None:
+        self.access, self.text, self.context = access, text, context
+        self._free = threading.BoundedSemaphore(_AT_ONCE)
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        # The base class also asks for the name of the host, which can take long.
+        http.server.HTTPServer.__base__.server_bind(self)  # type: ignore[union-attr]
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            request.settimeout(_PATIENCE)
+            if self.context is not None:  # here, so that no client delays others by its handshake
+                request = self.context.wrap_socket(request, server_side=True)
+            super().process_request_thread(request, client_address)
+        except OSError:  # no TLS, or gone
+            self.shutdown_request(request)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _log.debug("a request for metrics failed", exc_info=True)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _PATIENCE
+    server_version, sys_version = "localpachd", ""
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] != PAGE:
+            self._refuse(HTTPStatus.NOT_FOUND, f"the metrics are at {PAGE}")
+            return
+        status = self.server.access.allows(self.headers.get("Authorization", ""), self.headers.get("Host", ""))
+        if status is HTTPStatus.UNAUTHORIZED:
+            self._refuse(status, "send the token as Authorization: Bearer TOKEN")
+        elif status is HTTPStatus.FORBIDDEN:
+            self._refuse(status, "ask for a name or address of the loopback")
+        else:
+            self._answer()
+
+    def log_message(self, format: str, *args: object) -> None:
+        _log.debug(format, *args)
+
+    def _answer(self) -> None:
+        try:
+            text = self.server.text()
+        except Exception as error:  # such as a disk that fails: Prometheus shows the text
+            _log.warning("cannot read the metrics: %s", error)
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"cannot read the metrics: {error}")
+            return
+        self._send(HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, text)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        self._send(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

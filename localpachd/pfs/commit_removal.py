@@ -1,0 +1,143 @@
+"""Deleting commits: squashing, which keeps their content in their children, and dropping, which does not.
+
+The rules and texts are the real server's (`src/server/pfs/server/commit_set.go`; for single commits those of 2.8).
+"""
+
+import sqlite3
+from collections.abc import Sequence
+
+from localpachd.errors import PachError
+from localpachd.pfs import branches, commit_sets, commits, contents, lookup, provenance_graph
+from localpachd.pfs.pfs_entities import SPEC, Commit, CommitInfo
+from localpachd.pfs.transaction import Transaction
+
+_NO_HEAD = 0
+"""The head of a branch whose commits are being deleted; no commit has this sequence number."""
+
+
+def squash_set(txn: Transaction, commit_set: str) -> None:
+    """Deletes a commit set whose commits all have children, which keep their content. Does nothing for an unknown set;
+    refused while other sets depend on it."""
+    _refuse_dependants(txn.conn, commit_set)
+    doomed = commit_sets.members(txn.conn, commit_set)
+    _check_squash(doomed)
+    _remove(txn, doomed)
+
+
+def drop_set(txn: Transaction, commit_set: str) -> None:
+    """Deletes a commit set whose commits have no children, with its content. Does nothing for an unknown set; refused
+    while other sets depend on it."""
+    _refuse_dependants(txn.conn, commit_set)
+    doomed = commit_sets.members(txn.conn, commit_set)
+    _check_drop(doomed)
+    _remove(txn, doomed)
+
+
+def squash(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
+    """Deletes a commit as `squash_set` does and, if `recursive`, its subvenance."""
+    doomed = _with_dependants(txn.conn, commit, recursive, "squash")
+    _check_squash(doomed)
+    _remove(txn, doomed)
+
+
+def drop(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
+    """Deletes a commit as `drop_set` does and, if `recursive`, its subvenance."""
+    doomed = _with_dependants(txn.conn, commit, recursive, "drop")
+    _check_drop(doomed)
+    _remove(txn, doomed)
+
+
+def _refuse_dependants(conn: sqlite3.Connection, commit_set: str) -> None:
+    known = {commit_set}
+    pending = [commit_set]
+    while pending:
+        below = conn.execute(
+            "SELECT DISTINCT c.id FROM commits above JOIN commit_provenance p ON p.upstream = above.seq "
+            "JOIN commits c ON c.seq = p.commit_seq WHERE above.id = ?",
+            (pending.pop(),),
+        )
+        fresh = {row[0] for row in below} - known
+        known |= fresh
+        pending.extend(fresh)
+    known.remove(commit_set)
+    if known:
+        named = " ".join(f'id:"{each}"' for each in sorted(known))
+        raise PachError(
+            f'commit set "id:\\"{commit_set}\\"" cannot be dropped because it has subvenant commit sets: [{named}]'
+        )
+
+
+def _with_dependants(conn: sqlite3.Connection, commit: Commit, recursive: bool, verb: str) -> list[CommitInfo]:
+    info = commits.resolve(conn, commit)
+    rows = conn.execute(
+        """WITH RECURSIVE below(seq) AS (
+               SELECT ? UNION SELECT p.commit_seq FROM commit_provenance p JOIN below b ON p.upstream = b.seq
+           ) SELECT seq FROM below ORDER BY seq""",
+        (info.seq,),
+    ).fetchall()
+    if len(rows) > 1 and not recursive:
+        raise PachError(f"cannot {verb} commit ({info.commit}) with subvenance without recursive")
+    return commit_sets.upstream_first(conn, [row[0] for row in rows])
+
+
+def _check_squash(doomed: Sequence[CommitInfo]) -> None:
+    for info in doomed:
+        _refuse_version(info)
+        if not info.children:
+            raise PachError(
+                "cannot squash a commit that has no children as that would cause data loss, use the drop operation "
+                f"instead: {info.commit}"
+            )
+
+
+def _check_drop(doomed: Sequence[CommitInfo]) -> None:
+    for info in doomed:
+        _refuse_version(info)
+        if info.children:
+            raise PachError(f"cannot drop a commit that has children: {info.commit}")
+
+
+def _refuse_version(info: CommitInfo) -> None:
+    if info.commit.repo.type == SPEC and info.origin == "USER":
+        raise PachError(f"cannot squash commit {info.commit} because it updated a pipeline")
+
+
+def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
+    for info in doomed:
+        for child in info.children:
+            found = commits.find(txn.conn, child.repo, child.id)
+            if found is not None and found.finished is None:
+                raise PachError(f"cannot squash until child commit {child} is finished")
+    moved = {branch for info in doomed for branch in _cut_out(txn, info)}
+    provenance = provenance_graph.ProvenanceGraph(txn.conn)
+    for branch in sorted(moved, key=lambda each: (len(provenance.upstream(each)), each)):
+        _repair_head(txn, branch, provenance.direct(branch))
+
+
+def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
+    """Deletes a commit, makes its parent that of its children, and returns the branches that it was the head of."""
+    contents.copy_to_children(txn, info)
+    parent = txn.conn.execute("SELECT parent FROM commits WHERE seq = ?", (info.seq,)).fetchone()[0]
+    heads = [row[0] for row in txn.conn.execute("SELECT id FROM branches WHERE head = ?", (info.seq,))]
+    txn.conn.execute("UPDATE branches SET head = ? WHERE head = ?", (parent or _NO_HEAD, info.seq))
+    txn.conn.execute("UPDATE commits SET parent = ? WHERE parent = ?", (parent, info.seq))
+    commits.delete(txn, [info])
+    return heads
+
+
+def _repair_head(txn: Transaction, branch: int, upstream: Sequence[int]) -> None:
+    """Adds a commit to a branch that lost its head, or whose head has other provenance than the present heads upstream:
+    the real server leaves the latter to fsck's complaint."""
+    named = lookup.branch_by_id(txn.conn, branch)
+    head = lookup.branch_row(txn.conn, named)["head"]
+    provenance = [lookup.branch_by_id(txn.conn, each) for each in upstream]
+    if head == _NO_HEAD:
+        made = commits.find(txn.conn, named.repo, txn.id)
+        fresh = made.seq if made else branches.empty_commit(txn, named, provenance, None)
+    else:
+        rows = txn.conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ?", (head,))
+        if {lookup.branch_row(txn.conn, each)["head"] for each in provenance} <= {row[0] for row in rows}:
+            return
+        fresh = branches.empty_commit(txn, named, provenance, head)
+    txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (fresh, branch))
+    txn.moved.append(branch)

@@ -1,0 +1,70 @@
+"""The provenance graph of branches, by row id. Only direct edges are stored; closures are computed."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+
+_WHOLE = "SELECT branch, upstream FROM branch_provenance ORDER BY branch, position"
+_AROUND = """WITH RECURSIVE below(id) AS (
+        SELECT value FROM json_each(?) UNION SELECT p.branch FROM branch_provenance p JOIN below b ON p.upstream = b.id
+    ), above(id) AS (
+        SELECT id FROM below UNION SELECT p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
+    ) SELECT p.branch, p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
+    ORDER BY p.branch, p.position"""
+
+
+class ProvenanceGraph:
+    """The direct provenance of branches, read at once: a few edges for each pipeline."""
+
+    def __init__(self, conn: sqlite3.Connection, around: Iterable[int] | None = None) -> None:
+        """Reads the edges of all branches or, with `around`, those below these branches and all edges above these."""
+        self._above: dict[int, list[int]] = {}
+        self._below: dict[int, list[int]] = {}
+        rows = conn.execute(_WHOLE) if around is None else conn.execute(_AROUND, (json.dumps(list(around)),))
+        for branch, above in rows:
+            self._above.setdefault(branch, []).append(above)
+            self._below.setdefault(above, []).append(branch)
+
+    def direct(self, branch: int) -> list[int]:
+        """The branches in this one's direct provenance, in the order given by users."""
+        return self._above.get(branch, [])
+
+    def upstream(self, branch: int) -> set[int]:
+        """Every branch that this one depends on."""
+        return _reached(self._above, [branch])
+
+    def downstream(self, *branches: int) -> set[int]:
+        """Every branch that depends on one of these."""
+        return _reached(self._below, branches)
+
+
+def connected(conn: sqlite3.Connection, branch: int) -> set[int]:
+    """Every branch connected with this one in either direction, itself included."""
+    rows = conn.execute(
+        """WITH RECURSIVE found(id) AS (
+            SELECT ?
+            UNION SELECT p.upstream FROM branch_provenance p JOIN found f ON p.branch = f.id
+            UNION SELECT p.branch FROM branch_provenance p JOIN found f ON p.upstream = f.id
+        ) SELECT id FROM found""",
+        (branch,),
+    )
+    return {row[0] for row in rows}
+
+
+def _reached(edges: Mapping[int, Iterable[int]], starts: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    pending = list(starts)
+    while pending:
+        fresh = set(edges.get(pending.pop(), ())) - found
+        found |= fresh
+        pending.extend(fresh)
+    return found
+
+
+def rewire(conn: sqlite3.Connection, branch: int, provenance: Iterable[int]) -> None:
+    """Replaces a branch's direct provenance."""
+    conn.execute("DELETE FROM branch_provenance WHERE branch = ?", (branch,))
+    conn.executemany(
+        "INSERT OR IGNORE INTO branch_provenance (branch, upstream, position) VALUES (?, ?, ?)",
+        [(branch, each, position) for position, each in enumerate(provenance)],
+    )

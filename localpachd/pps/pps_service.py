@@ -1,0 +1,185 @@
+"""The service of the pps room: each request is one atomic step or one snapshot. Knows no gRPC."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs.changes import Steps
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import datum_list, jobs, log_queries, pipelines
+from localpachd.pps.cron import CronScheduler
+from localpachd.pps.datum_rerun import DatumRerun
+from localpachd.pps.job_reader import JobReader, always
+from localpachd.pps.log_queries import LogQuery
+from localpachd.pps.pps_entities import (
+    DatumInfo,
+    Job,
+    LogMessage,
+    Pipeline,
+    PipelineInfo,
+    SpecText,
+)
+from localpachd.pps.scheduling.scheduler import Scheduler
+from localpachd.pps.scheduling.spout_run import SpoutSidecars
+from localpachd.pps.server_log import ServerLog
+from localpachd.pps.specs import secret_checks
+from localpachd.pps.specs.validation import egress_url
+from localpachd.storage import object_urls
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.tasks import TaskRunner
+
+
+class PpsService:
+    """The pipelines of one server. They run from `start` to `stop`.
+
+    `server_port` is the loopback port on which workers' processes reach this server, 0 for none. `now` (ns since the
+    epoch) is the clock of cron inputs. `sidecars` connect spouts to this server. `gpus` knows the holder of each GPU.
+    """
+
+    def __init__(
+        self,
+        pfs: PfsService,
+        runner: TaskRunner,
+        gpus: GpuPool,
+        server_port: int,
+        secrets: SecretStore,
+        sidecars: SpoutSidecars,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._pfs = pfs
+        self._secrets = secrets
+        self._db = pfs.db
+        self._runner = runner
+        self._server_port = server_port
+        self.gpus = gpus
+        self._scheduler = Scheduler(pfs, runner, gpus, server_port, sidecars)
+        self._cron = CronScheduler(pfs, now)
+        self.jobs = JobReader(pfs, self._scheduler)
+        self.server_log = ServerLog(pfs.changes)
+
+    def start(self) -> None:
+        """Starts the jobs and spouts that the database says should be running."""
+        self._scheduler.start()
+        self._cron.start()
+
+    def stop(self) -> None:
+        """Stops everything but leaves the state of jobs as it is: `start` on the same database continues with them."""
+        self._cron.stop()
+        self._scheduler.stop()
+
+    def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: SpecText) -> None:
+        """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
+        secret_checks.check(request, self._secrets)
+        egress = egress_url(request)
+        if egress:
+            object_urls.check_reach(egress, self._pfs.reach)
+        pipelines.create(txn, request, written)
+
+    def rerun_pipeline(self, pipeline: Pipeline, reprocess: bool = False) -> None:
+        """Runs a pipeline again by making a next version like its last; `reprocess` turns off skipping. NotFound for an
+        unknown one."""
+        self._pfs.transact(lambda txn: pipelines.rerun(txn, pipeline, reprocess))
+
+    def start_pipeline(self, pipeline: Pipeline) -> None:
+        """Starts a stopped pipeline; NotFound for an unknown one."""
+        self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
+
+    def stop_pipeline(self, pipeline: Pipeline, must_exist: bool = False) -> None:
+        """Stops a pipeline and its jobs. An unknown one is ignored, or NotFound with `must_exist`."""
+        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, must_exist))
+
+    def run_cron(self, pipeline: Pipeline) -> None:
+        """Ticks every cron input of a pipeline now; PachError where it has none, NotFound for an unknown one."""
+        self._cron.run_now(pipeline)
+
+    def delete_pipeline(
+        self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
+    ) -> None:
+        """Deletes a pipeline and, unless `keep_repo`, its output. An unknown one is ignored, or NotFound with
+        `must_exist`."""
+
+        def step(txn: Transaction) -> None:
+            try:
+                pipelines.stop(txn, pipeline, must_exist)
+            except NotFound as error:
+                raise NotFound(f"error stopping pipeline {pipeline}: {error}") from error
+            pipelines.delete(txn, pipeline, force, keep_repo)
+
+        self._pfs.transact(step, frees=True)
+
+    def delete_pipelines(
+        self, projects: Collection[str] | None = None, force: bool = False, keep_repo: bool = False
+    ) -> list[Pipeline]:
+        """Deletes the pipelines of these projects (None: all projects) and returns them."""
+
+        def step(txn: Transaction) -> list[Pipeline]:
+            doomed = [info.pipeline for info in pipelines.listed(txn.conn) if projects is None or _in(info, projects)]
+            for pipeline in pipelines.downstream_first(txn.conn, doomed):
+                pipelines.delete(txn, pipeline, force, keep_repo)
+            return doomed
+
+        return self._pfs.transact(step, frees=True)
+
+    def inspect_pipeline(self, pipeline: Pipeline) -> PipelineInfo:
+        """A pipeline; its name may hold ancestry (`edges^`)."""
+        with self._db.read() as conn:
+            return pipelines.inspect(conn, pipeline)
+
+    def list_pipelines(
+        self,
+        pipeline: Pipeline | None = None,
+        history: int = 0,
+        projects: Collection[str] = (),
+        commit_set: str = "",
+    ) -> list[PipelineInfo]:
+        """Pipelines, newest stored version first; see `pipelines.listed`."""
+        try:
+            with self._db.read() as conn:
+                return pipelines.listed(conn, pipeline, history, projects, commit_set)
+        except NotFound as error:
+            raise NotFound(f"could not list pipeline info: {error}") from error
+
+    def delete_job(self, job: Job) -> None:
+        """Kills a job and deletes its row."""
+        self._pfs.transact(lambda txn: jobs.delete(txn, job), frees=True)
+
+    def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
+        """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""
+        return datum_list.of_job(self._pfs, job, after)
+
+    def list_input_datums(
+        self, raw: Mapping[str, Any], check: Callable[[], None] = lambda: None
+    ) -> Iterator[DatumInfo]:
+        """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now. `check` is
+        called often and may raise to stop the work."""
+        return datum_list.of_input(self._pfs, raw, check)
+
+    def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
+        """One datum of a job, with the directory of its files; PachError for an unknown id."""
+        return datum_list.datum_of_job(self._pfs, job, identity)
+
+    def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
+        """One datum of a job, ready to run again alone; PachError for an unknown id."""
+        return DatumRerun(self._pfs, self._runner, self._server_port, job, identity)
+
+    def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
+        """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash).
+
+        Raises PachError if none do, or if the job is not running.
+        """
+        self.jobs.inspect(job)
+        run = self._scheduler.run_of(job)
+        if run is None or not run.restart_datums(data_filters):
+            wanted = " ".join(data_filters)
+            raise PachError(f"datum matching filter [{wanted}] could not be found for job ID {job.id}")
+
+    def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Steps[LogMessage]:
+        """Log lines, oldest first; see `log_queries.read`."""
+        return log_queries.read(self._db, self._pfs.changes, self.server_log, query, active)
+
+
+def _in(info: PipelineInfo, projects: Collection[str]) -> bool:
+    return info.pipeline.project in projects

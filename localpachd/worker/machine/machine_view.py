@@ -1,0 +1,116 @@
+"""The part of this machine that processes see: a `/tmp` of their own, and nothing of the server's own files.
+
+Makes the mount points and the lines of an fstab(5) for them; mounts nothing.
+"""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TMP = Path("/tmp")
+_INSTALLED = Path(__file__).resolve().parents[3]
+_KERNEL = (Path("/proc"), Path("/sys"))
+_HIDDEN = "localpachd-hidden"
+"""The source of the empty file systems. mount(8) would skip one whose source and place are mounted already."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """`hidden` are the directories and files of the server that no process may see, `kept` the directories below `/tmp`
+    that all processes see in theirs. All are without links."""
+
+    hidden: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+
+    def mounts(self, root: str, temporary: Path) -> list[str]:
+        """The lines by which processes whose root directory will be `root` ("" for that of this machine) get
+        `temporary`, a directory made here, as their `/tmp`, and lose what is hidden."""
+        temporary.mkdir()
+        temporary.chmod(0o1777)
+        lines = []
+        for each in self.kept:
+            place = temporary / each.relative_to(TMP)
+            place.mkdir(parents=True, exist_ok=True)
+            lines.append(line(each, place, ",nofail"))  # one that vanishes before it is mounted is no loss
+        lines.append(line(temporary, Path(f"{root}{TMP}")))
+        for each in self.hidden:
+            if self._own(each) is not None or not each.exists():
+                continue  # out of sight already
+            if each.is_dir():
+                lines.append(f"{_HIDDEN} {escaped(f'{root}{each}')} tmpfs ro,size=4k,mode=0555 0 0\n")
+            else:
+                lines.append(f"/dev/null {escaped(f'{root}{each}')} none bind 0 0\n")
+        return lines
+
+    def here(self, path: Path, temporary: Path | None, whole: bool) -> Path:
+        """Where this machine has the file that processes see at an absolute path without links; `temporary` is what
+        they have as `/tmp`, None for the machine's. Raises OSError if they do not see it or, for a `whole` directory,
+        if it holds what they do not see."""
+        for each in (*self.hidden, *_KERNEL):
+            if holds(each, path):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            if whole and holds(path, each):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        own = self._own(path) if temporary is not None else None
+        return path if own is None or temporary is None else temporary / own
+
+    def _own(self, path: Path) -> Path | None:
+        """The place of a path in the processes' own `/tmp`; None if it is not there."""
+        if not holds(TMP, path) or any(holds(each, path) for each in self.kept):
+            return None
+        return path.relative_to(TMP)
+
+
+def view(hidden: Iterable[Path], further: Iterable[Path] = ()) -> MachineView:
+    """The view of a server with these files of its own. What its programs, and so those of user code, consist of stays
+    visible below `/tmp`, as do its working directory and `further` ones."""
+    kept: list[Path] = []
+    named = {name for path in (*_programs(), *further) for name in _names(path)}
+    for each in sorted(filter(_below_tmp, named)):
+        if not any(holds(other, each) for other in kept):
+            kept.append(each)
+    return MachineView(tuple(Path(os.path.realpath(each)) for each in hidden), tuple(kept))
+
+
+def programs_in(directory: Path) -> bool:
+    """Whether a directory holds a part of what user code needs to run."""
+    return any(holds(directory, path) for each in _programs() for path in _names(each))
+
+
+def _programs() -> Iterator[Path]:
+    """The directories that user code needs: those of the interpreter, of modules and programs, and of this process. An
+    editable installation finds modules, this one among them, outside of the interpreter's directories."""
+    named = (os.environ.get(name, "") for name in ("HOME", "XDG_CACHE_HOME", "PATH", "PYTHONPATH"))
+    texts = [part for text in named for part in text.split(os.pathsep) if part]
+    texts += [*sys.path, str(_INSTALLED), sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)]
+    with contextlib.suppress(FileNotFoundError):  # it was deleted
+        texts.append(str(Path.cwd()))
+    yield from (Path(text) for text in texts if Path(text).is_absolute() and os.access(text, os.X_OK))
+
+
+def _names(path: Path) -> tuple[Path, Path]:
+    """A path as it is given, and without links."""
+    return path.absolute(), Path(os.path.realpath(path))
+
+
+def _below_tmp(path: Path) -> bool:
+    return TMP in path.parents and path.is_dir()
+
+
+def line(source: Path, place: Path, options: str = "") -> str:
+    """The line of fstab(5) that shows `source` at `place`."""
+    return f"{escaped(str(source))} {escaped(str(place))} none rbind{options} 0 0\n"
+
+
+def escaped(path: str) -> str:
+    """A path in the notation of fstab(5)."""
+    return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)
+
+
+def holds(directory: Path, path: Path) -> bool:
+    """Whether a path is a directory or lies in it."""
+    return path == directory or directory in path.parents

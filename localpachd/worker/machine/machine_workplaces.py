@@ -1,0 +1,205 @@
+"""Workplaces on the machine itself: commands are its processes, each with a `/pfs` of its own. Knows no datums."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from localpachd.worker import environment, secret_store
+from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
+from localpachd.worker.layout.pfs_layout import PfsLayout
+from localpachd.worker.machine import code_files, invocation, leftover_processes, namespaces
+from localpachd.worker.machine.machine_files import MachineFiles
+from localpachd.worker.machine.machine_view import MachineView, view
+from localpachd.worker.machine.namespaces import Confinement
+from localpachd.worker.machine.process_root import MountProblem
+from localpachd.worker.machine.process_variables import carry_variables, tool_variables
+from localpachd.worker.machine.user_process import UserProcess
+from localpachd.worker.machine.worker_limits import cpu_pinning
+from localpachd.worker.service_network import ServiceNetwork
+from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
+from localpachd.worker.workplace import WorkerStores, client_configuration, credentials, encoded
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSurroundings:
+    """The part of the machine that processes get: the files of `view`, the server's variables of these names beside the
+    usual ones, and `user`, who runs the commands of tasks that name none ("" for the server's own)."""
+
+    view: MachineView = field(default_factory=lambda: view(()))
+    variables: frozenset[str] = frozenset()
+    user: str = ""
+
+
+class MachineBackend:
+    """Implements `workplace.WorkplaceBackend`: the machine takes the place of the image. `confinement` is found by
+    trials in `scratch` when it is not given. `surroundings` say what processes get of the machine."""
+
+    def __init__(
+        self,
+        stores: WorkerStores,
+        scratch: Path,
+        confinement: Confinement | None = None,
+        surroundings: ProcessSurroundings | None = None,
+    ) -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._surroundings = surroundings or ProcessSurroundings()
+        self._stores = stores
+        self._scratch = scratch.resolve()
+        self._family = leftover_processes.family(scratch)
+        if left := leftover_processes.kill_family(self._family):
+            _log.warning("killed %d processes that user code of the last run had left running", left)
+        # Its other end closes when this process dies, and with that the processes that watch it.
+        self._lifeline = os.pipe()
+        self.confinement = confinement or namespaces.detect(self._scratch)
+        self._lock = threading.Lock()
+        self._network_tried = False
+        self._with_network: Confinement | None = None
+
+    def open(
+        self, directory: Path, task: Task, gpus: tuple[str, ...], ports: ServicePorts | None = None
+    ) -> "MachineWorkplace":
+        """As `workplace.WorkplaceBackend` says. The processes belong to the calling thread: they end if it ends."""
+        own = self._own_network() if ports is not None and ports.own_network else None
+        network = ServiceNetwork(ports, own is not None)
+        try:
+            return MachineWorkplace(
+                self._stores,
+                directory,
+                replace(task, user=task.user or self._surroundings.user),
+                gpus,
+                own or self.confinement,
+                network,
+                self._lifeline[0],
+                self._surroundings,
+                self._family,
+            )
+        except BaseException:
+            network.close()
+            raise
+
+    def state(self, task: Task) -> str:
+        """As `workplace.WorkplaceBackend` says."""
+        variables = environment.machine_variables(task, PFS, "", (), self._surroundings.variables)
+        return f"{code_files.code_state(task, variables)} {secret_store.state(task.secrets, self._stores.secrets)}"
+
+    def shortcomings(self) -> list[str]:
+        """As `workplace.WorkplaceBackend` says."""
+        if self.confinement.mounts:
+            return []
+        return [
+            f"{PFS} cannot be mounted on this machine: the variable {PFS_VARIABLE} names the directory that stands in"
+            f" for it, and code that contains the path {PFS} will not find its files"
+        ]
+
+    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """As `tasks.TaskRunner` says: every image is ready, since none is used."""
+        return {}
+
+    def close(self) -> None:
+        """As `workplace.WorkplaceBackend` says."""
+        for end in reversed(self._lifeline):
+            os.close(end)
+
+    def _own_network(self) -> Confinement | None:
+        """The confinement of a service with a network of its own; None where that is impossible. Tried once."""
+        with self._lock:
+            if not self._network_tried:
+                self._network_tried = True
+                self._with_network = namespaces.with_network(self.confinement, self._scratch)
+            return self._with_network
+
+
+class MachineWorkplace:
+    """Implements `workplace.Workplace` with processes started by `confinement`.
+
+    `lifeline` is the read end of a pipe whose other end closes when this process dies; `family` names the server.
+    """
+
+    def __init__(
+        self,
+        stores: WorkerStores,
+        directory: Path,
+        task: Task,
+        gpus: tuple[str, ...],
+        confinement: Confinement,
+        network: ServiceNetwork,
+        lifeline: int,
+        surroundings: ProcessSurroundings,
+        family: str,
+    ) -> None:
+        self.stores = stores
+        self.statement = network.statement
+        self._network = network
+        self._confinement = confinement
+        self._lifeline = lifeline
+        self._root = directory / "root"
+        self._memory, self._cpus = task.memory, task.cpus
+        self._family = family
+        self._view = surroundings.view
+        self._user = invocation.user(task.user)
+        own_tmp = directory / "root.tmp" if confinement.mounts else None
+        self.linked_files = MachineFiles(self._view, own_tmp, self._user.options)
+        pfs = directory / "pfs"
+        shown = confinement.shown(pfs)
+        self.layout = PfsLayout(pfs, shown, stores.db, stores.chunks, self._user.owner)
+        if not confinement.mounts:
+            pfs.chmod(0o700)  # its path can be in the list of processes, and others may have to pass the root
+        temporary = self.layout.directory("tmp")
+        self.env = environment.machine_variables(task, shown, temporary, gpus, surroundings.variables)
+        self.env |= {name: value for name, value in self._user.variables(temporary) if name not in dict(task.env)}
+        if task.pachd:
+            self.env |= client_configuration(self.layout, task.pachd, stores.token)
+        self._cwd = invocation.working_directory(task, shown, self.layout.directory("work"))
+        self._secret_env = credentials(task, stores)
+        self._mount(secret_store.mounts(task.secrets, stores.secrets, directory / "secrets", self._user.owner))
+
+    def _mount(self, mounts: Mapping[str, Path]) -> None:
+        if mounts and not self._confinement.mounts:
+            raise EnvironmentProblem(
+                "transform.secrets: nothing can be mounted on this machine: use env_var in place of mount_path"
+            )
+        if mounts:
+            self._confinement = replace(self._confinement, rebuild=True)
+        if self._confinement.mounts:
+            self._root.mkdir()
+            try:
+                self._confinement.prepare(self._root, mounts, self._view)
+            except MountProblem as problem:
+                raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
+
+    def start(
+        self,
+        cmd: tuple[str, ...],
+        stdin: tuple[str, ...],
+        variables: Mapping[str, str],
+        line: Callable[[str], None],
+        notify: Callable[[], None],
+    ) -> UserProcess:
+        """As `workplace.Workplace` says."""
+        confinement = self._confinement
+        env = {**self.env, **self._secret_env, **variables}
+        found = invocation.program(cmd, env, self._cwd)
+        try:
+            with carry_variables(env, found, self._secret_env.keys()) as (carrying, file):
+                relay = self._network.relay
+                before = (*relay, "--passed", str(file), "--") if relay else ()
+                command = confinement.command(
+                    carrying, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
+                )
+                inherited = (self._lifeline, file, *self._network.inherited)
+                own = confinement.own_processes
+                command = [*cpu_pinning(self._cpus), *command]
+                return UserProcess(
+                    command, tool_variables(), encoded(stdin), line, notify, own, inherited, self._memory, self._family
+                )
+        except (OSError, ValueError) as failure:
+            raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
+
+    def close(self) -> None:
+        """As `workplace.Workplace` says."""
+        self._network.close()

@@ -1,0 +1,64 @@
+"""Files of parameters: read strictly on this machine, put into the repo `parameters`, and removed from it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pipelines.analysis.measurement.optional_deployment import PARAMETERS
+from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.errors import LookalikeError
+from stages.classify.training.training_parameters import SUFFIX, parse
+from stages.datum.contract import StageError
+
+
+def check(files: Sequence[Path]) -> dict[str, bytes]:
+    """The content of files by name. Raises LookalikeError if one cannot be read or is not valid, naming the field and
+    its range or the nearest name, or if two have one name."""
+    found: dict[str, bytes] = {}
+    for path in files:
+        if path.name in found:
+            raise LookalikeError(
+                f"two files are called {path.name}, and one would replace the other: rename one of them"
+            )
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise LookalikeError(f"{path} cannot be read: {error.strerror or error}") from error
+        try:
+            parse(path.name, content)
+        except StageError as error:
+            raise LookalikeError(f"nothing was put: {error}") from error
+        found[path.name] = content
+    return found
+
+
+def current_files(connection: Connection) -> dict[str, bytes]:
+    """The files of parameters by name; none without the repo."""
+    repo = Repository(connection, PARAMETERS)
+    return {path.removeprefix("/"): each for path, each in with_retries(connection, lambda: list(repo.read_all("/*")))}
+
+
+def change(connection: Connection, files: Mapping[str, bytes], remove: Sequence[str] = ()) -> str:
+    """Puts files over those of the same names and removes the runs of other names, as one commit; returns its id, "" if
+    all is so already.
+
+    Raises LookalikeError for a name to remove that is not there or is put as well, and if no file would be left.
+    """
+    make_repo(connection, PARAMETERS)
+    there = current_files(connection)
+    gone = [each if each.endswith(SUFFIX) else f"{each}{SUFFIX}" for each in remove]
+    for name in gone:
+        if name not in there:
+            near = difflib.get_close_matches(name, there, n=1)
+            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(there)) or 'none'}"
+            raise LookalikeError(f"{PARAMETERS} has no file {name} to remove: {known}")
+        if name in files:
+            raise LookalikeError(f"{name} is both put and removed: leave out one of the two")
+    if gone and not {*there, *files} - {*gone}:
+        raise LookalikeError("a training needs a file of parameters: put another one before this one is removed")
+    changed = [PutFile(f"/{name}", content) for name, content in files.items() if there.get(name) != content]
+    edits: list[FileEdit] = [*changed, *(DeleteFile(f"/{name}") for name in gone)]
+    return Repository(connection, PARAMETERS).write(edits) if edits else ""

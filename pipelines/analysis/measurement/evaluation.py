@@ -1,0 +1,148 @@
+"""Evaluation: labels put into the repo, labels from folders, and the report of `evaluate` copied to a directory.
+
+Knows no terminal. Numbers and plots are made by the stages.
+"""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipelines.analysis import stage_runs
+from pipelines.analysis.measurement.optional_deployment import LABELS, LABELS_FILE, LABELS_HEADER
+from pipelines.analysis.stage_runs import StageDatum, StageInput
+from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.errors import LookalikeError
+from stages.datum.stage_version import STAGE
+from stages.record import label_files
+
+GROUP = "evaluate"
+"""The group of opt-in pipelines."""
+
+REPO = "evaluate"
+FOLDERS = "folders.csv"
+PAGE = "index.html"
+METRICS = "metrics.json"
+CALIBRATION = "calibration.json"
+
+_DIVIDED = "evaluate-1"
+"""The stage whose output is no report, since another pipeline made that."""
+
+NOTHING = (
+    "there is nothing to evaluate, since no picture of the library is in the index: add pictures with `lookalike add` "
+    "or, if there are some, see `lookalike status`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationReport:
+    """A report: its directory, and the values of the files metrics.json and calibration.json in it."""
+
+    directory: Path
+    metrics: Mapping[str, Any]
+    calibration: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsFile:
+    """A file of labels to put: its name in the repo, its content, and the lines that give no label, in words."""
+
+    name: str
+    content: bytes
+    problems: Sequence[str]
+
+
+def check(files: Sequence[Path]) -> list[LabelsFile]:
+    """The files, read. Raises LookalikeError if one cannot be read or gives no label, or if two have one name."""
+    found: dict[str, LabelsFile] = {}
+    for path in files:
+        if path.name in found:
+            raise LookalikeError(
+                f"two files are called {path.name}, and one would replace the other: rename one of them"
+            )
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise LookalikeError(f"{path} cannot be read: {error.strerror or error}") from error
+        rows = list(label_files.read(path.name, content))
+        problems = [each.said for each in rows if isinstance(each, label_files.LabelProblem)]
+        if len(problems) == len(rows):
+            raise LookalikeError(
+                problems[0]
+                if problems
+                else f"{path.name} has no labels, only a header: add a line for each labelled picture"
+            )
+        found[path.name] = LabelsFile(path.name, content, problems)
+    return list(found.values())
+
+
+def check_deployed(connection: Connection) -> None:
+    """Raises LookalikeError if the deployed pipeline is one that writes no report."""
+    info = with_retries(connection, ProjectJobs(connection).pipelines).get(REPO)
+    if info is not None and info.details.transform.env.get(STAGE) == _DIVIDED:
+        raise LookalikeError(
+            f"{REPO} was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
+        )
+
+
+def put(connection: Connection, files: Mapping[str, bytes]) -> str:
+    """Puts files of labels, by name, over those of the same names; a file without labels if the repo would stay empty,
+    for the cross of evaluate with it would have no datum. Returns the commit, "" if all are there already."""
+    make_repo(connection, LABELS)
+    there = labels_files(connection)
+    if not files and not there:
+        return Repository(connection, LABELS).write([PutFile(LABELS_FILE, LABELS_HEADER)])
+    changed = [PutFile(f"/{name}", content) for name, content in files.items() if there.get(name) != content]
+    return Repository(connection, LABELS).write(changed) if changed else ""
+
+
+def forget(connection: Connection, name: str) -> str:
+    """Removes a file of labels; returns the commit, "" if there is none of that name."""
+    return Repository(connection, LABELS).write([DeleteFile(f"/{name}")]) if name in labels_files(connection) else ""
+
+
+def labels_files(connection: Connection) -> dict[str, bytes]:
+    """The files of labels by name; none without the repo."""
+    repo = Repository(connection, LABELS)
+    return {
+        path.removeprefix("/"): content for path, content in with_retries(connection, lambda: list(repo.read_all("/*")))
+    }
+
+
+def from_folders(connection: Connection) -> bytes:
+    """A file with the parent folder of each picture as its label, except for those that another file labels. Raises
+    LookalikeError if no picture is in a folder, or none is known."""
+    neighbours = with_retries(connection, Repository(connection, "neighbours").good)
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        given, pictures = Path(scratch, "labels"), Path(scratch, "pictures")
+        given.mkdir()
+        pictures.mkdir()
+        for name, content in labels_files(connection).items():
+            (given / name).write_bytes(content)
+        if neighbours is not None and with_retries(connection, partial(neighbours.exists, "/pictures/")):
+            with_retries(connection, partial(neighbours.extract, "/pictures/", pictures))
+        if not any(pictures.iterdir()):
+            raise LookalikeError(NOTHING)
+        work = StageDatum(
+            {"labels": StageInput(given, ""), "pictures": StageInput(pictures, "pictures")}, Path(scratch)
+        )
+        stage_runs.run("folder_labels", [work], {})
+        return Path(scratch, FOLDERS).read_bytes()
+
+
+def export(connection: Connection, to: Path) -> EvaluationReport:
+    """Copies the newest report into a directory. Raises LookalikeError if there is none."""
+    report = with_retries(connection, Repository(connection, REPO).good)
+    if report is None or not with_retries(connection, partial(report.exists, f"/{METRICS}")):
+        raise LookalikeError(NOTHING)
+    to.mkdir(parents=True, exist_ok=True)
+    with_retries(connection, partial(report.extract, "/", to))
+    values = [json.loads((to / name).read_bytes()) for name in (METRICS, CALIBRATION)]
+    return EvaluationReport(to, *values)

@@ -1,0 +1,159 @@
+"""The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
+it, and the commit that put it there. Knows no features, no index and no answers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from pipelines.analysis.tracing.pack_file import PackFile
+from pipelines.client.lineage import FileOrigin, Lineage
+from stages.files.pack_tails import PackRow
+from stages.record import block_names, part_names, picture_containers
+
+_MOST_VERSIONS = 200
+"""Most versions of a block that are looked at for the commit that put a picture into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A file in `images` or `queries`, and the member of it that is the picture, "" for all of it."""
+
+    file: FileOrigin
+    member: str = ""
+
+    @property
+    def datum_path(self) -> str:
+        """The top-level entry that it is in, as preprocess sees it."""
+        return self.file.path.strip("/").partition("/")[0]
+
+    @property
+    def in_block(self) -> bool:
+        """Whether it is in a block of `lookalike add`, whose members come and go one by one."""
+        return block_names.prefix_of(self.file.path.rpartition("/")[2]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PackMember:
+    """A picture in a pack of preprocess, which belongs to a part: a directory in the library, else "" ."""
+
+    part: str
+    pack: PackFile
+    row: PackRow
+
+
+class PictureFiles:
+    """The places of pictures in one repo at a commit set. `above` is the PFS name of the entry of `queries` to look in,
+    "" for the library."""
+
+    def __init__(self, lineage: Lineage, repo: str, pipeline: str, at: str, above: str = "") -> None:
+        self._lineage = lineage
+        self._repo = repo
+        self._pipeline = pipeline
+        self._at = at
+        self._above = above
+        self._directory = f"/{above}" if above else ""
+        self._packs: dict[FileOrigin, PackFile] = {}
+
+    def find(self, name: str, picture: str, buckets: int) -> tuple[PictureFile, PackMember] | None:
+        """The file that a picture of this true name and id is in, and its pack; None if there is none."""
+        for place in self._holders(name):
+            for part, path in self._paths(place, picture, buckets):
+                packed = self._packed(self._at, part, path, picture)
+                if packed is not None and any(each.path == name for each in packed.row.sources):
+                    return place, packed
+        return None
+
+    def put_by(self, place: PictureFile, sha256: str, picture: str) -> tuple[str, bool]:
+        """The id of the commit that put a picture, not counting later ones that put the same bytes again, and whether
+        that is certain: not if the packs of earlier versions of its block cannot be read."""
+        if not place.in_block:
+            return self._oldest(place, lambda commit: self._is_same(place.file, commit))
+        last, known = self._oldest(place, lambda commit: self._held(commit, place, sha256, picture))
+        if not known:
+            return last, False
+        before = None if self._above else self._before_division(last, place)  # the block itself was new
+        if before is not None and self._held(before.file.commit, before, sha256, picture):
+            return self.put_by(before, sha256, picture)
+        return last, True
+
+    def _oldest(self, place: PictureFile, has: Callable[[str], bool | None]) -> tuple[str, bool]:
+        """The oldest of the commits in a row, from the newest backwards, that have something in a file, and whether
+        that is known of the one before it. `has` is None if it is not known of a commit."""
+        last = place.file.commit
+        for commit in islice(self._lineage.writers(self._repo, place.file.path, last), _MOST_VERSIONS):
+            if not has(commit):
+                break
+            last = commit
+        # The content of a squashed commit is that of its child, which is not one of the writers.
+        for _ in range(_MOST_VERSIONS):
+            made = self._lineage.commit(self._repo, last)
+            held = has(made.parent) if made is not None and made.parent else False
+            if made is None or not held:
+                return last, held is not None
+            last = made.parent
+        return last, False
+
+    def _is_same(self, file: FileOrigin, commit: str) -> bool:
+        """Whether a file had the same content at an earlier commit."""
+        found = self._lineage.file(self._repo, file.path, commit)
+        return found is not None and found.hash == file.hash
+
+    def _held(self, commit: str, place: PictureFile, sha256: str, picture: str) -> bool | None:
+        """Whether a block held this picture at a commit of its repo; None if that is not known."""
+        if self._lineage.commit(self._pipeline, commit) is None:
+            return None
+        for part, path in self._paths(place, picture, part_names.BUCKETS):
+            packed = self._packed(commit, part, path, picture)
+            if packed is not None:
+                return any((each.path, each.sha256) == (place.member, sha256) for each in packed.row.sources)
+        return False
+
+    def _before_division(self, commit: str, place: PictureFile) -> PictureFile | None:
+        """The block that a picture was in before a commit divided or joined blocks."""
+        made = self._lineage.commit(self._repo, commit)
+        if made is None or not made.parent:
+            return None
+        found = self._block(place.member, made.parent)
+        return PictureFile(found, place.member) if found is not None and found.path != place.file.path else None
+
+    def _holders(self, name: str) -> Iterator[PictureFile]:
+        """The places in which a picture of this name can be."""
+        known = self._blocks(self._at)
+        by_path = {each.path: each for each in known.values()}
+        for path, member in picture_containers.possible(name, known, self._directory):
+            found = by_path.get(path) or self._lineage.file(self._repo, path, self._at)
+            if found is not None and found.is_file:
+                yield PictureFile(found, member)
+
+    def _block(self, name: str, at: str) -> FileOrigin | None:
+        """The block of a name."""
+        known = self._blocks(at)
+        home = block_names.home(name, known)
+        return None if home is None else known[home]
+
+    def _blocks(self, at: str) -> dict[str, FileOrigin]:
+        """The blocks at a commit, by prefix."""
+        found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
+        prefixes = ((block_names.prefix_of(each.path.rpartition("/")[2]), each) for each in found)
+        return {prefix: each for prefix, each in prefixes if prefix is not None}
+
+    def _paths(self, place: PictureFile, picture: str, buckets: int) -> Iterator[tuple[str, str]]:
+        """The parts in which a picture of a file can be, with the paths of its pack in them."""
+        source = part_names.source_name(place.datum_path)
+        if self._above:
+            yield "", f"/queries/{self._above}/{source}.npy"
+            return
+        for part in part_names.possible(source, picture, buckets):
+            yield part, f"/library/{part}/{source}.npy"
+
+    def _packed(self, at: str, part: str, path: str, picture: str) -> PackMember | None:
+        file = self._lineage.file(self._pipeline, path, at)
+        if file is None:
+            return None
+        try:
+            pack = self._packs.get(file) or PackFile(self._lineage, file)
+        except ValueError:  # not a pack of this version
+            return None
+        self._packs[file] = pack
+        row = pack.row(picture)
+        return None if row is None else PackMember(part, pack, row)

@@ -1,0 +1,179 @@
+"""The way of one picture, from a vector of it back to the files that it came from, at one commit set.
+
+Knows the pipelines up to partition, and the model; knows no index and no answers. Reads the files of this one picture,
+never a list of all datums or pictures.
+"""
+
+import io
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipelines.analysis.tracing import table_paths
+from pipelines.analysis.tracing.picture_files import PackMember, PictureFile, PictureFiles
+from pipelines.analysis.tracing.table_paths import TablePaths
+from pipelines.analysis.tracing.trace_steps import TraceSteps
+from pipelines.analysis.tracing.traces import PictureOrigin, SourceFile, TraceCheck, TraceModel, TracePicture, TraceStep
+from pipelines.client.lineage import CommitDetails, Lineage
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.datum.contract import StageError
+from stages.files.tables.image_table import ImageTable, read_images
+from stages.record import part_names
+
+MOST_SOURCES = 20
+"""Most sources of one picture that are followed."""
+
+LARGEST_TABLE = 16 << 20
+"""Bytes of the largest table that is read to check a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLocation:
+    """The library or an entry of the queries: its repo and pipelines, the entry's name in PFS, "" for the library, one
+    picture, and the segment of the index that it is in, "" for a query."""
+
+    repo: str
+    preprocess: str
+    features: str
+    above: str
+    id: str
+    names: tuple[str, ...]
+    segment: str = ""
+
+
+VectorSteps = tuple[TraceStep, TraceStep | None]
+"""The step of features, and that of partition, None without one."""
+
+
+class PictureLineage:
+    """The ways of pictures at a commit set, whose vectors are those of one model (its name and hash); and what was
+    compared on them."""
+
+    def __init__(self, lineage: Lineage, commit: str, backbone: str, model: str) -> None:
+        self._lineage = lineage
+        self._commit = commit
+        self._backbone = backbone
+        self._sha256 = model
+        self._checks: dict[str, bool] = {}
+        self.steps = TraceSteps(lineage, commit)
+
+    def pictured(self, side: PictureLocation) -> TracePicture:
+        """A picture with the origins of its sources."""
+        places = PictureFiles(self._lineage, side.repo, side.preprocess, self._commit, side.above)
+        origins, thumbnail = [], b""
+        for name in side.names[:MOST_SOURCES]:
+            found = places.find(name, side.id, self._buckets(side.preprocess))
+            if found is None:
+                origins.append(self._lost(side, name))
+                continue
+            place, packed = found
+            computed = self._computed(side, packed.part)
+            origins.append(self._origin(places, place, packed, name, computed))
+            self._check_tables(side, *computed)
+            thumbnail = thumbnail or packed.pack.thumbnail(packed.row)
+        return TracePicture(side.id, side.names, tuple(origins), thumbnail)
+
+    def _computed(self, side: PictureLocation, part: str) -> VectorSteps:
+        """The steps that computed a vector of the picture, and dealt it to its segment."""
+        found = self._tables(side, part)
+        partition = self.steps.of(table_paths.PARTITION, found.partition) if found.partition else None
+        return self.steps.of(side.features, found.features), partition
+
+    def _tables(self, side: PictureLocation, part: str | None) -> TablePaths:
+        """part: None if it is not known."""
+        if side.above:
+            return table_paths.of_entry(self._lineage, side.above, self._commit)
+        if part is None:
+            return table_paths.unknown(self._lineage, side.segment, self._commit)
+        return table_paths.of_part(self._lineage, part, side.segment, self._commit)
+
+    def _buckets(self, pipeline: str) -> int:
+        """The number of parts of lone pictures, as preprocess had it."""
+        text = self.steps.environment(pipeline).get("BUCKETS", "")
+        return int(text) if text.isdecimal() and int(text) else part_names.BUCKETS
+
+    def _origin(
+        self, places: PictureFiles, place: PictureFile, packed: PackMember, name: str, computed: VectorSteps
+    ) -> PictureOrigin:
+        source = next(each for each in packed.row.sources if each.path == name)
+        commit, certain = places.put_by(place, source.sha256, packed.row.id)
+        doubt = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
+        self.check("preprocess made a picture of this id from each source", True)
+        return PictureOrigin(
+            name=name,
+            file=self._file(place.file.repo, place.file.path, place.member, commit, doubt),
+            preprocess=self.steps.at(packed.pack.file),
+            features=computed[0],
+            partition=computed[1],
+            sha256=source.sha256,
+            width=source.width,
+            height=source.height,
+            bytes=source.bytes,
+            taken=source.taken,
+        )
+
+    def _lost(self, side: PictureLocation, name: str) -> PictureOrigin:
+        """An origin whose file or pack cannot be found."""
+        self.check("preprocess made a picture of this id from each source", False)
+        gone, unknown = "no pack of this commit holds it", "the part of this picture is not known"
+        found = self._tables(side, None)
+        file, preprocess = SourceFile(side.repo, "", note=gone), TraceStep(side.preprocess, "", note=gone)
+        partition = TraceStep(table_paths.PARTITION, found.partition, note=unknown) if found.partition else None
+        return PictureOrigin(name, file, preprocess, TraceStep(side.features, found.features, note=unknown), partition)
+
+    def _check_tables(self, side: PictureLocation, features: TraceStep, partition: TraceStep | None) -> None:
+        of = "query" if side.above else "neighbour"
+        table = self._table(features)
+        if table is not None:
+            self.check(f"features computed a vector of the {of}", side.id in table.ids)
+            self.check("features used the answer's model", table.model == self._sha256)
+        dealt = self._table(partition) if partition is not None else None
+        if dealt is not None:
+            self.check("partition dealt the neighbour to its segment", side.id in dealt.ids)
+
+    def _table(self, step: TraceStep) -> ImageTable | None:
+        """The table of a step; None if it is not there, is large, or is that of another version."""
+        file = self._lineage.file(step.pipeline, step.path, self._commit)
+        if file is None or file.bytes > LARGEST_TABLE:
+            return None
+        try:
+            found: ImageTable = read_images(io.BytesIO(self._lineage.read(file)))
+        except StageError:
+            return None
+        return found
+
+    def model(self) -> TraceModel:
+        """The model, with the file in `models` and the commit that put it."""
+        spec = self._lineage.file("models", f"/{SPEC_FILE}", self._commit)
+        if spec is None:
+            gone = SourceFile("models", f"/{MODEL_FILE}", note="no backbone is there at this commit")
+            return TraceModel(self._backbone, self._sha256, gone)
+        try:
+            described = parse_spec(self._lineage.read(spec))
+            self.check("the backbone in models is the answer's", described.sha256 == self._sha256)
+        except StageError:
+            self.check("the backbone in models is the answer's", False)
+        commit, _ = PictureFiles(self._lineage, "models", "", self._commit).put_by(PictureFile(spec), "", "")
+        file = self._file("models", f"/{MODEL_FILE}", "", commit, "")
+        return TraceModel(self._backbone, self._sha256, file)
+
+    def _file(self, repo: str, path: str, member: str, commit: str, note: str) -> SourceFile:
+        made = self._lineage.commit(repo, commit)
+        if made is None:
+            return SourceFile(repo, path, member, commit, note="its commit was squashed or deleted")
+        return SourceFile(repo, path, member, commit, commit_start(made), made.author, made.description, note)
+
+    def check(self, statement: str, holds: bool) -> None:
+        """Notes a statement that was compared; it is true if it always was."""
+        self._checks[statement] = holds and self._checks.get(statement, True)
+
+    def checked(self, steps: list[TraceStep]) -> tuple[TraceCheck, ...]:
+        """All statements, with the one on the inputs of these steps."""
+        known = [step.unchanged for step in steps if step.unchanged is not None]
+        if known:
+            self.check("each datum was computed from the inputs of this commit, by their hashes", all(known))
+        return tuple(TraceCheck(*each) for each in self._checks.items())
+
+
+def commit_start(made: CommitDetails | None) -> datetime | None:
+    """The start of a commit, that of the original if it was imported."""
+    return (made.original or made.started) if made else None

@@ -1,0 +1,128 @@
+"""The walk from one tile of a result sheet back to the files that it came from, and that from one picture of the index.
+
+`trace` and `picture` are the ways in, for the command and for web pages. The walk knows the names of the pipelines'
+files; it reads those of this one tile or picture, never a list of all datums or pictures.
+"""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from pipelines.analysis.tracing.picture_lineage import LARGEST_TABLE, PictureLineage, PictureLocation, commit_start
+from pipelines.analysis.tracing.sheet_tiles import SheetTile, tile
+from pipelines.analysis.tracing.traces import AnswerTrace, PictureTrace, TraceStep
+from pipelines.client.commit_sets import commit_at
+from pipelines.client.lineage import FileOrigin, Lineage
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from stages.datum.contract import StageError
+from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours
+
+_LIBRARY = ("images", "preprocess", "features", "")
+"""The repo, the pipelines and the entry of a picture of the library, as `PictureLocation` has them."""
+
+
+def trace(connection: Connection, entry: str, query: str = "", rank: int = 1, at: str = "") -> AnswerTrace:
+    """The path of the neighbour number `rank` (from 1) of a query of an entry, now or at a commit or date.
+
+    entry: its true name. query: a name of a picture in it, or its id or the start of one; by default the first by name.
+    Links that cannot be followed are told in the result. Raises LookalikeError if there is no such tile.
+    """
+    return _Walk(
+        Lineage(connection), tile(connection, entry, query, rank, commit_at(connection, at) if at else "")
+    ).go()
+
+
+def picture(connection: Connection, id_: str, name: str, at: str) -> PictureTrace:
+    """The way of one picture of the index, by its id and the true name of one source, at the id of a commit set.
+
+    Raises LookalikeError if the index of then has no such picture.
+    """
+    lineage = Lineage(connection)
+    segment, facts = _segment(lineage, id_, at)
+    descent = PictureLineage(lineage, at, str(facts.get("backbone", "")), str(facts.get("model", "")))
+    found = PictureTrace(
+        commit=at,
+        began=commit_start(lineage.commit("index", at)),
+        picture=descent.pictured(PictureLocation(*_LIBRARY, id_, (name,), segment)),
+        index=descent.steps.of("index", f"/{segment}/index.json"),
+        model=descent.model(),
+    )
+    return replace(found, checks=descent.checked(found.steps))
+
+
+def _segment(lineage: Lineage, id_: str, at: str) -> tuple[str, dict[str, object]]:
+    """The segment of the index that an id belongs to, and its facts."""
+    for file in lineage.files("index", "/*/index.json", at):
+        segment = file.path.split("/")[1]
+        if id_.startswith(segment):
+            try:
+                return segment, dict(json.loads(lineage.read(file)))
+            except ValueError as error:
+                raise LookalikeError(f"{file.path} was not written by lookalike's index: {error}") from error
+    raise LookalikeError(f"the index of commit {at[:12]} has no segment with the picture {id_[:12]}")
+
+
+class _Walk:
+    """One walk from a tile."""
+
+    def __init__(self, lineage: Lineage, chosen: SheetTile) -> None:
+        self._lineage = lineage
+        self._descent = PictureLineage(lineage, chosen.commit, chosen.backbone, chosen.model)
+        self._tile = chosen
+
+    def go(self) -> AnswerTrace:
+        """Follows every link."""
+        tile, descent = self._tile, self._descent
+        entry = tile.entry_path
+        search, segment = self._search()
+        asked = PictureLocation(
+            "queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names
+        )
+        library = PictureLocation(*_LIBRARY, tile.neighbour, tile.neighbour_names, segment)
+        trace = AnswerTrace(
+            entry=tile.entry,
+            rank=tile.rank,
+            k=tile.k,
+            metric=tile.metric,
+            distance=tile.distance,
+            commit=tile.commit,
+            began=commit_start(self._lineage.commit("render", tile.commit)),
+            query=descent.pictured(asked),
+            neighbour=descent.pictured(library),
+            index=descent.steps.of("index", f"/{segment}/index.json"),
+            search=search,
+            render=descent.steps.of("render", f"/{entry}/neighbors.jsonl"),
+            model=descent.model(),
+        )
+        return replace(trace, checks=descent.checked(trace.steps))
+
+    def _search(self) -> tuple[TraceStep, str]:
+        """The step that found the neighbour, and the segment of the index in which it did."""
+        entry, id_ = self._tile.entry_path, self._tile.neighbour
+        for table in self._lineage.files("search", f"/{entry}/*.parquet", self._tile.commit):
+            segment = table.path.rpartition("/")[2].removesuffix(".parquet")
+            if id_.startswith(segment):
+                found = self._neighbours(table)
+                if found is not None:
+                    near = {each.id: each.distance for each in found}
+                    same = id_ in near and np.float32(near[id_]) == np.float32(self._tile.distance)
+                    self._descent.check("search found this neighbour at this distance", same)
+                    self._descent.check(
+                        "search compared vectors of the answer's model", found.model == self._tile.model
+                    )
+                return self._descent.steps.at(table), segment
+        gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
+        return TraceStep("search", f"/{entry}/", note=gone), id_[:1]
+
+    def _neighbours(self, table: FileOrigin) -> NeighbourTable | None:
+        if table.bytes > LARGEST_TABLE:
+            return None
+        asked = self._tile.query
+        try:
+            content = io.BytesIO(self._lineage.read(table))
+            return read_neighbours(content, lambda queries, _: np.array([each == asked for each in queries], np.bool_))
+        except StageError:  # another version's
+            return None

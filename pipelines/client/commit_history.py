@@ -1,0 +1,206 @@
+"""The commits of a repo's master branch, oldest first, and the files that each of them changed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client import commit_owner
+from pipelines.client.server.connection import Connection
+
+_CREATED_BY = 16
+"""The number of the field created_by of Pachyderm 2.10's CommitInfo."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit:
+    """A finished commit of a repo: its start (UTC) and its description."""
+
+    repo: str
+    id: str
+    started: datetime
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """Any commit of a repo, for people: its start and its end (UTC; None before it is finished), whether files can
+    still be added, its author, "" if neither the description nor the server
+    names one, the description without that, its error, and
+    the size of its files, at most."""
+
+    repo: str
+    id: str
+    open: bool
+    started: datetime
+    finished: datetime | None
+    author: str
+    description: str
+    error: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that a commit changed, with Pachyderm's hash of the new content and its size; "" and 0 for a removed
+    file."""
+
+    path: str
+    hash: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePair:
+    """A file in which two commits differ: as it was before, and after; None where there is none."""
+
+    path: str
+    old: FileChange | None
+    new: FileChange | None
+
+
+class CommitHistory:
+    """The history of one project's repos."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+        self._project = pfs_pb2.Project(name=connection.project)
+
+    def commits(self, repo: str) -> list[PastCommit]:
+        """The finished commits on master that users made and that have no error; none for a missing repo."""
+        return [_commit(repo, info) for info in self._listed(repo) if info.HasField("finished") and not info.error]
+
+    def last(self, repo: str, most: int) -> list[CommitRecord]:
+        """The last of `records`, at most `most`."""
+        return list(islice(self.records(repo), most))
+
+    def records(self, repo: str) -> Iterator[CommitRecord]:
+        """The commits on master, the newest first, without those that Pachyderm itself made in a repo for users; none
+        for a missing repo."""
+        return (_record(repo, info) for info in self._infos(repo) if _is_for_people(info))
+
+    def author_of_version(self, pipeline: str, id_: str) -> str:
+        """The user who deployed a version of a pipeline, by the commit of its specification; "" if the server does not
+        tell."""
+        repo = pfs_pb2.Repo(name=pipeline, type="spec", project=self._project)
+        commit = pfs_pb2.Commit(repo=repo, id=id_, branch=pfs_pb2.Branch(repo=repo, name="master"))
+        return _created_by(self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)))
+
+    def ended(self, record: CommitRecord) -> CommitRecord:
+        """The commit once the server has finished it; as it is if it is open."""
+        if record.open or record.finished is not None:
+            return record
+        commit = self._root(record.repo, record.id).commit
+        return _record(
+            record.repo, self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED))
+        )
+
+    def left_open(self, repo: str) -> PastCommit | None:
+        """The commit on master to which files can still be added, if there is one."""
+        return next((_commit(repo, info) for info in self._listed(repo) if not info.HasField("finishing")), None)
+
+    def changes(self, commit: PastCommit) -> Iterator[FileChange]:
+        """The files in which a commit differs from its parent, removed ones first."""
+        pairs = sorted(self.pairs(commit.repo, commit.id), key=lambda each: each.path)
+        yield from (FileChange(each.path, "", 0) for each in pairs if each.new is None)
+        yield from (each.new for each in pairs if each.new is not None)
+
+    def pairs(self, repo: str, new: str, old: str = "") -> list[FilePair]:
+        """The files in which one commit of a repo differs from another, by default from its parent; of directories only
+        the files in them."""
+        request = pfs_pb2.DiffFileRequest(new_file=self._root(repo, new), old_file=self._root(repo, old))
+        if not old:
+            request.ClearField("old_file")
+        before: dict[str, FileChange] = {}
+        after: dict[str, FileChange] = {}
+        for each in self._stub.DiffFile(request):
+            if each.HasField("old_file") and each.old_file.file_type == pfs_pb2.FILE:
+                before[each.old_file.file.path] = _file(each.old_file)
+            if each.HasField("new_file") and each.new_file.file_type == pfs_pb2.FILE:
+                after[each.new_file.file.path] = _file(each.new_file)
+        return [FilePair(path, before.get(path), after.get(path)) for path in {**before, **after}]
+
+    def files(self, repo: str, commit: str, path: str = "/") -> list[FileChange]:
+        """The files of a commit below a directory."""
+        walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._root(repo, commit, path)))
+        try:
+            return [_file(info) for info in walk if info.file_type == pfs_pb2.FILE]
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+            return []
+
+    def _root(self, repo: str, commit: str, path: str = "/") -> Any:
+        named = self._repo(repo)
+        whole = pfs_pb2.Commit(repo=named, id=commit, branch=pfs_pb2.Branch(repo=named))
+        return pfs_pb2.File(commit=whole, path=path)
+
+    def _listed(self, repo: str) -> list[Any]:
+        """The commits on master that users made, once those that the server is finishing are finished; none for a
+        missing repo."""
+        return [self._ended(info) for info in self._infos(repo, pfs_pb2.USER)][::-1]
+
+    def _infos(self, repo: str, kind: int = pfs_pb2.ORIGIN_KIND_UNKNOWN) -> Iterator[Any]:
+        """The commits on master, the newest first; none for a missing repo."""
+        named = self._repo(repo)
+        head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
+        call = self._stub.ListCommit(pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=kind))
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+        finally:
+            call.cancel()  # the rest, if there is any
+
+    def _ended(self, info: Any) -> Any:
+        if info.HasField("finishing") and not info.HasField("finished"):
+            return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=info.commit, wait=pfs_pb2.FINISHED))
+        return info
+
+    def _repo(self, name: str) -> Any:
+        return pfs_pb2.Repo(name=name, type="user", project=self._project)
+
+
+def _is_for_people(info: Any) -> bool:
+    return bool(info.origin.kind == pfs_pb2.USER or info.direct_provenance)
+
+
+def _file(info: Any) -> FileChange:
+    return FileChange(info.file.path, info.hash.hex(), info.size_bytes)
+
+
+def _created_by(info: Any) -> str:
+    """The user who made a commit, which Pachyderm 2.10 and later know; "" otherwise. The messages here are of 2.7."""
+    for field in info.UnknownFields():
+        if field.field_number == _CREATED_BY and isinstance(field.data, bytes):
+            return field.data.decode(errors="replace")
+    return ""
+
+
+def _started(info: Any) -> datetime:
+    began: datetime = info.started.ToDatetime(tzinfo=UTC)
+    return began
+
+
+def _commit(repo: str, info: Any) -> PastCommit:
+    return PastCommit(repo, info.commit.id, info.started.ToDatetime(tzinfo=UTC), info.description)
+
+
+def _record(repo: str, info: Any) -> CommitRecord:
+    owner = commit_owner.read(info.description)
+    return CommitRecord(
+        repo=repo,
+        id=info.commit.id,
+        open=not info.HasField("finishing"),
+        started=info.started.ToDatetime(tzinfo=UTC),
+        finished=info.finished.ToDatetime(tzinfo=UTC) if info.HasField("finished") else None,
+        author=owner.user if owner else _created_by(info),
+        description=commit_owner.without_owner(info.description),
+        error=info.error,
+        bytes=info.details.size_bytes if info.HasField("details") else info.size_bytes_upper_bound,
+    )

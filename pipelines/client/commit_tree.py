@@ -1,0 +1,172 @@
+"""Copies of a commit's files on this machine, for stages that run here.
+
+Knows neither the files' meaning nor the stages.
+"""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client.commit_sets import inspect_commit
+from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.errors import LookalikeError
+from stages.datum.file_cache import FileCache
+
+_TOGETHER = 8
+"""Files of a directory that are fetched together."""
+
+FetchProgress = Callable[[int], None]
+"""Hears of each number of bytes that has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """A file or directory of a commit: its path without slashes at its ends, its size in bytes with all below it, its
+    hash in hex digits."""
+
+    path: str
+    size: int
+    hash: str
+    is_directory: bool
+
+
+class CommitTree:
+    """The files of one finished commit."""
+
+    def __init__(self, connection: Connection, repo: str, commit: str) -> None:
+        """commit: an id; that of another repo's commit stands for this repo's in its provenance."""
+        self.commit = commit
+        self._connection = connection
+        self._repository = Repository(connection, repo, commit)
+        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+        named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name=connection.project))
+        self._commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit)
+
+    @classmethod
+    def at(cls, connection: Connection, repo: str, commit_set: str) -> "CommitTree | None":
+        """A repo's files at a commit set, or at the commit in whose provenance they are; None if it had no commit.
+        Raises LookalikeError if that commit failed, or is not finished."""
+        info = with_retries(connection, partial(inspect_commit, connection, repo, commit_set))
+        if info is None:
+            return None
+        if info.error:
+            raise LookalikeError(
+                f"commit {info.commit.id} of {repo} failed, so there is no answer of then: {info.error}"
+            )
+        if not info.HasField("finished"):
+            raise LookalikeError(
+                f"commit {info.commit.id} of {repo} is not finished yet: wait for it, see `lookalike status`"
+            )
+        return cls(connection, repo, info.commit.id)
+
+    def entries(self, pattern: str) -> list[TreeEntry]:
+        """The files and directories that match a pattern, sorted; none in an empty commit."""
+
+        def read() -> list[TreeEntry]:
+            try:
+                return [
+                    _entry(info)
+                    for info in self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern))
+                ]
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.NOT_FOUND:
+                    return []
+                raise
+
+        return sorted(with_retries(self._connection, read), key=lambda entry: entry.path)
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a small file; None if it is missing."""
+        found = self.entries(f"/{path}")
+        return with_retries(self._connection, lambda: self._repository.read(f"/{path}")) if found else None
+
+    def numbers(self, pattern: str, field: str) -> Iterator[int]:
+        """A whole number of each JSON object in files that match a pattern, where it has one."""
+        read = with_retries(self._connection, lambda: list(self._repository.read_all(pattern)))
+        for _, content in read:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                yield int(json.loads(content)[field])
+
+    def fetch(self, entry: TreeEntry, to: Path, report: FetchProgress = lambda _: None) -> None:
+        """Writes a file, or a directory with all below it, to a path that does not exist yet."""
+        to.parent.mkdir(parents=True, exist_ok=True)
+        if entry.is_directory:
+
+            def extract() -> None:
+                shutil.rmtree(to, ignore_errors=True)
+                to.mkdir()
+                self._repository.extract(f"/{entry.path}/", to)
+
+            with_retries(self._connection, extract)
+            report(entry.size)
+            return
+
+        def copy() -> int:
+            with to.open("wb") as file:
+                self._repository.fetch(f"/{entry.path}", file)
+                return file.tell()
+
+        if with_retries(self._connection, copy) != entry.size:
+            raise LookalikeError(f"the server sent /{entry.path} of {self._repository.name} cut off: try again")
+        report(entry.size)
+
+    def place(self, cache: FileCache, entry: TreeEntry, at: Path, report: FetchProgress = lambda _: None) -> None:
+        """Makes a file appear at a path of the cache's scratch directory; it is fetched unless it is kept."""
+        if cache.place(entry.hash, entry.size, at, lambda to: self.fetch(entry, to, report)):
+            report(entry.size)
+
+    def place_all(
+        self, cache: FileCache, entries: Sequence[TreeEntry], below: Path, report: FetchProgress = lambda _: None
+    ) -> None:
+        """Does so for many files, at their paths below one. Of a directory with several that are not kept all files are
+        fetched with one call: it takes less time than a call for each."""
+        waiting: dict[str, list[TreeEntry]] = {}
+        for each in entries:
+            if cache.kept(each.hash, each.size):
+                self.place(cache, each, below / each.path, report)
+            else:
+                waiting.setdefault(each.path.rpartition("/")[0], []).append(each)
+        for directory, files in waiting.items():
+            if len(files) < _TOGETHER or not directory:
+                for each in files:
+                    self.place(cache, each, below / each.path, report)
+                continue
+            with cache.scratch() as scratch:
+                fetched = scratch / "fetched"
+                self.fetch(TreeEntry(directory, 0, "", True), fetched)
+                for each in files:
+                    found = fetched / each.path.rpartition("/")[2]
+                    cache.place(each.hash, each.size, below / each.path, partial(_move, found))
+                    report(each.size)
+
+
+def _move(file: Path, to: Path) -> None:
+    shutil.move(file, to)
+
+
+def batches(entries: list[TreeEntry], most: int) -> Iterator[list[TreeEntry]]:
+    """The entries in order, in groups of at most so many bytes, or of one entry."""
+    group: list[TreeEntry] = []
+    size = 0
+    for entry in entries:
+        if group and size + entry.size > most:
+            yield group
+            group, size = [], 0
+        group.append(entry)
+        size += entry.size
+    if group:
+        yield group
+
+
+def _entry(info: Any) -> TreeEntry:
+    return TreeEntry(info.file.path.strip("/"), info.size_bytes, info.hash.hex(), info.file_type == pfs_pb2.DIR)

@@ -1,0 +1,192 @@
+"""Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from pipelines.client import commit_owner
+from pipelines.client.deployment import image_sizes, part_sizes
+from pipelines.client.deployment.input_changes import stopped_for_update
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.client.transactions import transaction
+from pipelines.errors import LookalikeError
+from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
+
+ANNOTATION = "lookalike/spec-sha256"
+"""The pod annotation that holds the fingerprint of a pipeline's specification."""
+
+DEPLOYED_BY = "lookalike/deployed-by"
+"""The pod annotation that names who deployed a version of a pipeline, and the command: the commits of specifications
+have no descriptions."""
+
+WRITTEN = "lookalike/written"
+"""The pod annotation that holds the specification as it was in its file, before overlays, settings and pushed sizes:
+what runs differs from it by the choices of this library, which an upgrade keeps."""
+
+UPGRADE = "lookalike/upgrade"
+"""The pod annotation that holds the way back from the upgrade that the pipeline had last."""
+
+OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, image_sizes.SPECIFIED, part_sizes.SPECIFIED)
+"""All pod annotations that are lookalike's own, and no part of a specification."""
+
+_DEFAULT_IMAGE = "ubuntu:20.04"
+"""Pachyderm's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentResult:
+    """The outcome for one repo or pipeline: created, updated, updated and reprocessed, or unchanged."""
+
+    kind: str
+    name: str
+    action: str
+
+
+def deploy(
+    connection: Connection,
+    specs: Sequence[PipelineSpec],
+    report: Callable[[DeploymentResult], None] = lambda _: None,
+    again: Collection[str] = (),
+    keep_size: bool = True,
+    keep_parts: bool = True,
+) -> list[DeploymentResult]:
+    """Creates the repos that no pipeline writes and the pipelines that are missing, and updates those whose
+    specification has changed. A pipeline with another command, environment or image is reprocessed: Pachyderm itself
+    would keep the old results. So are the pipelines named in `again`. Those that are to read other branches, or are
+    crossed with a schedule, are stopped for the moment of their update. keep_size: whether a size of pictures that was
+    pushed with a backbone stays, unless the specifications have changed theirs since; keep_parts: the same for the
+    sizes of parts and segments that an upgrade set."""
+    done: list[DeploymentResult] = []
+
+    def note(kind: str, name: str, action: str) -> None:
+        done.append(DeploymentResult(kind, name, action))
+        report(done[-1])
+
+    there = ProjectJobs(connection).pipelines()
+    for repo in sources(specs):
+        if repo not in there:
+            note("repo", repo, make_repo(connection, repo))
+    with stopped_for_update(connection, {spec.name: spec.request().input for spec in specs}, there):
+        for spec in specs:
+            action = _make_pipeline(connection, spec, there, spec.name in again, keep_size, keep_parts)
+            note("pipeline", spec.name, action)
+    return done
+
+
+def make_repo(connection: Connection, repo: str) -> str:
+    """Creates a source repo unless it exists; returns "created" or "unchanged"."""
+    try:
+        with_retries(connection, lambda: connection.client.inspect_repo(repo, project_name=connection.project))
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise
+    else:
+        return "unchanged"
+    connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
+    return "created"
+
+
+def _make_pipeline(
+    connection: Connection, spec: PipelineSpec, there: Mapping[str, Any], again: bool, keep_size: bool, keep_parts: bool
+) -> str:
+    request, old = request_of(connection, spec), there.get(spec.name)
+    origin = part_sizes.origin(spec.name, request.transform.env, there) if keep_parts else None
+    sizes = {} if origin is None else part_sizes.keep_deployed(request, origin)
+    kept = "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
+    action = f"created{kept}"
+    if old is not None:
+        pushed = image_sizes.keep_pushed(request, old) if keep_size else None
+        kept = ("" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`") + kept
+        annotations = old.details.metadata.annotations
+        unchanged = annotations.get(ANNOTATION) == spec.fingerprint
+        let_go = {image_sizes.SPECIFIED: not keep_size, part_sizes.SPECIFIED: not keep_parts}
+        if unchanged and not again and not any(goes and mark in annotations for mark, goes in let_go.items()):
+            return f"unchanged{kept}"
+        request.update = True
+        request.reprocess = again or has_other_code(request, old)
+        if UPGRADE in annotations:
+            request.metadata.annotations[UPGRADE] = annotations[UPGRADE]
+        action = f"updated{', reprocessing everything' if request.reprocess else ''}{kept}"
+    with refusals_of(spec.path):
+        connection.client.create_pipeline_from_request(request)
+    return action
+
+
+def request_of(connection: Connection, spec: PipelineSpec) -> Any:
+    """The CreatePipelineRequest of a specification in the connection's project, with the annotations that say who sends
+    it, and what."""
+    request = spec.request()
+    request.pipeline.project.name = connection.project
+    request.metadata.annotations[ANNOTATION] = spec.fingerprint
+    request.metadata.annotations[DEPLOYED_BY] = author(connection)
+    written = spec.document if spec.written is None else spec.written
+    request.metadata.annotations[WRITTEN] = json.dumps(written, sort_keys=True, separators=(",", ":"))
+    return request
+
+
+def has_other_code(request: Any, info: Any) -> bool:
+    """Whether a CreatePipelineRequest differs from the deployed pipeline in what determines its output and what
+    Pachyderm does not compare."""
+    return _code(request.transform) != _code(info.details.transform)
+
+
+def resize(
+    connection: Connection, infos: Sequence[Any], size: int, models: Any | None, obsolete: Sequence[Job], reason: str
+) -> str:
+    """Has pipelines compute everything again with pictures of that size, moves the repo's master to a commit of a
+    backbone for it (None for the present one), and stops jobs of the backbone before, all at once: neither sees a state
+    in between, and each pipeline gets one new job. Returns the id of the commit set.
+
+    infos: the pipelines, as PipelineInfos with details. reason: for the stopped jobs.
+    """
+    channel = connection.client._channel
+    with transaction(connection) as begun:
+        if models is not None:
+            master = pfs_pb2.Branch(repo=models.repo, name="master")
+            moved = pfs_pb2.CreateBranchRequest(branch=master, head=models)
+            pfs_pb2_grpc.APIStub(channel).CreateBranch(moved, metadata=begun.metadata)
+        pps = pps_pb2_grpc.APIStub(channel)
+        for info in infos:
+            request = image_sizes.resized(info, size)
+            request.metadata.annotations[DEPLOYED_BY] = author(connection)
+            with refusals_of(info.pipeline.name):
+                pps.CreatePipeline(request, metadata=begun.metadata)
+        for job in obsolete:
+            pipeline = pps_pb2.Pipeline(name=job.pipeline, project=pfs_pb2.Project(name=connection.project))
+            stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pipeline, id=job.id), reason=reason)
+            pps.StopJob(stop, metadata=begun.metadata)
+    return begun.id
+
+
+def author(connection: Connection) -> str:
+    """The user and the command, as `DEPLOYED_BY` has them."""
+    return (
+        f"{commit_owner.current_process().user}: {connection.doing}"
+        if connection.doing
+        else commit_owner.current_process().user
+    )
+
+
+@contextmanager
+def refusals_of(pipeline: object) -> Iterator[None]:
+    """Raises a server's refusal of a pipeline as a LookalikeError that names it."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            raise
+        raise LookalikeError(f"{pipeline}: {error.details()}") from error
+
+
+def _code(transform: Any) -> tuple[Any, ...]:
+    """The parts of a transform that determine its output and that Pachyderm does not compare."""
+    image = transform.image or _DEFAULT_IMAGE
+    return image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())

@@ -1,0 +1,66 @@
+"""Sentences for gRPC's failures."""
+
+from dataclasses import dataclass
+
+import grpc
+
+_CUT_OFF = ("RST_STREAM", "Stream removed", "transport is closing")
+"""Parts of the details with which a stream ends whose server has gone, whichever code it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentServer:
+    """The server that this process talks to: its address, whether it is that of a library on this machine, and its
+    namespace in a Kubernetes cluster, "" if that is not known."""
+
+    address: str = "the server's address"
+    local: bool = False
+    namespace: str = ""
+
+    def absent(self) -> str:
+        """The message if no server answers there."""
+        if self.local:
+            advice = "start it again with `lookalike up` in the directory of its library"
+        else:
+            within = f" --namespace {self.namespace}" if self.namespace else ""
+            advice = (
+                f"see with `kubectl get pods{within}` whether pachd is running and ready, restart the port forwarding "
+                "if there is one, or correct the address"
+            )
+        return f"no Pachyderm answers at {self.address}: {advice}"
+
+
+_reached = [CurrentServer()]
+
+
+def remember_server(server: CurrentServer) -> None:
+    """Remembers the server that this process talks to, for messages."""
+    _reached.append(server)
+
+
+def cause(error: Exception) -> grpc.RpcError | None:
+    """The failed call behind an exception: the client turns some of gRPC's errors into a ConnectionError."""
+    found = error if isinstance(error, grpc.RpcError) else error.__cause__
+    return found if isinstance(found, grpc.RpcError) else None
+
+
+def is_unavailable(error: grpc.RpcError) -> bool:
+    """Whether the server, or the way to it, was not there or broke off, as when pachd restarts."""
+    details = str(error.details() or "")
+    return error.code() == grpc.StatusCode.UNAVAILABLE or any(part in details for part in _CUT_OFF)
+
+
+def explain(error: grpc.RpcError) -> str:
+    """One line about a failed call to the server that this process talks to."""
+    server = _reached[-1]
+    code, details = error.code(), " ".join(str(error.details() or "").split())
+    if is_unavailable(error):
+        return server.absent()
+    if code == grpc.StatusCode.UNIMPLEMENTED:
+        return f"the server at {server.address} does not serve this: {details}"
+    if code == grpc.StatusCode.UNAUTHENTICATED:
+        return (
+            f"the server at {server.address} asks for a token: {details}. Run `pachctl auth login` or, for the token "
+            "of a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
+        )
+    return details or str(code.name).lower()

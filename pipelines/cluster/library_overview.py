@@ -1,0 +1,161 @@
+"""The facts about a library at a glance: its pictures, queries and model, the disk, the GPUs, and addresses to open.
+
+Reads small files and the sizes of others only, so that it takes a moment with any number of pictures.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipelines.client import backbones
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import Repository
+from pipelines.client.server import local_server
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.client.services import service_discovery, service_roles
+from pipelines.cluster import gpu_holders, library_growth
+from pipelines.cluster.library_growth import LibraryGrowth
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """The backbone in `models`: its name, the side of its pictures in pixels, the length of its vectors, the type it
+    computes in, and whether the index has the vectors of another one."""
+
+    name: str
+    image_size: int
+    dimension: int
+    precision: str
+    replacing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """The bytes that the library takes, at most, and those that are free; the directory, "" on another machine, where
+    free bytes are not known (None) and those taken are the sizes of all repos."""
+
+    directory: str
+    used: int
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUsage:
+    """The GPUs of a localpachd: their number, and how many are in use."""
+
+    total: int
+    in_use: int
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOverview:
+    """All of it. `pictures`: the distinct ones that are searched; `queries`: the entries; `neighbours`: K;
+    `library_growth`: the numbers that grow with them; `addresses`: those of services. None stands for a part that is
+    missing, or for the GPUs of a cluster."""
+
+    pictures: int
+    queries: int
+    model: ModelSummary | None
+    image_size: int | None
+    fit: str | None
+    neighbours: int | None
+    growth: LibraryGrowth
+    disk: DiskUsage
+    gpus: GpuUsage | None
+    addresses: tuple[str, ...]
+
+
+def read(connection: Connection) -> LibraryOverview:
+    """The facts about the library of a connection."""
+    pipelines = with_retries(connection, ProjectJobs(connection).pipelines)
+    index = with_retries(connection, partial(_index, connection))
+    number = sum(int(each["count"]) for each in index)
+    preprocess, render = (_variables(pipelines, name) for name in ("preprocess", "render"))
+    leases = gpu_holders.local_leases(connection)
+    return LibraryOverview(
+        pictures=number,
+        queries=len(with_retries(connection, lambda: list(Repository(connection, "queries").list()))),
+        model=with_retries(connection, partial(_model, connection, {str(each["model"]) for each in index})),
+        image_size=_number(preprocess.get("IMAGE_SIZE")),
+        fit=preprocess.get("FIT"),
+        neighbours=_number(render.get("K")),
+        growth=library_growth.read(pipelines.values(), number),
+        disk=_disk(connection),
+        gpus=None if leases is None else GpuUsage(leases.total, leases.allocated),
+        addresses=tuple(_addresses(connection, pipelines)),
+    )
+
+
+def pictures(connection: Connection) -> int:
+    """The distinct pictures that are searched."""
+    return sum(int(each["count"]) for each in with_retries(connection, partial(_index, connection)))
+
+
+def _index(connection: Connection) -> list[Mapping[str, Any]]:
+    """The content of every segment's index.json."""
+    found = Repository(connection, "index").good()
+    contents = [] if found is None else [content for _, content in found.read_all("/*/index.json")]
+    try:
+        return [{"count": each["count"], "model": each["model"]} for each in map(json.loads, contents)]
+    except (ValueError, KeyError, TypeError):
+        return []  # another index: what is in it is not known here
+
+
+def _model(connection: Connection, indexed: set[str]) -> ModelSummary | None:
+    spec = backbones.current_backbone(Repository(connection, backbones.REPO))
+    if spec is None:
+        return None
+    return ModelSummary(spec.name, spec.image_size, spec.dimension, spec.precision, bool(indexed - {spec.sha256}))
+
+
+def _variables(pipelines: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    return pipelines[name].details.transform.env if name in pipelines else {}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _disk(connection: Connection) -> DiskUsage:
+    root = local_server.library()
+    server = None if root is None else local_server.running(root)
+    if root is not None and server is not None and server.address == connection.address:
+        return DiskUsage(str(root), _size(root), shutil.disk_usage(root).free)
+    repos = with_retries(connection, lambda: list(connection.client.list_repo()))
+    sizes = (each.size_bytes_upper_bound for each in repos if each.repo.project.name == connection.project)
+    return DiskUsage("", sum(sizes), None)
+
+
+def _size(directory: Path) -> int:
+    """The bytes that the files below a directory take on the disk. Files may vanish meanwhile."""
+    total, waiting = 0, [str(directory)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+    return total
+
+
+def _addresses(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
+    """The addresses of services at the server's host."""
+    host = urlsplit(connection.address).hostname or "localhost"
+    found = []
+    for name, info in pipelines.items():
+        port = info.details.service.external_port
+        if port and name in service_roles.ROLES:
+            found.append(service_discovery.published_at(connection, info.details))
+        elif port:
+            found.append(f"http://{host}:{port}")
+    return found

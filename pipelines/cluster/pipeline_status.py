@@ -1,0 +1,219 @@
+"""The status: every pipeline with its running and newest jobs, reasons of failures, rejected files, empty repos."""
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.client import backbones
+from pipelines.client.deployment import image_sizes, retired_pipelines
+from pipelines.client.jobs.datums import DatumFailure, JobDatums
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.retries import with_retries
+from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
+from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
+from pipelines.cluster.job_waits import STOPPED, JobWaits
+from pipelines.errors import LookalikeError
+
+MOST_FAILURES = 10
+"""Most failed datums of a pipeline that are listed."""
+
+_COUNTS = "a cluster counts datums when their datum set ends; until then the numbers of a running job stand still"
+
+REJECTING = {"preprocess": "images", "preprocess-queries": "queries"}
+_LACKING = {
+    "models": "the repo models has no backbone, so no features are computed: `lookalike model push efficientnet-lite0`",
+    "images": "the library is empty: `lookalike add PATH…`",
+    "queries": "the repo queries is empty: `lookalike query PATH…`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """A pipeline: its state in lower case, "waiting" for a wait that ends by itself, and the reason for it, its newest
+    job, the older jobs that this one waits behind (first the one that is at work), some of the failed datums of the job
+    at work, or of the newest, Kubernetes' reasons for workers that cannot run, and the notices of workers on GPUs that
+    they do not use."""
+
+    name: str
+    state: str
+    reason: str
+    job: Job | None
+    failures: Sequence[DatumFailure] = ()
+    troubles: Sequence[str] = ()
+    ahead: Sequence[Job] = ()
+    on_gpus: Sequence[str] = ()
+
+    @property
+    def current(self) -> Job | None:
+        """The job at work, with its busy workers; the newest if there is none."""
+        return self.ahead[0] if self.ahead else self.job
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedFile:
+    """A rejected file: its repo, its true name, the stage that rejected it, and the reason."""
+
+    repo: str
+    source: str
+    stage: str
+    reason: str
+
+    def is_in(self, names: Set[str]) -> bool:
+        """Whether its name is one of these true names, or below one."""
+        parts = self.source.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return not names.isdisjoint(above)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStatus:
+    """All of it. `missing` names the pipelines of the specifications that are not deployed."""
+
+    pipelines: list[PipelineStatus]
+    missing: list[str]
+    rejected: list[RejectedFile]
+    notes: list[str]
+
+
+def read(
+    connection: Connection, usual: Sequence[str], namespace: str = "", optional: Sequence[str] = ()
+) -> ProjectStatus:
+    """The status of these pipelines, and of the optional ones that are deployed, with workers in a namespace of the
+    cluster ("" for the context's own)."""
+    jobs = ProjectJobs(connection)
+    there = jobs.pipelines()
+    names = [*usual, *(name for name in optional if name in there)]
+    said, unknown = _troubles(connection, namespace)
+    troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
+    newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
+    queues = {name: _queue(jobs, there[name]) for name in newest}
+    running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
+    idle = {name for name, queue in queues.items() if not queue}
+    waits: dict[str, PipelineWait] = GpuWaits(connection).look(there, running, idle, troubles)
+    reasons = _reasons(JobWaits(connection), there, {name: queue[-1] for name, queue in queues.items() if queue})
+    found = [
+        _pipeline(connection, there[n], newest[n], queues[n], troubles[n], waits.get(n), reasons.get(n))
+        for n in names
+        if n in there
+    ]
+    missing = [name for name in names if name not in there]
+    late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
+    return ProjectStatus(found, missing, rejections(connection), [*late, *unknown, *notes(connection)])
+
+
+def _reasons(waits: JobWaits, there: Mapping[str, Any], current: Mapping[str, Job]) -> dict[str, PipelineWait]:
+    """The waits for other things than GPUs and a cluster's nodes; `current` are the first jobs that have not ended."""
+    found = {name: waits.reason(there[name], job, current) for name, job in current.items()}
+    stopped = {name: PipelineWait("paused", STOPPED.format(name)) for name, info in there.items() if info.stopped}
+    return stopped | {name: wait for name, wait in found.items() if wait is not None}
+
+
+def _queue(jobs: ProjectJobs, info: Any) -> list[Job]:
+    """The jobs of a pipeline that have not ended, newest first. Of a service's only the newest counts: the others end
+    for it."""
+    found = jobs.queue(info.pipeline.name)
+    return found[:1] if _is_service(info) else found
+
+
+def _is_service(info: Any) -> bool:
+    return bool(info.details.HasField("service"))
+
+
+def _wants_gpus(info: Any) -> bool:
+    return bool(info.details.resource_limits.gpu.number)
+
+
+def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]] | None, list[str]]:
+    """The reasons for which a cluster's workers wait, by pipeline, and a note if they are unknown. None of localpachd,
+    which gives them itself."""
+    if gpu_holders.local_leases(connection) is not None:
+        return None, []
+    try:
+        return kube_client.troubles(namespace), []
+    except LookalikeError as error:
+        return {}, [f"the reasons for which workers wait are unknown: {error}"]
+
+
+def _pipeline(
+    connection: Connection,
+    info: Any,
+    newest: Job | None,
+    queue: Sequence[Job],
+    troubles: Sequence[str],
+    for_gpus: PipelineWait | None,
+    reason: PipelineWait | None,
+) -> PipelineStatus:
+    state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
+    plain = tuple(dict.fromkeys(map(pod_reasons.plain_words, troubles)))
+    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), plain, _ahead(newest, queue))
+    current = found.current
+    if current is not None:
+        failures = JobDatums(connection, current).failed(MOST_FAILURES) if current.failed else []
+        if not _is_service(info):  # whose only datum says nothing
+            current = ProjectJobs(connection).with_workers(current)
+        on_gpus = ProjectJobs(connection).on_gpus(current) if current.started and _wants_gpus(info) else ()
+        found = replace(found, failures=failures, on_gpus=on_gpus)
+        found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
+    if for_gpus is not None:
+        kind = info.details.resource_limits.gpu.type
+        others = [pod_reasons.plain_words(each) for each in troubles if not gpu_waits.is_short(each, kind)]
+        return replace(found, state=for_gpus.state, reason=for_gpus.text, troubles=others)
+    if state == "crashing" and troubles:  # which Pachyderm repeats
+        return replace(found, reason="")
+    return found if reason is None else replace(found, state=reason.state, reason=reason.text)
+
+
+def _ahead(newest: Job | None, queue: Sequence[Job]) -> list[Job]:
+    """The jobs of a queue, newest first, that come before the newest job: the one at work first."""
+    if newest is None or newest.ended:
+        return []
+    return [job for job in reversed(queue) if job.id != newest.id]
+
+
+def rejections(connection: Connection) -> list[RejectedFile]:
+    """Every rejected file of the library and of the queries, by name."""
+    found: list[RejectedFile] = []
+    for pipeline, repo in REJECTING.items():
+        for content in with_retries(connection, partial(_records, connection, pipeline)):
+            lines = map(json.loads, content.decode().splitlines())
+            found += [RejectedFile(repo, line["source"], line["stage"], line["reason"]) for line in lines]
+    return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
+
+
+def _records(connection: Connection, pipeline: str) -> list[bytes]:
+    output = Repository(connection, pipeline).good()
+    return [] if output is None else [content for _, content in output.read_all("/rejected/*/*.jsonl")]
+
+
+def notes(connection: Connection) -> list[str]:
+    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size, and retired
+    pipelines."""
+    there = {repo: with_retries(connection, partial(Repository(connection, repo).exists, "/")) for repo in _LACKING}
+    lacking = [note for repo, note in _LACKING.items() if not there[repo]]
+    pipelines = with_retries(connection, ProjectJobs(connection).pipelines)
+    return [
+        *lacking,
+        *with_retries(connection, partial(_mismatch, connection, pipelines)),
+        *retired_pipelines.notes(pipelines),
+    ]
+
+
+def _mismatch(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
+    sizes = set(image_sizes.sizes(pipelines.values()).values())
+    backbone = backbones.current_backbone(Repository(connection, backbones.REPO))
+    if backbone is None or sizes <= {backbone.image_size}:
+        return []
+    size, takes = min(sizes - {backbone.image_size}), backbone.image_size
+    again = f"`lookalike model push {backbone.name} --image-size {size}` (or {takes})"
+    if backbone.pooling == "own":
+        again = "`lookalike model push FILE` with its file, or with a backbone that takes them,"
+    return [
+        f"pictures are {size} × {size} pixels, but the backbone {backbone.name} takes {takes} × {takes}: {again} "
+        "brings both to one size"
+    ]

@@ -1,0 +1,83 @@
+"""The command that serves the promoted classifier over HTTP, here or as a pipeline."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from pipelines.client.server_choice import target
+from pipelines.client.services.service_roles import CLASSIFY
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection
+from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.service import service_deployment, service_options
+from pipelines.commands.service.service_options import (
+    BrowserOption,
+    CertificateOption,
+    DeployOption,
+    KeyOption,
+    ListenOption,
+    LocalServiceOptions,
+    NetworksOption,
+    OffOption,
+    ProxyOption,
+    TokenOption,
+)
+from stages.serving.run.service_runner import ServiceRole
+
+app = App()
+
+
+@app.command(
+    examples=(
+        "lookalike classify serve",
+        "lookalike classify serve --port 0 --no-browser --idle-exit 600",
+        "lookalike classify serve --token-file token --behind-proxy a.example.org",
+        "lookalike classify serve --deploy",
+    ),
+)
+def serve(
+    at: Annotated[
+        str,
+        typer.Option(metavar="COMMIT", help="The model of this commit of select [default: follow what is promoted]."),
+    ] = "",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help=f"The port of 127.0.0.1, 0 for a free one; of a deployed service, that of the nodes "
+            f"[default: {CLASSIFY.port}].",
+        ),
+    ] = None,
+    listen: ListenOption = "",
+    token_file: TokenOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    behind_proxy: ProxyOption = "",
+    fetch_from: NetworksOption = None,
+    browser: BrowserOption = True,
+    idle_exit: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="SECONDS", help="End after so long without a request [default: never]."),
+    ] = None,
+    deploy: DeployOption = False,
+    off: OffOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Classify pictures in the browser and over HTTP with the promoted model, until Ctrl-C. Follows promotions.
+
+    Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
+    given = LocalServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
+    service_options.check(given, deploy, off, {"--at": at, "--idle-exit": idle_exit})
+    if deploy or off:
+        service_deployment.change(
+            open_write_connection(address), service_deployment.deployed_options(given), CLASSIFY, off
+        )
+        return
+    server = target(address)
+    with service_options.explained():
+        wanted = replace(service_options.configured(given, CLASSIFY, server), at=at)
+    role = ServiceRole(searches=False, idle=idle_exit)
+    service_options.serve(open_server_connection(server), wanted, given, CLASSIFY, role)

@@ -1,0 +1,183 @@
+"""The command that evaluates the library's neighbours by labels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.analysis.measurement.evaluation import EvaluationReport
+from pipelines.client.server.connection import Connection
+from pipelines.commands.explain import evaluate_comparison
+from pipelines.commands.kit import optional_pipelines, progress
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.command_connection import open_write_connection
+from pipelines.commands.kit.job_completion import conclude
+from pipelines.commands.kit.options import AddressOption, JsonOption, path
+from pipelines.commands.kit.terminal import console, display_path, files, say, say_all, say_first, say_json
+from pipelines.errors import LookalikeError
+from stages.datum.text_format import counted, visible
+from stages.report import evaluation_words
+
+app = App()
+
+_MOST_PROBLEMS = 10
+_MOST_LABELS = 5
+_MOST_CONFUSIONS = 5
+
+
+@app.command(
+    examples=(
+        "lookalike evaluate --labels labels.csv",
+        "lookalike evaluate --labels-from-folders",
+        "lookalike evaluate --json > evaluation.json",
+        "lookalike evaluate --model efficientnet-lite2",
+        "lookalike evaluate --metric euclidean --metric cosine",
+    ),
+)
+def evaluate(
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            parser=path,
+            metavar="FILE",
+            help="A CSV file with the columns source, label and, if wanted, name, for the repo labels; repeatable.",
+        ),
+    ] = None,
+    folders: Annotated[
+        bool,
+        typer.Option("--labels-from-folders", help="Label each picture that no file labels with its folder's name."),
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
+        "results/evaluation"
+    ),
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Compare this model (a name, a .keras file, a commit of models) with the deployed one, or two.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC", help="The same for a metric, euclidean or cosine; with two models, one for each."
+        ),
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that evaluate; labels stay.")] = False,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Measure how often the nearest pictures have the same label: precision, recall, confusions, calibration.
+
+    The first call creates the pipelines for that, which then follow every change. A source is a name as result sheets
+    show it.
+    """
+    given = evaluation.check(labels or ())
+    connection = open_write_connection(address)
+    if off:
+        optional_pipelines.off(connection, evaluation.GROUP)
+        return
+    optional_deployment.check(connection, evaluation.GROUP)
+    evaluation.check_deployed(connection)
+    for each in given:
+        _warn(each.problems)
+    _put(connection, {each.name: each.content for each in given})
+    optional_pipelines.ensure_deployed(connection, evaluation.GROUP)
+    if folders:
+        _put(connection, {evaluation.FOLDERS: evaluation.from_folders(connection)})
+    if model or metric:
+        evaluate_comparison.compare(connection, model or (), metric or (), output, as_json)
+        return
+    found = evaluation.export(connection, output)
+    if as_json:
+        say_json({"directory": found.directory, "metrics": found.metrics, "calibration": found.calibration})
+    elif found.metrics["queries"]:
+        show(found)
+    if not found.metrics["queries"]:
+        raise LookalikeError(found.metrics["note"])
+
+
+def show(found: EvaluationReport) -> None:
+    """Prints a report that has measures."""
+    metrics = found.metrics
+    say(f"{evaluation_words.summary(metrics)}: {counted(metrics['queries'], 'query', 'queries')}")
+    for table in (_measures(metrics), _labels(metrics), _confusions(metrics)):
+        if table.rows:
+            say("")
+            console.print(table)
+    say("")
+    say_all(_left_out(metrics))
+    if metrics["note"]:
+        say(metrics["note"])
+    say(" ".join(evaluation_words.threshold(found.calibration)))
+    if found.calibration["proposed"]["distance"] is not None:
+        say(f"to use it: lookalike deploy --set THRESHOLD={found.calibration['proposed']['distance']:g}")
+    say(f"report: {display_path(found.directory / evaluation.PAGE)}")
+
+
+def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
+    commit = evaluation.put(connection, content)
+    if commit and content:
+        conclude(connection, f"put {files(len(content))} into {optional_deployment.LABELS}", commit, True)
+    elif commit:
+        progress.wait(connection, [commit])
+
+
+def _warn(problems: Sequence[str]) -> None:
+    say_first([f"left out {each}" for each in problems], _MOST_PROBLEMS)
+
+
+def _measures(metrics: Mapping[str, Any]) -> Table:
+    """The measures with their intervals, over queries and over labels."""
+    k = metrics["facts"]["k"]
+    table = _table("with 95 % intervals", "mean over queries", "mean over labels")
+    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", "MRR")):
+        table.add_row(name, *(_estimate(metrics[mean][name]) for mean in ("micro", "macro")))
+    return table
+
+
+def _labels(metrics: Mapping[str, Any]) -> Table:
+    """The labels with the least precision."""
+    k, rows = metrics["facts"]["k"], metrics["per_label"]
+    names = [*dict.fromkeys(("precision@1", f"precision@{k}", f"mAP@{k}"))]
+    table = _table("the worst labels" if len(rows) > _MOST_LABELS else "labels", *names, "pictures")
+    for row in rows[:_MOST_LABELS]:
+        values = [f"{row[name]:.3f}" for name in names]
+        table.add_row(escape(visible(row["label"])), *values, f"{row['pictures']:,}")
+    return table
+
+
+def _confusions(metrics: Mapping[str, Any]) -> Table:
+    """The labels that are taken for another one most often."""
+    k = metrics["facts"]["k"]
+    table = _table("the most confused", "nearest", *([f"{k} nearest"] if k > 1 else []))
+    table.add_column("the closest such pair", overflow="fold")
+    for each in metrics["confusions"][:_MOST_CONFUSIONS]:
+        counts = [f"{each['nearest']:,}", *([f"{each['among']:,}"] if k > 1 else [])]
+        example = f"{each['example']['source']}, {each['example']['neighbour']}"
+        named = f"{each['label']} for {each['taken_for']}"
+        table.add_row(*(escape(visible(cell)) for cell in (named, *counts, example)))
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(first, box=None, header_style="bold", pad_edge=False)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
+    found = evaluation_words.left_out(metrics)
+    if found:
+        yield "left out:"
+    for reason, count, examples in found:
+        yield f"  {reason}: {count:,}{f', such as {examples[0]}' if examples else ''}"
+
+
+def _estimate(found: Mapping[str, float]) -> str:
+    return f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f})"

@@ -1,0 +1,65 @@
+"""Connections of commands: to the server that is chosen for the directory they are called in, with waits that are said
+and end with Ctrl-C."""
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.server.connection import Connection, ServerTarget, connect
+from pipelines.client.server_choice import of_library, target
+from pipelines.commands.kit import interrupts
+from pipelines.commands.kit.terminal import say
+from pipelines.specifications.pipeline_specs import SOURCES
+from stages.datum.text_format import visible
+
+_LONGEST = 100
+"""Most characters of a command in the description of its commits."""
+
+
+class _Waiting:
+    """Says each reason once, and again after another: a server can go away twice within a second."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def __call__(self, reason: str) -> None:
+        interrupts.check()
+        if reason and reason != self._said:
+            self._said = reason
+            say(reason)
+
+
+def open_connection(address: str) -> Connection:
+    """A connection for a command with `--address`, or "" without."""
+    return open_server_connection(target(address))
+
+
+def open_write_connection(address: str) -> Connection:
+    """The same for a command that writes: says where to, and finishes what killed commands have left open."""
+    return _said(target(address))
+
+
+def open_library_connection(root: Path) -> Connection:
+    """The same for a command that writes to the library in a root."""
+    return _said(of_library(root))
+
+
+def open_server_connection(server: ServerTarget) -> Connection:
+    """A connection to a server that was chosen already."""
+    return replace(connect(server, _Waiting()), doing=_typed())
+
+
+def _typed() -> str:
+    """The command as it was typed, shortened."""
+    words = visible(shlex.join(sys.argv[1:]))
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+
+
+def _said(server: ServerTarget) -> Connection:
+    connection = open_server_connection(server)
+    say(f"writing to {server.words}")
+    for repo in SOURCES:
+        CommitWriter(connection, repo).finish_abandoned()
+    return connection

@@ -1,0 +1,154 @@
+"""An upgrade and the way back in words: the pipelines, the cost, the end; and as JSON."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from pipelines.client.deployment import retired_pipelines
+from pipelines.cluster.library_growth import LibraryGrowth
+from pipelines.commands.kit.estimates import rounded
+from pipelines.commands.kit.terminal import console, say
+from pipelines.specifications import optional_specs
+from pipelines.upgrades import upgrade_costs
+from pipelines.upgrades.upgrade_costs import PipelineCost
+from pipelines.upgrades.upgrade_plan import UpgradePlan
+from pipelines.upgrades.upgrade_steps import CODE, UpgradeStep
+from stages.datum.text_format import counted, size, visible
+
+FIELDS = ("direction", "number", "commit", "pictures", "pipelines", "costs", "total", "sizes")
+"""Those of the JSON."""
+
+_COMPUTING = "features"
+_OF_QUERIES = "features-queries"
+
+
+def show(plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: bool) -> None:
+    """Prints the pipelines with their changes, the choices that are kept, and the cost."""
+    if not plan.sent:
+        say("all of it is back already" if back else "the pipelines are those of the installed version: nothing to do")
+    table = _table("pipeline", "change")
+    for step in plan.steps:
+        table.add_row(step.pipeline, visible(change(step)))
+    console.print(table)
+    for line in _kept(plan.steps):
+        say(line)
+    if not plan.sent:
+        return
+    if not found:
+        say("the cost: none; no datum is computed again")
+        return
+    console.print(_cost_table(found))
+    say(_total(found, pictures))
+    if any(each.pipeline == _COMPUTING and each.datums for each in found):
+        anew = next(each for each in found if each.pipeline == _COMPUTING).anew
+        say(f"the backbone computes {'' if anew else 'up to '}{counted(pictures, 'picture', 'pictures')} again")
+    elif any(step.pipeline == _COMPUTING for step in plan.steps) and not _runs_backbone(found):
+        say("the backbone does not run again")
+
+
+def growth(found: LibraryGrowth, settings: Mapping[str, str]) -> None:
+    """Prints the reasons for other sizes, and the sizes."""
+    for reason in found.outgrown:
+        say(reason)
+    if settings:
+        say(f"sizes: {', '.join(f'{name}={value}' for name, value in settings.items())}")
+    else:
+        say(
+            f"the library has not outgrown its segments: {found.in_segment:,} pictures in each, and "
+            f"{found.files:.2f} files a picture in partition at most"
+        )
+
+
+def change(step: UpgradeStep) -> str:
+    """The change of one pipeline."""
+    if step.change == "deleted":
+        return "deleted, with its output: the upgrade created it"
+    if step.change == "retired":
+        return f"deleted, with its output: {retired_pipelines.SUCCESSORS[step.pipeline]} writes it now"
+    if step.change == "gone":
+        group = retired_pipelines.SUCCESSORS[step.pipeline]
+        return f"stays deleted: `{optional_specs.command(group)}` of the older lookalike creates it again"
+    if step.change == "unused":
+        return f"stays, for {' and '.join(step.kept)}" if step.kept else "no longer used: stays as it is"
+    if step.change in ("unchanged", "new"):
+        return step.change
+    before, after = step.code
+    parts = [f"{CODE} {before or 'none'} → {after or 'none'}" if part == CODE else part for part in step.parts]
+    ends = "" if step.reprocessed else "; nothing is computed again" if "input" not in step.parts else ""
+    return f"{', '.join(parts) or 'nothing but its record'}{ends}"
+
+
+def conclude(commit: str, back: bool, computes: bool) -> None:
+    """Prints the end: what was done, where to see its progress, and the way back."""
+    done = "back to the version before" if back else "upgraded"
+    say(f"{done}: commit {commit}" if commit else done)
+    if computes:
+        say("its jobs are running: see `lookalike status`, or wait with `lookalike watch --until-idle`")
+    if commit and not back:
+        say("the way back: `lookalike upgrade --back`")
+
+
+def data(
+    plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: bool, commit: str, sizes: Mapping[str, str]
+) -> dict[str, Any]:
+    """All of it for --json."""
+    pipelines = [
+        {
+            "name": step.pipeline,
+            "change": step.change,
+            "parts": step.parts,
+            "before": step.code[0] or None,
+            "after": step.code[1] or None,
+            "reprocessed": step.reprocessed,
+            "kept": step.kept,
+        }
+        for step in plan.steps
+    ]
+    values = ("back" if back else "upgrade", plan.record.number, commit or None, pictures, pipelines, found)
+    return dict(zip(FIELDS, (*values, upgrade_costs.total(found), sizes), strict=True))
+
+
+def _kept(steps: Iterable[UpgradeStep]) -> Iterator[str]:
+    """The choices, each with the pipelines that have it."""
+    found: dict[str, list[str]] = {}
+    for step in steps:
+        for choice in step.kept if step.change not in ("unused", "deleted") else ():
+            found.setdefault(choice, []).append(step.pipeline)
+    for choice, names in found.items():
+        yield f"kept: {choice} in {', '.join(names)}"
+
+
+def _cost_table(found: Iterable[PipelineCost]) -> Table:
+    table = _table("to compute")
+    for name in ("datums", "time", "more storage"):
+        table.add_column(name, justify="right")
+    table.add_column("on")
+    for each in found:
+        datums = "unknown" if each.datums is None else f"{'' if each.anew else 'up to '}{each.datums:,}"
+        time = "unknown" if each.seconds is None else rounded(each.seconds) if each.datums else ""
+        table.add_row(each.pipeline, datums, time, size(each.bytes) if each.bytes else "", "GPU" if each.gpu else "CPU")
+    return table
+
+
+def _runs_backbone(found: Iterable[PipelineCost]) -> bool:
+    return any(each.pipeline in (_COMPUTING, _OF_QUERIES) for each in found)
+
+
+def _total(found: Sequence[PipelineCost], pictures: int) -> str:
+    all_ = upgrade_costs.total(found)
+    datums = counted(all_.datums, "datum", "datums") + (
+        f" of {counted(pictures, 'picture', 'pictures')}" if pictures else ""
+    )
+    limit = "" if all(each.anew for each in found) else "up to "
+    time = f"{rounded(all_.seconds)} one after the other" if all_.datums else "no time"
+    unknown = f"; unknown for {', '.join(all_.unknown)}" if all_.unknown else ""
+    gpus = [each.pipeline for each in found if each.gpu]
+    return (
+        f"in total: {limit}{datums}, {time}{unknown}; {size(all_.bytes)} more in the history"
+        f"{'; ' + counted(len(gpus), 'pipeline runs on a GPU', 'pipelines run on GPUs') if gpus else ''}"
+    )
+
+
+def _table(*columns: str) -> Table:
+    return Table(*columns, box=None, header_style="bold", pad_edge=False)

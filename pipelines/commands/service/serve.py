@@ -1,0 +1,116 @@
+"""The command that serves the search over HTTP, here or as a pipeline."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+import grpc
+import typer
+
+from pipelines.analysis.time_travel import past_library
+from pipelines.analysis.tracing import trace_page, tracer
+from pipelines.client.commit_sets import commit_at
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.retries import with_retries
+from pipelines.client.server_choice import target
+from pipelines.client.services.service_roles import SEARCH
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection
+from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.kit.terminal import say
+from pipelines.commands.service import service_deployment, service_options
+from pipelines.commands.service.service_options import (
+    BrowserOption,
+    CertificateOption,
+    DeployOption,
+    KeyOption,
+    ListenOption,
+    LocalServiceOptions,
+    NetworksOption,
+    OffOption,
+    ProxyOption,
+    TokenOption,
+)
+from pipelines.errors import LookalikeError
+from stages.serving.run.service_runner import ServiceRole
+
+app = App()
+
+
+@app.command(
+    examples=(
+        "lookalike serve",
+        "lookalike serve --port 0 --no-browser",
+        "lookalike serve --at 2026-11-01",
+        "lookalike serve --token-file token --behind-proxy pictures.example.org",
+        "lookalike serve --deploy",
+    ),
+)
+def serve(
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMIT|DATE", help="The library of then: a commit's id, an ancestor, or a date [default: follow]."
+        ),
+    ] = "",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help=f"The port of 127.0.0.1, 0 for a free one; of a deployed service, that of the nodes "
+            f"[default: {SEARCH.port}].",
+        ),
+    ] = None,
+    listen: ListenOption = "",
+    token_file: TokenOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    behind_proxy: ProxyOption = "",
+    fetch_from: NetworksOption = None,
+    browser: BrowserOption = True,
+    deploy: DeployOption = False,
+    off: OffOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Search the library in the browser, over HTTP and from Python, until Ctrl-C. Follows new commits.
+
+    Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
+    given = LocalServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
+    service_options.check(given, deploy, off, {"--at": at})
+    if deploy or off:
+        service_deployment.change(
+            open_write_connection(address), service_deployment.deployed_options(given), SEARCH, off
+        )
+        return
+    server = target(address)
+    with service_options.explained():
+        wanted = service_options.configured(given, SEARCH, server)
+    connection = open_server_connection(server)
+    if at:
+        wanted = replace(wanted, at=_moment(connection, at))
+    service_options.serve(connection, wanted, given, SEARCH, ServiceRole(tracer=_Tracer(connection)))
+
+
+def _moment(connection: Connection, at: str) -> str:
+    """The commit set whose library stood at the moment that `at` means."""
+    commit = past_library.answering_commit(connection, with_retries(connection, partial(commit_at, connection, at)))
+    say(f"serving the library of commit {commit}, whatever comes later")
+    return commit
+
+
+class _Tracer:
+    """Makes the pages of traces as `lookalike trace` does."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def page(self, id: str, path: str, at: str) -> str:
+        """See stages.serving.http.trace_renderer. Raises LookalikeError."""
+        try:
+            return trace_page.picture_page(tracer.picture(self._connection, id, path, at))
+        except grpc.RpcError as error:
+            failed = cause(error)
+            raise LookalikeError(str(error) if failed is None else explain(failed)) from error

@@ -1,0 +1,144 @@
+"""A folder on disk mirrored in the library: what differs, by content, and the one commit that makes it equal.
+
+Only the names that begin with the folder's own are looked at. A picture is removed only if its file is certainly not
+there any more: not because it could not be read, and not if nothing at all would be left.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.library import picture_sources
+from pipelines.library.picture_hashes import HashProgress, PictureHashes
+from pipelines.library.picture_sources import PictureSource
+from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot, SnapshotFile
+from stages.datum.text_format import counted
+
+
+@dataclass(frozen=True, slots=True)
+class FolderDifference:
+    """The difference between a folder and its pictures in the library, each list sorted by name.
+     unchanged: the number of pictures that are in both, and equal. copies: for some of those added, the file of an
+    equal picture in the library, so that what was renamed need not be uploaded. left_out: as in
+    `picture_sources.PictureSources`. unreadable: the reasons for which files could not be read, by path on disk; they
+    stay in the library as they are.
+    """
+
+    folder: str
+    added: list[PictureSource] = field(default_factory=list)
+    changed: list[PictureSource] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    copies: dict[str, SnapshotFile] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> list[PictureSource]:
+        """The files to put."""
+        return [*self.added, *self.changed]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def compare(
+    connection: Connection,
+    directory: Path,
+    digests: PictureHashes,
+    allow_empty: bool = False,
+    restless: AbstractSet[Path] = frozenset(),
+    filling: bool = False,
+    report: HashProgress = lambda _: None,
+) -> FolderDifference:
+    """Compares a folder with the library. restless: files to leave alone, as if they could not be seen.
+
+    filling: whether missing files may be about to come, so that none is removed. `report` hears of each block and file.
+
+    Raises LookalikeError if there is no folder, or if none of its pictures in the library would be left, unless
+    `allow_empty`: a disk that is not mounted is an empty folder.
+    """
+    folder = _folder(directory)
+    # The library first: a picture that somebody puts from now on into both is in the folder, too.
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        commit = CommitWriter(connection, REPO).newest()
+        library = digests.library(LibrarySnapshot(connection, commit, BlockDownloads(Path(scratch))), folder, report)
+    files = {held.digest: held.path for held in library.values() if held.path}
+    found = picture_sources.find([directory])
+    seen, unreadable = _read(found.sources, digests, restless, report)
+    missing = {} if filling else _paths(directory, folder, library.keys() - {each.name for each in found.sources})
+    removed = [name for name, path in sorted(missing.items()) if path not in restless and _is_gone(path)]
+    digests_held = {held.digest for held in library.values()}
+    if library and len(removed) == len(library) and not allow_empty and digests_held.isdisjoint(seen.values()):
+        raise _nothing_left(directory, folder, len(library), found.sources)
+    return FolderDifference(
+        folder,
+        added=[each for each in seen if each.name not in library],
+        changed=[each for each, digest in seen.items() if each.name in library and library[each.name].digest != digest],
+        removed=removed,
+        unchanged=sum(each.name in library and library[each.name].digest == digest for each, digest in seen.items()),
+        copies={
+            each.name: SnapshotFile(commit, files[digest])
+            for each, digest in seen.items()
+            if each.name not in library and digest in files
+        },
+        left_out=found.left_out,
+        unreadable=found.unreadable | unreadable,
+    )
+
+
+def _folder(directory: Path) -> str:
+    """The name of the folder in the library. Raises LookalikeError if there is none."""
+    if not directory.is_dir():
+        raise LookalikeError(f"{directory} is not a directory" if directory.exists() else f"{directory} is not there")
+    folder = picture_sources.folder_name(directory)
+    if not folder:
+        raise LookalikeError(f"{directory} has no name: give the folder of the pictures")
+    return folder
+
+
+def _read(
+    sources: Sequence[PictureSource], digests: PictureHashes, restless: AbstractSet[Path], report: HashProgress
+) -> tuple[dict[PictureSource, str], dict[str, str]]:
+    """The hashes of the files that are at rest, and the reasons for which some could not be read, by path."""
+    seen: dict[PictureSource, str] = {}
+    unreadable: dict[str, str] = {}
+    for source in sources:
+        report(1)
+        if source.path not in restless:
+            try:
+                seen[source] = digests.file(source)
+            except OSError as error:
+                unreadable[str(source.path)] = error.strerror or str(error)
+    return seen, unreadable
+
+
+def _paths(directory: Path, folder: str, names: Iterable[str]) -> dict[str, Path]:
+    """The places on disk of pictures, by their names in the library."""
+    return {name: directory / name.removeprefix(f"{folder}/") for name in names}
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether there is certainly no file of that path."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
+def _nothing_left(directory: Path, folder: str, held: int, sources: Sequence[PictureSource]) -> LookalikeError:
+    pictures_of_it = counted(held, "picture", "pictures")
+    if sources:
+        why = f"{directory} has none of the {pictures_of_it} called {folder}/… in the library: is it another folder?"
+    else:
+        why = f"{directory} is empty, but the library has {pictures_of_it} of it: is its disk mounted?"
+    return LookalikeError(f"{why} Nothing was changed; --allow-empty removes them")

@@ -1,0 +1,84 @@
+"""Pictures by the hash of their content: of files on disk, and of those in the library.
+
+The server tells the hashes of files and blocks, which depend on the way it stores them and say nothing about the
+pictures in a block. So each is read once, and the hashes of its pictures are kept on this machine, by its own hash:
+they can be missing, but not wrong. A file on disk is read again whenever anything about it has changed.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.library import blocks
+from pipelines.library.content_cache import ContentCache
+from pipelines.library.picture_sources import PictureSource
+from pipelines.library.snapshots import LibrarySnapshot
+
+HashProgress = Callable[[int], None]
+
+_ALONE = ""
+"""The name of the only picture of a file that is no block."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPicture:
+    """A picture in the library: its hash, and the path of its file, "" if it is in a block."""
+
+    digest: str
+    path: str = ""
+
+
+class PictureHashes:
+    """The hashes of pictures, as SHA-256 in hex digits."""
+
+    def __init__(self, place: Path) -> None:
+        """place: see `content_cache.default_path`. If it cannot be used, nothing is kept."""
+        self._kept = ContentCache(place)
+        self._files: dict[Path, tuple[object, str]] = {}
+        """Of files on disk, with their states when they were read."""
+
+    def file(self, source: PictureSource) -> str:
+        """The hash of a file on disk. Raises OSError if it cannot be read, or is written meanwhile."""
+        state = state_of(source.path)
+        known = self._files.get(source.path)
+        if known is None or known[0] != state:
+            known = state, _digest(blocks.content(source.span))
+            if state_of(source.path) != state:
+                raise OSError(0, "it has changed while it was read", str(source.path))
+            self._files[source.path] = known
+        return known[1]
+
+    def library(self, library: LibrarySnapshot, folder: str, report: HashProgress) -> dict[str, LibraryPicture]:
+        """All pictures below a folder of the library, by true name. Reads the blocks and files that this
+        machine has not read before; `report` hears of every block."""
+        found: dict[str, LibraryPicture] = {}
+        for prefix, content in library.blocks.items():
+            held = self._kept.get(content)
+            if held is None:
+                held = {name: _digest(blocks.content(span)) for name, span in library.block(prefix).items()}
+                library.forget(prefix)
+                self._kept.put(content, held)
+            found |= {name: LibraryPicture(digest) for name, digest in held.items() if name.startswith(f"{folder}/")}
+            report(1)
+        for name, path, content in library.outside_blocks(folder):
+            held = self._kept.get(content)
+            if held is None or _ALONE not in held:
+                held = {_ALONE: _digest(library.content(path))}
+                self._kept.put(content, held)
+            found[name] = LibraryPicture(held[_ALONE], path)
+        self._kept.save()
+        return found
+
+
+def state_of(path: Path) -> object:
+    """All that changes when a file is written or replaced. Raises OSError if there is none."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _digest(pieces: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()

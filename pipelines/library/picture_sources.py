@@ -1,0 +1,150 @@
+"""Arguments of the command line as sources: files with one true name each, and their bytes."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.errors import LookalikeError
+from pipelines.library.blocks import ByteRange
+from stages.decode.stl10 import holds_pictures, is_record_name
+from stages.record.file_kinds import HEAD, kind_of
+from stages.record.file_limits import MAX_PICTURE_BYTES
+from stages.record.pfs_names import is_system_file
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PictureSource:
+    """A file to put: `name` is its true name, a relative path; `path` is the file on disk; `size` is in bytes.
+
+    offset: the first byte of a part of the file at `path`; None for the whole file.
+    """
+
+    name: str
+    path: Path
+    size: int
+    offset: int | None = None
+
+    @property
+    def holds_many(self) -> bool:
+        """Whether this may hold many pictures: an archive, a file of STL-10, or a file too large to be a picture."""
+        if holds_pictures(self.name, self.size):
+            return not is_record_name(self.name)
+        if self.size > MAX_PICTURE_BYTES:
+            return True
+        return kind_of(self.head()).is_archive
+
+    def head(self) -> bytes:
+        """Its first bytes, which tell its kind. Raises OSError, which names the file, if they cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset or 0)
+                return file.read(HEAD)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    @property
+    def span(self) -> ByteRange:
+        """The range of its bytes."""
+        return ByteRange(self.path) if self.offset is None else ByteRange(self.path, self.offset, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureSources:
+    """The files that paths stand for, by name; the skipped directory entries, each with the reason; the reasons for
+    which files and directories could not be read, by path."""
+
+    sources: list[PictureSource] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def find(arguments: Sequence[Path]) -> PictureSources:
+    """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
+    directory's own name on. Files that operating systems leave in directories are skipped silently.
+
+    Raises LookalikeError for a missing path, and if two files would have the same name.
+    """
+    found: dict[str, PictureSource] = {}
+    left_out: list[str] = []
+    unreadable: dict[str, str] = {}
+    for argument in arguments:
+        try:
+            expanded = _expand(argument)
+        except OSError as error:
+            raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
+        for source in expanded.sources:
+            other = found.setdefault(source.name, source)
+            if other.path != source.path:
+                raise LookalikeError(
+                    f"{other.path} and {source.path} would both be called {source.name}: put them into one directory "
+                    "and add that, or rename one"
+                )
+        left_out += expanded.left_out
+        unreadable |= expanded.unreadable
+    return PictureSources(sorted(found.values()), left_out, unreadable)
+
+
+def choose_pictures(sources: Sequence[PictureSource], number: int) -> list[PictureSource]:
+    """So many of the files that are pictures, always the same ones, from all over their directory."""
+    found: list[PictureSource] = []
+    for each in sorted(sources, key=lambda each: hashlib.sha256(os.fsencode(each.name)).digest()):
+        if len(found) == number:
+            break
+        with contextlib.suppress(OSError):
+            found += [each] if kind_of(each.head()).is_picture else []
+    return sorted(found)
+
+
+def readable(sources: Sequence[PictureSource]) -> PictureSources:
+    """The files whose first bytes can be read, and the reasons for which those of others cannot."""
+    found = PictureSources()
+    for each in sources:
+        try:
+            each.head()
+        except OSError as error:
+            found.unreadable[str(each.path)] = error.strerror or str(error)
+        else:
+            found.sources.append(each)
+    return found
+
+
+def _expand(argument: Path) -> PictureSources:
+    if argument.is_dir():
+        return _walk(argument)
+    if argument.is_file():
+        return PictureSources([PictureSource(argument.name, argument, argument.stat().st_size)])
+    if argument.is_symlink() and not argument.exists():
+        raise LookalikeError(f"{argument} is a broken link")
+    raise LookalikeError(f"{argument} is {'neither a file nor a directory' if argument.exists() else 'not there'}")
+
+
+def folder_name(directory: Path) -> str:
+    """The name with which the names of all files below a directory begin; "" for the root of the file system."""
+    return directory.name if directory.name not in ("", "..") else directory.resolve().name
+
+
+def _walk(directory: Path) -> PictureSources:
+    top = folder_name(directory)
+    found = PictureSources()
+
+    def leave_out(error: OSError) -> None:
+        found.unreadable[str(error.filename)] = error.strerror or str(error)
+
+    for here, below, files in os.walk(directory, onerror=leave_out):
+        below[:] = sorted(name for name in below if not is_system_file(name))
+        links = [name for name in below if (Path(here) / name).is_symlink()]
+        for name in sorted(name for name in files if not is_system_file(name)):
+            path = Path(here) / name
+            try:
+                if path.is_file():
+                    true = (Path(top) / path.relative_to(directory)).as_posix()
+                    found.sources.append(PictureSource(true, path, path.stat().st_size))
+                else:
+                    found.left_out.append(f"{path}: {'a broken link' if path.is_symlink() else 'not a file'}")
+            except OSError as error:
+                leave_out(error)
+        found.left_out.extend(f"{Path(here) / name}: a link to a directory; add it by its own path" for name in links)
+    return found

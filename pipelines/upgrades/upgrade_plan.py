@@ -1,0 +1,183 @@
+"""The plan of an upgrade: the deployed pipelines of ours beside the installed specifications. Changes nothing."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import json_format
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.analysis.measurement import inherited_settings
+from pipelines.client.deployment import deployment, image_sizes, part_sizes, retired_pipelines
+from pipelines.client.deployment.deployment import ANNOTATION
+from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.specifications import drafts, optional_specs, pipeline_specs
+from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
+from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgrade_steps
+from pipelines.upgrades.spec_merge import MergedSpec
+from pipelines.upgrades.upgrade_steps import UpgradeStep
+
+_ENV = ("transform", "env")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """steps: for each pipeline, upstream first. drafts: of what is sent, to be checked. record: the way back that the
+    sent pipelines get, or, on the way back, the one that is taken."""
+
+    steps: tuple[UpgradeStep, ...]
+    drafts: tuple[SpecDraft, ...]
+    record: upgrade_records.UpgradeRecord
+
+    @property
+    def sent(self) -> list[UpgradeStep]:
+        """The steps that change something on the server."""
+        return [step for step in self.steps if step.is_sent or step.change in ("deleted", "retired")]
+
+
+def plan(
+    connection: Connection,
+    there: Mapping[str, Any],
+    installed: Sequence[SpecDraft],
+    asked: Sequence[SpecDraft],
+    as_written: Collection[str] = (),
+) -> UpgradePlan:
+    """The upgrade of the deployed pipelines, by name with details. installed: all specifications as in their files.
+    asked: the same with the overlays and settings of the command. as_written: the pipelines that keep no choice of
+    their library. Raises LookalikeError if there is nothing of ours, or for choices that no merge can keep."""
+    wanted = {
+        draft.name: (draft, on_top)
+        for draft, on_top in zip(installed, asked, strict=True)
+        if draft.name in there or not optional_specs.group(draft.path)
+    }
+    if not wanted.keys() & there.keys():
+        raise LookalikeError("none of these pipelines is deployed here: nothing to upgrade; see `lookalike deploy`")
+    found = {
+        name: MergedSpec(on_top, (), ()) if name in as_written else spec_merge.merge_spec(draft, on_top, there[name])
+        for name, (draft, on_top) in wanted.items()
+        if name in there
+    }
+    _check_conflicts(found)
+    sent = {name: each.draft for name, each in found.items()}
+    new = _new({name: pair for name, pair in wanted.items() if name not in there}, sent, wanted)
+    found |= {name: _with_segments(draft, wanted[name], there, name in as_written) for name, draft in new.items()}
+    sent = {name: each.draft for name, each in found.items()}
+    steps = []
+    for spec in pipeline_specs.ordered(draft.spec() for draft in sent.values()):
+        request = deployment.request_of(connection, spec)
+        _keep_parts(request, wanted[spec.name][0])
+        if spec.name not in there:
+            steps.append(UpgradeStep(spec.name, "new", kept=found[spec.name].kept, request=request))
+            continue
+        info = there[spec.name]
+        request.update = True
+        _keep_size(request, info, wanted[spec.name][0])
+        request.reprocess = deployment.has_other_code(request, info)
+        steps.append(upgrade_steps.upgrade_step(info, request, request.reprocess, found[spec.name].kept))
+    known = {draft.name for draft in installed}
+    ours = (name for name, info in there.items() if ANNOTATION in info.details.metadata.annotations)
+    steps += [_not_installed(name, there) for name in sorted(ours) if name not in known]
+    before = {step.pipeline: step.spec_commit for step in steps if step.is_sent or step.change == "retired"}
+    record = upgrade_records.next_record(there.values(), before)
+    for step in steps:
+        if step.is_sent:
+            upgrade_records.write(step.request, record)
+    return UpgradePlan(tuple(steps), tuple(sent[step.pipeline] for step in steps if step.is_sent), record)
+
+
+def outdated_specs(installed: Sequence[SpecDraft]) -> list[str]:
+    """In words, the specifications of a directory of a team's own that name another version of a stage than those that
+    lookalike ships, or one that it has retired."""
+    shipped = {path.stem: path for path in optional_specs.files(SHIPPED_SPECS)}
+    gone = [
+        f"{draft.path} is of a pipeline that lookalike no longer has, since "
+        f"{retired_pipelines.SUCCESSORS[draft.name]} writes its output: delete the file"
+        for draft in installed
+        if upgrade_steps.code(draft.document).rpartition("-")[0] == draft.name in retired_pipelines.SUCCESSORS
+    ]
+    return gone + [
+        f"{draft.path} names {stage}, and this lookalike ships {newer}: bring the file up to date to upgrade that"
+        for draft in installed
+        if draft.name in shipped
+        and (stage := upgrade_steps.code(draft.document))
+        != (newer := upgrade_steps.code(drafts.read(shipped[draft.name]).document))
+        and stage
+    ]
+
+
+def _check_conflicts(found: Mapping[str, MergedSpec]) -> None:
+    for name, each in found.items():
+        if each.conflicts:
+            raise LookalikeError(
+                f"{name}: its {' and '.join(each.conflicts)} is neither the installed one nor known to be of an "
+                "overlay: repeat the overlays of its deployment with --overlay, or take the installed one with "
+                f"--as-written {name}; nothing was changed"
+            )
+
+
+def _new(
+    wanted: Mapping[str, tuple[SpecDraft, SpecDraft]],
+    sent: Mapping[str, SpecDraft],
+    all_: Mapping[str, tuple[SpecDraft, SpecDraft]],
+) -> dict[str, SpecDraft]:
+    """The pipelines that are not there, where and with what their neighbours will run."""
+    base = {name: all_[name][0] for name in sent}
+    will_run = {name: _as_info(draft) for name, draft in sent.items()}
+    return {name: inherited_settings.as_deployed(on_top, base, will_run) for name, (_, on_top) in wanted.items()}
+
+
+def _with_segments(
+    draft: SpecDraft, pair: tuple[SpecDraft, SpecDraft], there: Mapping[str, Any], as_written: bool
+) -> MergedSpec:
+    """A new pipeline with the segments that the library has: an earlier version has them in another pipeline. The
+    command prevails. pair: its specification as it is in its file, and with the settings of the command."""
+    stated, asked = str(pair[0].get(*_ENV, part_sizes.DIGITS, default="")), part_sizes.DIGITS in pair[1].settings
+    origin = part_sizes.origin(draft.name, draft.get(*_ENV, default={}), there)
+    if origin is None or as_written or asked:
+        return MergedSpec(draft, (), ())
+    has = str(part_sizes.numbers([origin.details]).segment_digits)
+    if has == stated:
+        return MergedSpec(draft, (), ())
+    patch = SpecPatch({"transform": {"env": {part_sizes.DIGITS: has}}})
+    return MergedSpec(draft.patched(patch), (f"{part_sizes.DIGITS}={has}",), ())
+
+
+def _as_info(draft: SpecDraft) -> Any:
+    details = json_format.MessageToDict(draft.spec().request())
+    info = pps_pb2.PipelineInfo()
+    json_format.ParseDict(details, info.details, ignore_unknown_fields=True)
+    return info
+
+
+def _not_installed(name: str, there: Mapping[str, Any]) -> UpgradeStep:
+    """The step of a pipeline of ours without a specification: a retired one is deleted, unless others read it."""
+    commit = there[name].spec_commit.id
+    if name not in retired_pipelines.retired_among(there):
+        return UpgradeStep(name, "unused", spec_commit=commit)
+    readers = sorted(each for each, info in there.items() if name in upgrade_steps.repos(info.details.input))
+    return UpgradeStep(name, "unused" if readers else "retired", kept=tuple(readers), spec_commit=commit)
+
+
+def _keep_size(request: Any, info: Any, installed: SpecDraft) -> None:
+    """Marks a size of pictures that stays though the installed specification states another one, so that deployments
+    keep it too. A size that an overlay or `--set` chose is no different from other variables."""
+    specified = installed.get(*_ENV, default={}).get(IMAGE_SIZE, "")
+    now = request.transform.env.get(IMAGE_SIZE, "")
+    if not now or now == specified or now != info.details.transform.env.get(IMAGE_SIZE):
+        return
+    before = (spec_documents.written(info) or {}).get("transform", {}).get("env", {}).get(IMAGE_SIZE)
+    if SPECIFIED in info.details.metadata.annotations or before == now:
+        image_sizes.mark(request, specified)
+
+
+def _keep_parts(request: Any, installed: SpecDraft) -> None:
+    """Marks sizes of parts and segments that differ from those of the installed specification, so that deployments keep
+    them: to go back by mistake would compute the whole library again, from preprocess or from partition on."""
+    env = installed.get(*_ENV, default={})
+    names = [name for name in part_sizes.NAMES if name in request.transform.env]
+    stated = {name: str(env.get(name, "")) for name in names if request.transform.env[name] != env.get(name)}
+    if stated:
+        part_sizes.mark(request, stated)

@@ -1,0 +1,143 @@
+"""The file of a backbone, backbone.keras, as an archive: its identity, its damage, and equal bytes for equal models.
+
+Does not know Keras, so the features stage finds a damaged file before it imports TensorFlow.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+from numpy.typing import NDArray
+
+from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec
+from stages.datum.contract import StageError
+
+_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
+_WEIGHTS_MEMBER = "model.weights.h5"
+# Layers that share one of these compute the same as layers with equal ones, and Keras does not restore the sharing.
+_STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
+
+
+class ModelContents(NamedTuple):
+    """What a .keras file holds of a model: the configuration, and the weights by their paths in it."""
+
+    config: Any
+    weights: dict[str, NDArray[Any]]
+
+
+def check(path: Path, spec: BackboneSpec) -> None:
+    """Raises StageError if the file is damaged or holds another model than the spec describes."""
+    _compare(identity(path, spec), spec)
+
+
+def read(path: Path, spec: BackboneSpec) -> ModelContents:
+    """Reads the file, and raises StageError as `check` does."""
+    weights: dict[str, NDArray[Any]] = {}
+    found, config = _identified(path, spec, weights)
+    _compare(found, spec)
+    return ModelContents(config, weights)
+
+
+def _compare(found: str, spec: BackboneSpec) -> None:
+    if found != spec.sha256:
+        raise StageError(
+            f"{MODEL_FILE} and {SPEC_FILE} in the repo models do not belong together: the file is {found}, the "
+            f"description says {spec.sha256}. Push the two in one commit: lookalike model push"
+        )
+
+
+def identity(path: Path, spec: BackboneSpec) -> str:
+    """The hash, 64 hex digits, of a .keras file's configuration and weights and of the way to run them.
+
+    The file's bytes are not hashed, since they change with every save. Raises StageError if it is not a .keras file.
+    """
+    return _identified(path, spec, None)[0]
+
+
+def _identified(path: Path, spec: BackboneSpec, kept: dict[str, NDArray[Any]] | None) -> tuple[str, Any]:
+    """The identity and the configuration. kept: takes the weights."""
+    how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = canonical(json.loads(archive.read("config.json")))
+            weights = _weights(archive.read(_WEIGHTS_MEMBER), kept)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
+    whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(whole.encode()).hexdigest(), config
+
+
+def foreign(path: Path) -> list[str]:
+    """The classes in a .keras file that are not Keras's own, each with its package; none if it cannot be read."""
+    found: dict[str, None] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, Mapping):
+            package = str(value.get("module") or value.get("registered_name") or "keras").split(".")[0].split(">")[0]
+            if "class_name" in value and "config" in value and package not in ("keras", "builtins"):
+                found[f"{value['class_name']} of {package}"] = None
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            walk(json.loads(archive.read("config.json")))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return []
+    return list(found)
+
+
+def canonical(config: Any) -> Any:
+    """The configuration with shared objects, which Keras marks by memory address, numbered by first use."""
+    numbers: dict[int, int] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            stateless = value.get("module") in _STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
+            return {
+                key: numbers.setdefault(value[key], len(numbers)) if key == "shared_object_id" else walk(value[key])
+                for key in sorted(value)
+                if not (stateless and key == "shared_object_id")
+            }
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    return walk(config)
+
+
+def normalise(source: Path, target: Path) -> None:
+    """Rewrites a .keras file so that equal models give equal bytes: no dates, no memory addresses, one order."""
+    with zipfile.ZipFile(source) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["config.json"] = json.dumps(canonical(json.loads(members["config.json"])), sort_keys=True).encode()
+    version = json.loads(members["metadata.json"])["keras_version"]
+    members["metadata.json"] = json.dumps({"keras_version": version}).encode()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            entry.create_system = 3  # the same on every operating system
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, members[name])
+
+
+def _weights(hdf5: bytes, kept: dict[str, NDArray[Any]] | None) -> dict[str, list[Any]]:
+    """Type, shape and sha256 of every array in an HDF5 file, by its path there. kept: takes the arrays."""
+    found: dict[str, list[Any]] = {}
+
+    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            values = item[()]
+            found[name] = [str(values.dtype), list(values.shape), hashlib.sha256(values.tobytes()).hexdigest()]
+            if kept is not None:
+                kept[name] = values
+
+    with h5py.File(io.BytesIO(hdf5)) as file:
+        file.visititems(visit)
+    return found

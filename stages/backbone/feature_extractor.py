@@ -1,0 +1,126 @@
+"""The part of the features stage that computes: a model in memory, a datum's pictures in, its vectors and tables out.
+
+Imports NumPy and Arrow, so `stages.features` imports it only for datums without a flaw in their set-up. Owns the files
+that the stage writes. Knows nothing about how a model computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.backbone.embedder import Embedder
+from stages.datum.contract import StageError
+from stages.datum.progress import Progress
+from stages.files import thumbnail_files
+from stages.files.packs import read_pack, read_rejections, write_rejections
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.part_table import write_embedded
+from stages.files.thumbnail_files import ThumbnailPlace
+from stages.record import part_names
+from stages.record.framing import PictureSquare
+from stages.record.sources import Source, chosen, unite
+
+
+@dataclass(frozen=True)
+class _Picture:
+    framed: PictureSquare  # its pixels are a view of its pack
+    sources: tuple[Source, ...]
+    hash: int
+    thumbnail: ThumbnailPlace  # in the file of its pack
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """The distinct pictures of one datum by id, in ascending order, and their common fit."""
+
+    by_id: Mapping[str, _Picture]
+    fit: str
+
+    @property
+    def thumbnails(self) -> list[ThumbnailPlace]:
+        """The places of their thumbnails, in the same order."""
+        return [each.thumbnail for each in self.by_id.values()]
+
+
+class FeatureExtractor:
+    """A loaded model, which computes the vectors of one datum at a time. Its pictures must have the model's size."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.spec = embedder.spec
+
+    def library(self, packs: Path, part: str, out: Path) -> None:
+        """Writes library/<bucket>/<part>.npy and .parquet below `out` (see stages.record.part_names.directory)."""
+        pictures = _united(packs)
+        target = out / "library" / part_names.directory(part)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / f"{part}.npy", self._vectors(pictures))
+        write_embedded(self._images(pictures), pictures.thumbnails, target / f"{part}.parquet")
+
+    def query(self, packs: Path, out: Path) -> None:
+        """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
+        `out`."""
+        pictures = _united(packs)
+        table, shown = out / "images.parquet", thumbnail_files.ThumbnailFiles(packs, "preprocess-queries")
+        out.mkdir(parents=True, exist_ok=True)
+        np.save(out / "vectors.npy", self._vectors(pictures))
+        write_images(self._images(pictures), table)
+        thumbnail_files.write(table.with_suffix(thumbnail_files.SUFFIX), map(shown.read, pictures.thumbnails))
+        rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
+        if rejected:
+            write_rejections(out / "rejected.jsonl", rejected)
+
+    def _vectors(self, pictures: _Pictures) -> NDArray[np.float32]:
+        """The vectors of n pictures, (n, dimension)."""
+        vectors = np.empty((len(pictures.by_id), self.spec.dimension), np.float32)
+        squares, batch = [each.framed.pixels for each in pictures.by_id.values()], self.spec.batch
+        batches = (np.stack(squares[begin : begin + batch]) for begin in range(0, len(squares), batch))
+        progress, done = Progress("pictures", len(squares)), 0
+        for some in self.embedder.stream(batches):
+            vectors[done : done + len(some)] = some
+            done += len(some)
+            progress.add(len(some))
+        return vectors
+
+    def _images(self, pictures: _Pictures) -> ImageTable:
+        return ImageTable(
+            ids=list(pictures.by_id),
+            sources=[each.sources for each in pictures.by_id.values()],
+            thumbnail_sizes=[each.size for each in pictures.thumbnails],
+            hashes=[each.hash for each in pictures.by_id.values()],
+            model=self.spec.sha256,
+            image_size=self.spec.image_size,
+            fit=pictures.fit,
+            dimension=self.spec.dimension,
+            backbone=self.spec.described,
+            devices=(self.embedder.device,),
+        )
+
+
+def _united(directory: Path) -> _Pictures:
+    """The distinct pictures of all packs; one in several packs has all its sources (see
+    stages.record.sources.chosen)."""
+    found: dict[str, _Picture] = {}
+    fits: set[str] = set()
+    for npy in sorted(directory.glob("*.npy")):
+        pack = read_pack(npy)
+        fits.add(pack.fit)
+        places = thumbnail_files.places(npy.stem, (each.thumbnail_size for each in pack.pictures))
+        for (picture, framed), thumbnail in zip(pack.framed(), places, strict=True):
+            sources, before = picture.sources, found.get(picture.id)
+            if before is not None:
+                thumbnail = chosen([(before.sources, before.thumbnail), (sources, thumbnail)])
+                sources = unite(sources, before.sources)
+            # Equal ids mean equal pixels, so those of any of the packs will do.
+            found[picture.id] = _Picture(framed, sources, picture.perceptual_hash, thumbnail)
+    if len(fits) != 1:
+        raise StageError(
+            f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "
+            "pipelines that pack pictures: lookalike deploy --reprocess preprocess --reprocess preprocess-queries"
+        )
+    return _Pictures(dict(sorted(found.items())), fits.pop())

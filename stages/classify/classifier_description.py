@@ -1,0 +1,84 @@
+"""The description of a chosen classifier, `labels.json`: what lies beside its model.keras, and explains its outputs.
+
+Only the standard library. Knows no network and no choice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stages.classify.training.run_records import FORMAT, AccuracyScore, BackboneFacts, InputKind, TrainingRun
+from stages.datum.contract import StageError
+
+FILE = "labels.json"
+
+
+@dataclass(frozen=True)
+class ClassifierDescription:
+    """The run that was chosen, and its facts.
+
+    labels: of the network's outputs, in their order. takes: its inputs, vectors of the backbone or pictures as the
+    backbone takes them. held_out_share: of the pictures that its training did not see; 0 if that is not known.
+    """
+
+    run: str
+    labels: Sequence[str]
+    takes: InputKind
+    backbone: BackboneFacts
+    cross_validation: AccuracyScore
+    held_out: AccuracyScore | None = None
+    held_out_share: float = 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        """The description as JSON values."""
+        return {"format": FORMAT, **asdict(self), "labels": list(self.labels)}
+
+
+def of_run(run: TrainingRun) -> ClassifierDescription:
+    """The description of a successful run's model. Raises ValueError for a failed one."""
+    if run.failure or run.backbone is None or run.cross_validation is None:
+        raise ValueError(f"the run {run.name} has no model")
+    return ClassifierDescription(
+        run.name,
+        tuple(run.labels),
+        run.takes,
+        run.backbone,
+        run.cross_validation,
+        run.held_out,
+        run.held_out_share,
+    )
+
+
+def format_description(chosen: ClassifierDescription) -> bytes:
+    """The content of labels.json; equal descriptions give equal bytes."""
+    return (json.dumps(chosen.as_data(), indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+def parse(content: bytes | str) -> ClassifierDescription:
+    """The description in the content of labels.json. Raises StageError for anything else, and for another format."""
+    try:
+        data = json.loads(content)
+        found = data.pop("format")
+        if found != FORMAT:
+            raise StageError(
+                f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
+                "wrote it"
+            )
+        if data["takes"] not in ("vectors", "pictures") or not all(isinstance(each, str) for each in data["labels"]):
+            raise ValueError("a field is of the wrong type")
+        return ClassifierDescription(
+            **data
+            | {
+                "labels": tuple(data["labels"]),
+                "backbone": BackboneFacts(**data["backbone"]),
+                "cross_validation": AccuracyScore(**data["cross_validation"]),
+                "held_out": None if data["held_out"] is None else AccuracyScore(**data["held_out"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StageError(
+            f"{FILE} is not the description of a classifier that lookalike wrote ({type(error).__name__}: {error})"
+        ) from error

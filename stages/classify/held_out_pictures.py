@@ -1,0 +1,77 @@
+"""The labelled pictures that no training has seen: their labels, vectors and thumbnails.
+
+Reads what the stage labelled wrote, one table after the other. Knows no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stages.classify.training import splits
+from stages.classify.training.run_records import BackboneFacts
+from stages.datum.contract import StageError
+from stages.files.tables.label_table import read_labelled
+from stages.files.vector_files import read_vectors
+
+
+@dataclass(frozen=True)
+class HeldOutPictures:
+    """n pictures, sorted by id, that are held out at a share.
+
+    vectors: float32 (n, d), of `backbone`. thumbnails: JPEG files, without padding.
+    """
+
+    ids: Sequence[str]
+    labels: Sequence[str]
+    vectors: npt.NDArray[np.float32]
+    thumbnails: Sequence[bytes]
+    backbone: BackboneFacts
+    share: float
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def read(directory: Path, share: float) -> HeldOutPictures:
+    """The pictures held out at this share, whatever their labels, in a directory of <segment>.npy and
+    <segment>.parquet. Raises StageError if there are no such files, or if they do not belong together."""
+    ids: list[str] = []
+    labels: list[str] = []
+    thumbnails: list[bytes] = []
+    vectors = []
+    backbones = set()
+    for file in sorted(directory.glob("*.parquet")):
+        table = read_labelled(file)
+        backbones.add(BackboneFacts(table.model, table.backbone, table.image_size, table.fit, table.dimension))
+        rows = [row for row, id in enumerate(table.ids) if splits.held_out(id, share)]
+        of_segment = read_vectors(file.with_suffix(".npy"), table.dimension)
+        if len(of_segment) != len(table):
+            raise StageError(
+                f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
+                "lookalike deploy --reprocess labelled"
+            )
+        ids += [table.ids[row] for row in rows]
+        labels += [table.labels[row] for row in rows]
+        thumbnails += [table.thumbnails[row] for row in rows]
+        vectors.append(of_segment[rows])
+    if len(backbones) != 1:
+        raise StageError(
+            "the repo labelled holds no pictures: see `lookalike status`"
+            if not backbones
+            else "the labelled pictures come from several models; start labelled again with: "
+            "lookalike deploy --reprocess labelled"
+        )
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    return HeldOutPictures(
+        ids=[ids[row] for row in order],
+        labels=[labels[row] for row in order],
+        vectors=np.concatenate(vectors)[order],
+        thumbnails=[thumbnails[row] for row in order],
+        backbone=backbones.pop(),
+        share=share,
+    )

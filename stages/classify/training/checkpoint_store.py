@@ -1,0 +1,229 @@
+"""The state of an unfinished training, kept in a bucket or a directory so that another attempt goes on from there.
+
+A checkpoint is one object, replaced as a whole, with a hash of its content. Its name has the fingerprint of all that
+determines the result, so another training never finds it. Knows no network: a state is named arrays and JSON values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+import obstore
+from obstore.exceptions import BaseError, NotFoundError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from stages.datum.contract import StageError
+
+_MAGIC = b"lookalike-checkpoint-1\n"
+_HASH = 32  # bytes
+_FACTS = "facts"  # the member with the JSON values; names of arrays begin with a letter and a dot
+# The library's own limit is minutes, and Pachyderm repeats a failed datum.
+_RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
+
+
+class BadUrl(ValueError):
+    """A URL that can never name a bucket; the text says why."""
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """arrays: by name, of any numeric type. facts: JSON values."""
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    facts: Mapping[str, Any]
+
+
+class CheckpointStore:
+    """The one checkpoint of a training."""
+
+    def __init__(self, url: str, name: str, fingerprint: str) -> None:
+        """url: of a bucket or a directory in it (s3://, gs://, az://), or of a directory (file:///). Credentials come
+        from the environment, in the variables of each provider's own tools. name: of the training, for people.
+        fingerprint: of all that determines its result. Raises BadUrl.
+        """
+        self._url = url
+        self._place = _place(url)
+        self._fingerprint = fingerprint
+        self._name = f"{name}-{fingerprint[:32]}.checkpoint"
+        self._written = False
+
+    def load(self) -> TrainingState | None:
+        """The state that the last attempt left; None if there is none, or a damaged one, which is reported.
+
+        Raises StageError if the bucket cannot be read.
+        """
+        try:
+            content = self._place.read(self._name)
+        except _FAILURES as error:
+            raise StageError(self._unusable("read", error)) from error
+        if content is None:
+            return None
+        try:
+            return _unpacked(content, self._fingerprint)
+        except ValueError as error:
+            print(f"the checkpoint {self._name} in {self._url} is ignored: {error}; training starts from the beginning")
+            return None
+
+    def save(self, state: TrainingState) -> None:
+        """Replaces the checkpoint. Raises StageError if the first one cannot be written; once one was, a failure is
+        reported and training goes on, since ending it would lose more."""
+        try:
+            self._place.write(self._name, _packed(state, self._fingerprint))
+        except _FAILURES as error:
+            if not self._written:
+                raise StageError(self._unusable("written", error)) from error
+            print(f"{self._unusable('written', error)}; training goes on without it")
+        else:
+            self._written = True
+
+    def delete(self) -> None:
+        """Removes the checkpoint of a finished training, if there is one; a failure is only reported."""
+        try:
+            self._place.delete(self._name)
+        except _FAILURES as error:
+            print(f"{self._unusable('removed', error)}; remove it yourself")
+
+    def _unusable(self, done: str, error: BaseException) -> str:
+        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return (
+            f"the checkpoint {self._name} in {self._url}, which fine_tune.checkpoints names, cannot be {done}: {text}. "
+            "Check the address, the network and the credentials in the environment of the pipeline"
+        )
+
+
+_FAILURES = (BaseError, OSError)
+_MISSING = (NotFoundError, FileNotFoundError)
+
+
+class _Place(Protocol):
+    """Where objects lie. All three raise one of _FAILURES."""
+
+    def read(self, name: str) -> bytes | None:
+        """The content of an object; None if there is none."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replaces an object, whole or not at all."""
+
+    def delete(self, name: str) -> None:
+        """Removes an object, if there is one."""
+
+
+class _Directory:
+    """A directory of this machine; obstore's leaves the pieces of a file that a killed process was writing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        part = self._part(name)
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self._path / name)
+
+    def delete(self, name: str) -> None:
+        for path in (self._path / name, self._part(name)):
+            path.unlink(missing_ok=True)
+
+    def _part(self, name: str) -> Path:
+        return self._path / f".{name}.part"
+
+
+class _Bucket:
+    """A bucket, or a directory in it. obstore uploads a large object in parts, and it appears when all are there."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return bytes(obstore.get(self._store, name).bytes())
+        except _MISSING:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        obstore.put(self._store, name, content)
+
+    def delete(self, name: str) -> None:
+        with contextlib.suppress(*_MISSING):
+            obstore.delete(self._store, name)
+
+
+def _place(url: str) -> _Place:
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise BadUrl(f"{url} is not the URL of a bucket: remove what follows its path")
+    if parts.scheme == "file":
+        path = unquote(parts.path)
+        if parts.netloc not in ("", "localhost") or not path.strip("/"):
+            raise BadUrl(f"{url} is not the URL of a directory: write file:///some/directory")
+        return _Directory(Path(path))
+    if not parts.netloc:
+        raise BadUrl(f"{url} has no bucket: write {parts.scheme}://bucket/directory")
+    prefix: Any = {"prefix": unquote(parts.path).strip("/") or None, "retry_config": _RETRY}
+    try:
+        match parts.scheme:
+            case "s3":
+                return _Bucket(S3Store(parts.netloc, config=_s3(), client_options=_s3_client(), **prefix))
+            case "gs":
+                return _Bucket(GCSStore(parts.netloc, **prefix))
+            case "az":
+                return _Bucket(AzureStore(parts.netloc, **prefix))
+    except _FAILURES as error:  # credentials that are not in the environment, or are damaged
+        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise StageError(f"fine_tune.checkpoints is {url}, but its bucket cannot be used: {text}") from error
+    raise BadUrl(f"{url} is not the URL of a bucket: it begins with s3://, gs://, az:// or file:///")
+
+
+def _s3() -> Any:
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return {"region": region or "us-east-1"}
+
+
+def _s3_client() -> Any:
+    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")  # MinIO inside of a cluster
+    return {"allow_http": True} if plain else {}
+
+
+def _packed(state: TrainingState, fingerprint: str) -> bytes:
+    """Magic bytes, the hash of all that follows, the fingerprint, and the arrays as an .npz file."""
+    facts = np.frombuffer(json.dumps(state.facts).encode(), np.uint8)
+    file = io.BytesIO()
+    np.savez(file, **{_FACTS: facts, **{f"a.{name}": each for name, each in state.arrays.items()}})
+    content = fingerprint.encode() + b"\n" + file.getvalue()
+    return _MAGIC + hashlib.sha256(content).digest() + content
+
+
+def _unpacked(content: bytes, fingerprint: str) -> TrainingState:
+    """The reverse of _packed. Raises ValueError, with the reason, for any other content."""
+    begin = len(_MAGIC) + _HASH
+    if not content.startswith(_MAGIC):
+        raise ValueError("it is not a checkpoint of this version of lookalike")
+    if hashlib.sha256(content[begin:]).digest() != content[len(_MAGIC) : begin]:
+        raise ValueError("it is damaged: its content does not have its hash")
+    owner, _, packed = content[begin:].partition(b"\n")
+    if owner != fingerprint.encode():
+        raise ValueError("it belongs to another training")
+    with np.load(io.BytesIO(packed), allow_pickle=False) as members:
+        arrays = {name.removeprefix("a."): members[name] for name in members.files if name != _FACTS}
+        return TrainingState(arrays, json.loads(members[_FACTS].tobytes()))

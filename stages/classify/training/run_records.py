@@ -1,0 +1,180 @@
+"""The record of a run, `run.json`: a training with its parameters and what it reached, or the reason why it failed.
+
+Only the standard library: the command lists runs. Knows no training and no files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from stages.classify.training import training_parameters
+from stages.classify.training.training_parameters import TrainingParameters
+from stages.datum.contract import StageError
+from stages.quality import wilson_interval
+
+FILE, MODEL, PREDICTIONS = "run.json", "model.keras", "predictions.parquet"
+"""The files of a run; a failed one has the first alone."""
+
+FORMAT = 1
+DIGITS = 6
+"""Decimal digits of every number in a record."""
+
+CURVES = ("loss", "accuracy", "validation_loss", "validation_accuracy")
+
+InputKind = Literal["vectors", "pictures"]
+
+
+class TrainingFailure(Exception):
+    """A training that cannot succeed, such as one with a single label. The text is the reason, for people."""
+
+
+@dataclass(frozen=True)
+class BackboneFacts:
+    """The origin of vectors: the network that a classifier stands on, and the framing of its pictures.
+
+    sha256: its identity, `model` in the tables. described: its name and size, for people. image_size: pixels of a side.
+    fit: one of stages.record.framing.FITS. dimension: of a vector.
+    """
+
+    sha256: str
+    described: str
+    image_size: int
+    fit: str
+    dimension: int
+
+    def as_data(self) -> dict[str, Any]:
+        """The facts as JSON values, which `Backbone(**data)` takes back."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AccuracyScore:
+    """The share of right predictions with its 95 % interval (Wilson)."""
+
+    right: int
+    of: int
+    accuracy: float
+    low: float
+    high: float
+
+    @classmethod
+    def counted(cls, right: int, of: int) -> AccuracyScore | None:
+        """The score of `right` of `of` predictions; None without predictions."""
+        return cls(right, of, *(round(each, DIGITS) for each in wilson_interval.wilson(right, of))) if of else None
+
+
+@dataclass(frozen=True)
+class PictureCounts:
+    """Labelled pictures: those trained on, those held out (both of labels that can be learnt), and those of labels that
+    cannot."""
+
+    training: int = 0
+    held_out: int = 0
+    unlearnable: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One run.
+
+    parameters: None if they could not be read. failure: the reason, "" for a run with a model. labels: sorted, in the
+    order of the model's outputs. takes: what the model takes. unlearnable: the training pictures of each label that has
+    too few of them. temperature: that divides the logits. ece: the expected calibration error of the out-of-fold
+    probabilities. curves: of CURVES, a number for each epoch, the mean over the folds. weights: numbers that were
+    trained. device: "cpu" or the name of a GPU. Fields without a value in a failed run have their defaults.
+    notes: what people should know about the training, in sentences.
+    """
+
+    name: str
+    parameters: TrainingParameters | None
+    failure: str = ""
+    labels: Sequence[str] = ()
+    takes: InputKind = "vectors"
+    pictures: PictureCounts = PictureCounts()
+    unlearnable: Mapping[str, int] = field(default_factory=dict)
+    cross_validation: AccuracyScore | None = None
+    held_out: AccuracyScore | None = None
+    temperature: float = 1.0
+    ece: float | None = None
+    curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    weights: int = 0
+    backbone: BackboneFacts | None = None
+    device: str = ""
+    held_out_share: float = 0.0
+    notes: Sequence[str] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """The record as JSON values; numbers are rounded to DIGITS."""
+        of_data = (self.pictures, self.cross_validation, self.held_out, self.backbone)
+        pictures, cross_validation, held_out, backbone = (None if each is None else asdict(each) for each in of_data)
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "parameters": None if self.parameters is None else self.parameters.as_data(),
+            "failure": self.failure,
+            "labels": list(self.labels),
+            "takes": self.takes,
+            "pictures": pictures,
+            "unlearnable": dict(self.unlearnable),
+            "cross_validation": cross_validation,
+            "held_out": held_out,
+            "temperature": round(self.temperature, DIGITS),
+            "ece": None if self.ece is None else round(self.ece, DIGITS),
+            "curves": {
+                name: [round(each, DIGITS) for each in self.curves[name]] for name in CURVES if name in self.curves
+            },
+            "weights": self.weights,
+            "backbone": backbone,
+            "device": self.device,
+            "held_out_share": round(self.held_out_share, DIGITS),
+            "notes": list(self.notes),
+        }
+
+
+def format_run(run: TrainingRun) -> bytes:
+    """The content of run.json; equal runs give equal bytes."""
+    return (json.dumps(run.as_data(), indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+def parse(content: bytes | str) -> TrainingRun:
+    """The run in the content of run.json. Raises StageError for anything else, and for another format."""
+    try:
+        data = json.loads(content)
+        found = data.pop("format")
+        if found != FORMAT:
+            raise StageError(
+                f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
+                "wrote it, or train again with `lookalike deploy --reprocess train`"
+            )
+        return TrainingRun(
+            **data
+            | {
+                "parameters": _parameters(data["name"], data["parameters"]),
+                "labels": tuple(data["labels"]),
+                "notes": tuple(data["notes"]),
+                "pictures": PictureCounts(**data["pictures"]),
+                "cross_validation": _score(data["cross_validation"]),
+                "held_out": _score(data["held_out"]),
+                "backbone": None if data["backbone"] is None else BackboneFacts(**data["backbone"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StageError(
+            f"{FILE} is not the record of a run that lookalike wrote ({type(error).__name__}: {error}); write it again "
+            "with `lookalike deploy --reprocess train`"
+        ) from error
+
+
+def _parameters(name: str, data: Any) -> TrainingParameters | None:
+    return (
+        None
+        if data is None
+        else training_parameters.parse(f"{name}{training_parameters.SUFFIX}", json.dumps(data).encode())
+    )
+
+
+def _score(data: Any) -> AccuracyScore | None:
+    return None if data is None else AccuracyScore(**data)

@@ -1,0 +1,213 @@
+"""The course of fine-tuning: a training for each fold and one on all pictures, in epochs and steps, from any point on.
+
+Owns the position, the results so far, and their way into checkpoints and back. Knows no backbone and no files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stages.classify.training import epoch_batches
+from stages.classify.training.checkpoint_store import TrainingState
+from stages.classify.training.dataset import Dataset, DatasetRows
+from stages.classify.training.heads import class_weights, loss_and_accuracy
+from stages.classify.training.run_records import CURVES, TrainingFailure
+from stages.classify.training.trainer import FORWARD, StepSums, Trainer, TrainingBatch
+from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
+from stages.datum.progress import Progress
+from stages.record.framing import Pixels
+
+WARM_UP = 0.1
+"""Share of the steps in which the learning rate rises: the first steps of Adam are large whatever the gradients are."""
+
+_UNDER_WAY = 2  # steps that a device has been given and whose sums nobody has waited for
+
+
+class StateStore(Protocol):
+    """Where states are kept: stages.classify.training.checkpoint_store.CheckpointStore, or nowhere."""
+
+    def load(self) -> TrainingState | None:
+        """The last state that was kept, if there is one."""
+
+    def save(self, state: TrainingState) -> None:
+        """Keeps a state instead of the last one."""
+
+    def delete(self) -> None:
+        """Forgets the last state."""
+
+
+class NullStore:
+    """Keeps no state."""
+
+    def load(self) -> TrainingState | None:
+        """None."""
+
+    def save(self, state: TrainingState) -> None:
+        """Does nothing."""
+
+    def delete(self) -> None:
+        """Does nothing."""
+
+
+@dataclass(frozen=True)
+class TrainingPictures:
+    """The pictures of a dataset. plain: of some rows, uint8 (n, S, S, 3). changed: of some rows, as an epoch sees them.
+    Both are called in several threads."""
+
+    plain: Callable[[DatasetRows], Pixels]
+    changed: Callable[[DatasetRows, int], Pixels]
+
+
+class TrainingLoop:
+    """All trainings of one run, in order: one for each fold, which leaves that out, and one on all training pictures.
+
+    logits: float32 (n, L), of each training picture, in the order of Dataset.training, by the fold that left it out.
+    curves: float64 (folds, epochs, 4), in the order of runs.CURVES. Both are complete after `run`.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        parameters: TrainingParameters,
+        tune: FineTuneParameters,
+        trainer: Trainer,
+        pictures: TrainingPictures,
+        begin: Callable[[int, DatasetRows], None],
+        keeping: StateStore,
+    ) -> None:
+        """begin: gives the trainer's network the weights with which the training of a number, on some rows, starts.
+        Raises Failure if no fold can be left out."""
+        self._dataset, self._parameters, self._tune = dataset, parameters, tune
+        self._trainer, self._pictures, self._begin, self._keeping = trainer, pictures, begin, keeping
+        self._divisions = dataset.divisions(parameters.folds)
+        self.logits = np.zeros((len(dataset.training), len(dataset.labels)), np.float32)
+        self.curves = np.zeros((len(self._divisions), tune.epochs, len(CURVES)))
+        self._training, self._epoch, self._step, self._sums = 0, 0, 0, StepSums()
+        self._progress = Progress(
+            "pictures", self._pictures_until(len(self._divisions), tune.epochs) + len(dataset.unseen)
+        )
+
+    def run(self) -> None:
+        """Trains from the last kept state, or from the beginning. Raises Failure for a training that diverges, and
+        StageError if states cannot be kept."""
+        self._resume()
+        while self._training < len(self._divisions):
+            self._train(self._divisions[self._training].rest)
+            self._training, self._epoch = self._training + 1, 0
+            self._save(between=True)
+        self._train(self._dataset.training)
+
+    def logits_of(self, rows: DatasetRows) -> npt.NDArray[np.float32]:
+        """The logits of some rows, float32 (n, L), by the network as it is."""
+        given = np.empty((len(rows), len(self._dataset.labels)), np.float32)
+        begin = 0
+        for some, pictures in epoch_batches.load_batches(self._pictures.plain, epoch_batches.split_rows(rows, FORWARD)):
+            given[begin : begin + len(some)] = self._trainer.logits(pictures)
+            begin += len(some)
+            self._progress.add(len(some))
+        return given
+
+    def _train(self, rows: DatasetRows) -> None:
+        """The epochs of one training that are left."""
+        if not (self._epoch or self._step):
+            self._begin(self._training, rows)
+        while self._epoch < self._tune.epochs:
+            self._one_epoch(rows)
+            self._end_of_epoch()
+            self._epoch, self._step, self._sums = self._epoch + 1, 0, StepSums()
+            if self._epoch < self._tune.epochs or self._is_last:
+                self._save()
+
+    def _one_epoch(self, rows: DatasetRows) -> None:
+        """The steps of an epoch that are left."""
+        seed, epoch, size = self._parameters.seed, self._epoch, self._tune.batch_size
+        steps = -(-len(rows) // size)
+        weights = class_weights(self._dataset.codes, rows, len(self._dataset.labels), self._parameters.class_weight)
+        lots = epoch_batches.split_rows(
+            epoch_batches.epoch_order(rows, self._dataset.ids, seed, epoch), size, self._step
+        )
+        waiting: deque[Callable[[], StepSums]] = deque()
+        for some, pictures in epoch_batches.load_batches(lambda lot: self._pictures.changed(lot, epoch), lots):
+            rate = self._tune.learning_rate * rate_at((epoch * steps + self._step + 0.5) / (steps * self._tune.epochs))
+            waiting.append(self._trainer.step(TrainingBatch(pictures, self._dataset.codes[some], weights[some]), rate))
+            self._step += 1
+            self._progress.add(len(some))
+            every = self._tune.checkpoint_steps
+            keep = every and self._step % every == 0 and self._step < steps
+            self._add(waiting, 0 if keep else _UNDER_WAY)
+            if keep:
+                self._save()
+        self._add(waiting, 0)
+
+    def _add(self, waiting: deque[Callable[[], StepSums]], left: int) -> None:
+        """Adds the sums of all steps but the last few."""
+        while len(waiting) > left:
+            self._sums = self._sums.plus(waiting.popleft()())
+            self._check(self._sums.loss)
+
+    def _check(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise TrainingFailure(
+                f"the training diverged in epoch {self._epoch + 1} of {self._tune.epochs} of {self._named}: its loss "
+                f"is not a finite number. Lower fine_tune.learning_rate, which is {self._tune.learning_rate:g}"
+            )
+
+    def _end_of_epoch(self) -> None:
+        """Takes the measures of the epoch, prints them, and keeps the last logits of a fold."""
+        loss, accuracy = self._sums.loss / self._sums.pictures, self._sums.right / self._sums.pictures
+        said = f"loss {loss:.4f}, accuracy {accuracy:.1%}"
+        if not self._is_last:
+            division = self._divisions[self._training]
+            logits = self.logits_of(division.left_out)
+            codes = self._dataset.codes[division.left_out]
+            others = loss_and_accuracy(logits, codes)
+            self._check(others[0])
+            self.curves[self._training, self._epoch] = loss, accuracy, *others
+            self.logits[division.places] = logits
+            said += f"; left out: loss {others[0]:.4f}, accuracy {others[1]:.1%}"
+        print(f"{self._named}, epoch {self._epoch + 1} of {self._tune.epochs}: {said}")
+
+    @property
+    def _is_last(self) -> bool:
+        return self._training == len(self._divisions)
+
+    @property
+    def _named(self) -> str:
+        return "the last training" if self._is_last else f"fold {self._training + 1} of {len(self._divisions)}"
+
+    def _pictures_until(self, training: int, epoch: int) -> int:
+        """The pictures that pass through the network before an epoch of a training: those left out do so, too."""
+        return len(self._dataset.training) * (training * self._tune.epochs + epoch)
+
+    def _save(self, between: bool = False) -> None:
+        """Keeps the state; between two trainings that is without weights, since the next one has others."""
+        arrays: dict[str, npt.NDArray[Any]] = {} if between else self._trainer.state()
+        facts = {"training": self._training, "epoch": self._epoch, "step": self._step, "sums": self._sums}
+        self._keeping.save(TrainingState(arrays | {"logits": self.logits, "curves": self.curves}, facts))
+
+    def _resume(self) -> None:
+        state = self._keeping.load()
+        if state is None:
+            return
+        facts, arrays = state.facts, state.arrays
+        self._training, self._epoch, self._step = facts["training"], facts["epoch"], facts["step"]
+        self._sums = StepSums(*facts["sums"])
+        self.logits, self.curves = arrays["logits"], arrays["curves"]
+        if self._epoch or self._step:
+            self._trainer.restore(arrays)
+        self._progress.add(self._pictures_until(self._training, self._epoch) + self._step * self._tune.batch_size)
+        print(f"goes on from a checkpoint: {self._named}, epoch {self._epoch + 1}, step {self._step + 1}")
+
+
+def rate_at(done: float) -> float:
+    """The share of the learning rate after a share of the steps: it rises evenly, then falls as half a cosine."""
+    if done < WARM_UP:
+        return done / WARM_UP
+    return (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2

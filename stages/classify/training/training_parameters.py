@@ -1,0 +1,205 @@
+"""The parameters of a training: a file of the repo `parameters`, and its values with their defaults and ranges.
+
+Only the standard library: the command reads files before it puts them. Knows no training.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from stages.classify.training import json_fields
+from stages.classify.training.json_fields import FieldError
+from stages.datum.contract import StageError
+
+SUFFIX = ".json"
+
+HEADS = ("linear", "mlp")
+CLASS_WEIGHTS = ("none", "balanced")
+
+FOLDS = (2, 20)
+"""Fewest and most folds of a cross-validation."""
+
+_SCHEMES = ("s3", "gs", "az", "file")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class AugmentationParameters:
+    """Random changes of the pictures of fine-tuning, each in every picture anew: mirrored (flip), moved by a share of
+    the side (shift), enlarged or reduced by a share (zoom), turned by a share of a full turn (rotation), brighter or
+    darker, with more or less contrast, by a share."""
+
+    flip: bool = True
+    shift: float = 0.1
+    zoom: float = 0.1
+    rotation: float = 0.0
+    brightness: float = 0.1
+    contrast: float = 0.1
+
+
+@dataclass(frozen=True)
+class FineTuneParameters:
+    """The training of the whole network, or of its last layers, on pixels.
+
+    layers: the number of last layers that are trained, None for all. checkpoints: the URL of a bucket, "" for none.
+    checkpoint_steps: steps between two checkpoints, 0 for one after each epoch.
+    """
+
+    epochs: int = 5
+    learning_rate: float = 0.0001
+    weight_decay: float = 0.0001
+    batch_size: int = 32
+    layers: int | None = None
+    augmentation: AugmentationParameters = AugmentationParameters()
+    checkpoints: str = ""
+    checkpoint_steps: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingParameters:
+    """The parameters of one run, which has the name of their file without its ending.
+
+    hidden: widths of the layers of a head "mlp"; dropout: after each of them. epochs: passes over the training
+    pictures. weight_decay: of AdamW. class_weight: "balanced" gives all labels the same weight. folds: of the
+    cross-validation. fine_tune: None for a head on vectors alone.
+    """
+
+    name: str
+    head: str = "linear"
+    hidden: tuple[int, ...] = (256,)
+    dropout: float = 0.0
+    epochs: int = 100
+    learning_rate: float = 0.003
+    weight_decay: float = 0.0001
+    label_smoothing: float = 0.0
+    batch_size: int = 256
+    class_weight: str = "none"
+    folds: int = 5
+    seed: int = 0
+    fine_tune: FineTuneParameters | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """All fields of the file with their values, as JSON values; `parse` reads them back."""
+        data = asdict(replace(self, fine_tune=None))
+        del data["name"]
+        data["hidden"] = list(self.hidden)
+        if self.fine_tune is not None:
+            tune = asdict(self.fine_tune)
+            data["fine_tune"] = tune | {"layers": "all" if self.fine_tune.layers is None else self.fine_tune.layers}
+        return data
+
+
+def run_name(file: str) -> str:
+    """The name of the run of a file of parameters. Raises StageError for a name that no such file has."""
+    stem = file.removesuffix(SUFFIX)
+    if stem == file or not _NAME.fullmatch(stem):
+        raise StageError(
+            f"{file} is not the name of a file of parameters: it must end in {SUFFIX} and have at most 100 letters, "
+            "digits, dots, hyphens and underscores before that, such as linear.json"
+        )
+    return stem
+
+
+def parse(name: str, content: bytes) -> TrainingParameters:
+    """The parameters in a file, strictly read. name: the file's, such as linear.json.
+
+    Raises StageError, which names the field and its range, for a bad name, invalid JSON, an unknown field (with the
+    nearest name), a field that is there twice, a value of another kind or outside of its range, and for NaN.
+    """
+    run = run_name(name)
+    try:
+        found = json_fields.read(json_fields.loads(content), _RULES)
+        _together(found)
+    except FieldError as reason:
+        raise StageError(f"{name}: {reason}") from reason
+    return TrainingParameters(run, **found)
+
+
+def format_parameters(parameters: TrainingParameters) -> bytes:
+    """The content of a file of these parameters, with all defaults; `parse` reads it back."""
+    return (json.dumps(parameters.as_data(), indent=2) + "\n").encode("ascii")
+
+
+def _together(found: dict[str, Any]) -> None:
+    """Raises Refused for fields that have no effect beside the others: they would be dropped silently."""
+    if found["head"] == "linear":
+        for name in ("hidden", "dropout"):
+            if found[name] != _RULES[name][0]:
+                raise FieldError(f'{name} is a parameter of the head mlp: add "head": "mlp", or remove {name}')
+    tune = found["fine_tune"]
+    if tune is not None and tune.checkpoint_steps and not tune.checkpoints:
+        raise FieldError(
+            "fine_tune.checkpoint_steps needs fine_tune.checkpoints, the URL of a bucket such as s3://bucket/runs"
+        )
+
+
+def _widths(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= 4:
+        raise FieldError(f"{name} must be a list of 1 to 4 widths, such as [256]; it is {json_fields.shown(value)}")
+    width = json_fields.whole(1, 8192)
+    return tuple(width(f"each width in {name}", each) for each in value)
+
+
+def _layers(name: str, value: Any) -> int | None:
+    if value == "all":
+        return None
+    if type(value) is not int or not 1 <= value <= 100_000:
+        raise FieldError(
+            f'{name} must be "all" or the number of last layers to train; it is {json_fields.shown(value)}'
+        )
+    return value
+
+
+def _bucket(name: str, value: Any) -> str:
+    if value == "":
+        return ""
+    scheme, separator, rest = value.partition("://") if isinstance(value, str) else ("", "", "")
+    if not separator or scheme not in _SCHEMES or not rest.strip("/") or any(each <= " " for each in rest):
+        urls = ", ".join(f"{each}://" for each in _SCHEMES)
+        raise FieldError(f"{name} must be the URL of a bucket ({urls}), or empty; it is {json_fields.shown(value)}")
+    return str(value)
+
+
+def _fine_tune(name: str, value: Any) -> FineTuneParameters | None:
+    return None if value is None else FineTuneParameters(**json_fields.read(value, _TUNING, name))
+
+
+def _augmentation(name: str, value: Any) -> AugmentationParameters:
+    return AugmentationParameters(**json_fields.read(value, _AUGMENTATION, name))
+
+
+_AUGMENTATION: dict[str, tuple[Any, json_fields.FieldReader]] = {
+    "flip": (AugmentationParameters.flip, json_fields.flag),
+    "shift": (AugmentationParameters.shift, json_fields.number(0, 0.5)),
+    "zoom": (AugmentationParameters.zoom, json_fields.number(0, 0.9)),
+    "rotation": (AugmentationParameters.rotation, json_fields.number(0, 0.5)),
+    "brightness": (AugmentationParameters.brightness, json_fields.number(0, 1)),
+    "contrast": (AugmentationParameters.contrast, json_fields.number(0, 1)),
+}
+_TUNING: dict[str, tuple[Any, json_fields.FieldReader]] = {
+    "epochs": (FineTuneParameters.epochs, json_fields.whole(1, 1000)),
+    "learning_rate": (FineTuneParameters.learning_rate, json_fields.number(0, 1, above=True)),
+    "weight_decay": (FineTuneParameters.weight_decay, json_fields.number(0, 1)),
+    "batch_size": (FineTuneParameters.batch_size, json_fields.whole(1, 1024)),
+    "layers": (FineTuneParameters.layers, _layers),
+    "augmentation": (AugmentationParameters(), _augmentation),
+    "checkpoints": (FineTuneParameters.checkpoints, _bucket),
+    "checkpoint_steps": (FineTuneParameters.checkpoint_steps, json_fields.whole(0, 1_000_000)),
+}
+_RULES: dict[str, tuple[Any, json_fields.FieldReader]] = {
+    "head": (TrainingParameters.head, json_fields.one_of(HEADS)),
+    "hidden": (TrainingParameters.hidden, _widths),
+    "dropout": (TrainingParameters.dropout, json_fields.number(0, 0.9)),
+    "epochs": (TrainingParameters.epochs, json_fields.whole(1, 10_000)),
+    "learning_rate": (TrainingParameters.learning_rate, json_fields.number(0, 10, above=True)),
+    "weight_decay": (TrainingParameters.weight_decay, json_fields.number(0, 1)),
+    "label_smoothing": (TrainingParameters.label_smoothing, json_fields.number(0, 0.5)),
+    "batch_size": (TrainingParameters.batch_size, json_fields.whole(1, 65_536)),
+    "class_weight": (TrainingParameters.class_weight, json_fields.one_of(CLASS_WEIGHTS)),
+    "folds": (TrainingParameters.folds, json_fields.whole(*FOLDS)),
+    "seed": (TrainingParameters.seed, json_fields.whole(0, 2**31 - 1)),
+    "fine_tune": (TrainingParameters.fine_tune, _fine_tune),
+}

@@ -1,0 +1,55 @@
+"""The part of the stage train that computes: a dataset and parameters in, the record and the files of a run out.
+
+Imports TensorFlow, so `stages.train` imports it only for datums without a flaw in what they are given.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stages.backbone import devices
+from stages.classify import network_file
+from stages.classify.training import fine_tuning, heads
+from stages.classify.training.dataset import Dataset
+from stages.classify.training.probability_layers import with_probabilities
+from stages.classify.training.run_records import MODEL, PREDICTIONS, TrainingRun
+from stages.classify.training.training_parameters import TrainingParameters
+from stages.classify.training.validation import judge
+from stages.files.tables.prediction_table import write_predictions
+
+
+def train(
+    dataset: Dataset, parameters: TrainingParameters, models: Path, environment: Mapping[str, str], out: Path
+) -> TrainingRun:
+    """Trains, and writes model.keras and predictions.parquet into the directory `out`, which it makes.
+
+    models: the directory of the backbone's files, which may be pipes; it is read for fine-tuning alone. Raises Failure
+    for a training that cannot succeed; then nothing is written.
+    """
+    print(devices.prepare(environment))
+    tune = parameters.fine_tune
+    if tune is None:
+        trained = heads.train(dataset, parameters)
+    else:
+        trained = fine_tuning.train(dataset, parameters, tune, models, environment)
+    judged = judge(dataset, trained)
+    out.mkdir(parents=True, exist_ok=True)
+    network_file.save(with_probabilities(trained.network, judged.temperature), out / MODEL)
+    write_predictions(judged.predictions, out / PREDICTIONS)
+    return TrainingRun(
+        name=parameters.name,
+        parameters=parameters,
+        labels=tuple(dataset.labels),
+        takes="vectors" if tune is None else "pictures",
+        pictures=dataset.counts,
+        unlearnable=dataset.unlearnable,
+        cross_validation=judged.cross_validation,
+        held_out=judged.held_out,
+        temperature=judged.temperature,
+        ece=judged.ece,
+        curves=trained.curves,
+        weights=trained.weights,
+        backbone=dataset.backbone,
+        device=devices.kind(),
+        held_out_share=dataset.share,
+        notes=trained.notes,
+    )

@@ -1,0 +1,249 @@
+"""The pictures and the rejections in a datum's file or directory, one at a time.
+
+Tells files apart by content, and skips without a record the droppings of operating systems and lookalike's own list of
+names. Reads ahead of the decoders by a few pictures. Knows no packs and no buckets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from stages.datum.contract import DatumInput, spool
+from stages.decode import stl10, stl10_records
+from stages.decode.archives.archive_member import DAMAGED_MEMBER, ArchiveMember, BadArchive, BadMember, unsafe_name
+from stages.decode.archives.archive_reader import members
+from stages.decode.decoder_processes import DecoderProcesses
+from stages.decode.decoders import BadPicture
+from stages.decode.picture_normaliser import NormalisedPicture, PictureIdentity
+from stages.decode.record_blocks import RecordBlocks
+from stages.record import pfs_names
+from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
+from stages.record.file_limits import LIMITS, FileLimits
+from stages.record.framing import Framing, PictureSquare
+from stages.record.sources import Source
+
+_AHEAD = 32 << 20
+"""Bytes of pictures' files that are read and not decoded yet, beside those of the next one."""
+
+_MOST_AHEAD = 64
+"""Pictures that are read ahead, and the most whose pixels wait for an earlier one's: 10 MB at 224 pixels. Four blocks
+of records."""
+
+
+@dataclass(frozen=True)
+class DecodedPicture:
+    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised. thumbnail: a
+    JPEG file. identity: None if it has not been computed."""
+
+    source: Source
+    framed: PictureSquare
+    thumbnail: bytes
+    identity: PictureIdentity | None
+
+
+@dataclass(frozen=True)
+class UnreadableFile:
+    """A file or member that yields no picture. path: its true path. reason: for the user."""
+
+    path: str
+    reason: str
+
+
+class _Pending(Protocol):
+    def result(self) -> NormalisedPicture:
+        """Waits for it."""
+
+    def cancel(self) -> object:
+        """Gives it up."""
+
+
+@dataclass(frozen=True)
+class _Decoding:
+    """A picture that is being decoded. source: without the facts that decoding tells."""
+
+    source: Source
+    found: _Pending
+
+
+_Found = DecodedPicture | UnreadableFile | _Decoding
+
+
+def read(
+    given: DatumInput, framing: Framing, decoders: DecoderProcesses, limits: FileLimits = LIMITS
+) -> Iterator[DecodedPicture | UnreadableFile]:
+    """Everything in a datum's file or directory, pictures normalised, in the order of the files.
+
+    A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
+    member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
+    its number, also where a block holds it under that name. Raises OSError if the machine cannot read its files.
+    """
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        reader = _Reader(framing, limits, Path(scratch), decoders)
+        yield from _decoded(each for repo_path, path in _files(given) for each in reader.datum_file(path, repo_path))
+
+
+def _decoded(found: Iterable[_Found]) -> Iterator[DecodedPicture | UnreadableFile]:
+    """The same in the same order, with what is being decoded once it is. Waits for the first of them while the others
+    have more than _AHEAD bytes in their files."""
+    waiting: deque[_Found] = deque()
+    held = 0
+    try:
+        for each in found:
+            waiting.append(each)
+            held += _size(each)
+            while waiting and (held > _AHEAD or len(waiting) > _MOST_AHEAD or not isinstance(waiting[0], _Decoding)):
+                held -= _size(waiting[0])
+                yield _outcome(waiting.popleft())
+        while waiting:
+            yield _outcome(waiting.popleft())
+    finally:
+        for each in waiting:
+            if isinstance(each, _Decoding):
+                each.found.cancel()
+
+
+def _size(each: _Found) -> int:
+    return each.source.bytes if isinstance(each, _Decoding) else 0
+
+
+def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
+    if not isinstance(each, _Decoding):
+        return each
+    try:
+        found = each.found.result()
+    except BadPicture as failure:
+        return UnreadableFile(each.source.path, str(failure))
+    width, height = found.size
+    source = each.source._replace(
+        width=width,
+        height=height,
+        taken=found.taken,
+        coding=found.coding,
+        encoder=found.encoder,
+        pixels=found.pixels,
+    )
+    return DecodedPicture(source, found.framed, found.thumbnail, found.identity)
+
+
+def _files(given: DatumInput) -> Iterator[tuple[str, Path]]:
+    """Path in the repo and on disk of the datum's file, or of each in its directory, sorted."""
+    if not given.path.is_dir():
+        yield given.repo_path, given.path
+        return
+    for directory, directories, files in os.walk(given.path, onerror=_fail):
+        directories.sort()
+        below = Path(directory).relative_to(given.path)
+        # Links to directories are not followed; they are listed here so that each is reported.
+        links = [each for each in directories if Path(directory, each).is_symlink()]
+        for name in sorted(files + links):
+            inside = "/".join((*below.parts, name))
+            if name != pfs_names.NAMES_FILE and not pfs_names.is_system_file(inside):
+                yield f"{given.repo_path}/{inside}".lstrip("/"), Path(directory, name)
+
+
+def _fail(failure: OSError) -> None:
+    raise failure  # os.walk would skip an unreadable directory
+
+
+class _Reader:
+    """Reads one file after the other. scratch: a directory for temporary files."""
+
+    def __init__(self, framing: Framing, limits: FileLimits, scratch: Path, decoders: DecoderProcesses) -> None:
+        self.framing = framing
+        self.limits = limits
+        self.scratch = scratch
+        self.decoders = decoders
+        self.records = RecordBlocks(framing)
+
+    def datum_file(self, path: Path, repo_path: str) -> Iterator[_Found]:
+        true = pfs_names.unescape(repo_path)
+        mode = path.stat().st_mode if path.exists() else 0
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            yield UnreadableFile(true, "not a file: a link to a directory, a broken link or a device")
+            return
+        spooled = spool(path, self.scratch)
+        yield from self.file(spooled, true, pfs_names.is_block(repo_path))
+        if spooled != path:
+            spooled.unlink()
+
+    def file(self, path: Path, true: str, is_block: bool) -> Iterator[_Found]:
+        """A seekable file on disk, as archives need it."""
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            head = stream.read(HEAD)
+            kind = kind_of(head)
+            if not kind.is_archive or stl10.holds_pictures(true, size):
+                yield from self.stream(stream, head, size, true)
+                return
+        try:
+            for member in members(path, kind, self.limits):
+                if not pfs_names.is_system_file(member.name):
+                    yield from self.member(member, None if is_block else true)
+        except BadArchive as failure:
+            yield UnreadableFile(true, str(failure))
+
+    def member(self, member: ArchiveMember, archive: str | None) -> Iterator[_Found]:
+        """archive: its true path; None for an ingest block, whose members have true paths of their own."""
+        true = pfs_names.unescape(member.name) if archive is None else f"{archive}/{member.name}"
+        problem = member.problem or (None if archive is None else unsafe_name(member.name))
+        if problem or not member.stream:
+            yield UnreadableFile(true, problem or DAMAGED_MEMBER)
+            return
+        try:
+            head = member.stream.read(HEAD)
+            if stl10.holds_pictures(true, member.size) or not kind_of(head).is_archive:
+                yield from self.stream(member.stream, head, member.size, true)
+            elif archive is None:
+                yield from self.packed_archive(member.stream, head, true)
+            else:
+                yield UnreadableFile(true, "an archive inside an archive, which is not unpacked: put it separately")
+        except BadMember as failure:
+            yield UnreadableFile(true, str(failure))
+
+    def packed_archive(self, stream: stl10_records.ByteStream, head: bytes, true: str) -> Iterator[_Found]:
+        """An archive that ingest packed into a block is read as the file that it was."""
+        unpacked = self.scratch / "member"
+        with unpacked.open("wb") as file:
+            while head:
+                file.write(head)
+                head = stream.read(1 << 20)
+        yield from self.file(unpacked, true, is_block=False)
+        unpacked.unlink()
+
+    def stream(self, stream: stl10_records.ByteStream, head: bytes, size: int, true: str) -> Iterator[_Found]:
+        """A picture, an STL-10 file or an unreadable one. head: its first bytes, already read. size: of all of it."""
+        if stl10.holds_pictures(true, size):
+            yield from self.stl10(stream, head, size, true)
+            return
+        kind = kind_of(head)
+        if kind.is_picture:
+            yield self.picture(stream, head, size, kind, true)
+        else:
+            problem = stl10.problem(true, size) if head and stl10.is_named_so(true) else None
+            yield UnreadableFile(true, problem or why_unreadable(head))
+
+    def picture(
+        self, stream: stl10_records.ByteStream, head: bytes, size: int, kind: FileKind, true: str
+    ) -> UnreadableFile | _Decoding:
+        if size > self.limits.picture_bytes:
+            return UnreadableFile(
+                true, f"{size:,} bytes: the limit for a picture's file is {self.limits.picture_bytes:,}"
+            )
+        data = head + stream.read(size - len(head))
+        found = self.decoders.submit(data, kind, self.framing)
+        return _Decoding(Source(true, hashlib.sha256(data).hexdigest(), bytes=len(data)), found)
+
+    def stl10(self, stream: stl10_records.ByteStream, head: bytes, size: int, true: str) -> Iterator[_Found]:
+        alone = stl10.is_record_name(true)
+        for number, record in enumerate(stl10_records.records(head, stream)):
+            path = true if alone else stl10.record_name(true, number)
+            source = Source(path, hashlib.sha256(record).hexdigest(), bytes=len(record))
+            yield _Decoding(source, self.records.add(record))

@@ -1,0 +1,130 @@
+"""The preview inside of a camera's RAW file. Knows the directories of TIFF and the headers of JPEG, no decoder.
+
+A RAW file holds the samples of a sensor, which each program develops in its own way, and the camera's own picture as
+one or more JPEGs. Makers store these in many places, often ones that only their own notes name. So the preview is the
+largest JPEG anywhere in the file that can be a picture: its headers tell, and the samples are left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
+_EXIF, _DATE = 34665, 36867
+_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE))
+_OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
+_FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
+_MOST_DIRECTORIES = 64
+_MOST_VALUES = 1 << 16
+
+_START = b"\xff\xd8\xff"
+_MOST_STARTS = 10_000  # samples contain a few by chance
+_MOST_SEGMENTS = 200  # before a JPEG's size
+_DECODABLE = (0xC0, 0xC1, 0xC2)  # frames: baseline, extended, progressive; samples are in others, without loss
+_WITHOUT_SIZE = (0xC3, *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xDB))
+
+TiffDirectory = dict[int, tuple[int, ...]]
+"""The values of a TIFF directory by tag, as far as they are needed here."""
+
+
+@dataclass(frozen=True)
+class RawPreview:
+    """A JPEG inside of a RAW file, from its first byte on. orientation, date: those that the file gives: one of EXIF's
+    numbers, None if none; the text of EXIF's DateTimeOriginal, "" if none."""
+
+    jpeg: bytes
+    orientation: int | None
+    date: str
+
+
+def is_raw(data: bytes) -> bool:
+    """Whether a TIFF is a RAW file: one of its pictures holds samples of a sensor."""
+    directories = _directories(data, 0)
+    return any(_is_of_a_sensor(each) for each in directories) or any(_DNG_VERSION in each for each in directories[:1])
+
+
+def preview(data: bytes) -> RawPreview | None:
+    """The largest preview in a RAW file; None without one."""
+    directories = _directories(data, 0)
+    samples = set[int]()
+    for each in directories:
+        samples.update(each.get(_TILES, ()), each.get(_STRIPS, ()) if _is_of_a_sensor(each) else ())
+    _, place = max(((area, -at) for at, area in _jpegs(data) if at not in samples), default=(0, 1))
+    if place > 0:
+        return None
+    # CR3 has these in boxes of their own.
+    described = directories or _directories(data, data.find(b"CMT1") + 4)
+    dated = directories or _directories(data, data.find(b"CMT2") + 4)
+    orientation = described[0].get(_ORIENTATION, ()) if described else ()
+    date = next((each[_DATE] for each in dated if _DATE in each), ())
+    return RawPreview(
+        data[-place:], orientation[0] if orientation else None, "".join(chr(each & 255) for each in date[:19])
+    )
+
+
+def _is_of_a_sensor(directory: TiffDirectory) -> bool:
+    return any(value in _OF_A_SENSOR for value in directory.get(_PHOTOMETRIC, ()))
+
+
+def _directories(data: bytes, start: int) -> list[TiffDirectory]:
+    """The directories of the TIFF that starts there, the first one first; as many as can be read."""
+    order = {b"II": "<", b"MM": ">"}.get(data[start : start + 2])
+    if order is None or len(data) < start + 8:
+        return []
+    waiting = [struct.unpack_from(f"{order}I", data, start + 4)[0]]
+    seen = set[int]()
+    found: list[TiffDirectory] = []
+    while waiting and len(found) < _MOST_DIRECTORIES:
+        place = waiting.pop(0)
+        if place and place not in seen:
+            seen.add(place)
+            try:
+                directory, following = _directory(data, start, place, order)
+            except struct.error:
+                continue
+            found.append(directory)
+            waiting += [*directory.get(_BELOW, ()), following, *directory.get(_EXIF, ())]
+    return found
+
+
+def _directory(data: bytes, start: int, place: int, order: str) -> tuple[TiffDirectory, int]:
+    """The directory at a place, and the place of the following one. Raises struct.error if it is cut off."""
+    (number,) = struct.unpack_from(f"{order}H", data, start + place)
+    directory: TiffDirectory = {}
+    for at in range(start + place + 2, start + place + 2 + 12 * number, 12):
+        tag, kind, count = struct.unpack_from(f"{order}HHI", data, at)
+        if tag in _TAGS and kind in _FORMATS and count <= _MOST_VALUES:
+            values = f"{order}{count}{_FORMATS[kind]}"
+            if struct.calcsize(values) > 4:
+                at = start + struct.unpack_from(f"{order}I", data, at + 8)[0] - 8
+            directory[tag] = struct.unpack_from(values, data, at + 8)
+    end = start + place + 2 + 12 * number
+    return directory, struct.unpack_from(f"{order}I", data, end)[0] if end + 4 <= len(data) else 0
+
+
+def _jpegs(data: bytes) -> Iterator[tuple[int, int]]:
+    """The place and the number of pixels of everything that begins as a JPEG does which can be decoded."""
+    at = data.find(_START)
+    for _ in range(_MOST_STARTS):
+        if at < 0:
+            return
+        if area := _area(data, at):
+            yield at, area
+        at = data.find(_START, at + 1)
+
+
+def _area(data: bytes, at: int) -> int:
+    """The number of pixels of the JPEG there; 0 if it is none, or not one of 8 bits in grey or colour."""
+    at += 2
+    for _ in range(_MOST_SEGMENTS):
+        head = data[at : at + 10]
+        if len(head) < 10 or head[0] != 0xFF or head[1] < 0xC0 or head[1] in _WITHOUT_SIZE:
+            return 0
+        if head[1] in _DECODABLE:
+            _, precision, height, width, colours = struct.unpack(">HBHHB", head[2:])
+            return height * width if precision == 8 and colours in (1, 3) else 0
+        # 0xFF before a marker is padding.
+        at += 1 if head[1] == 0xFF else 2 + max(2, int.from_bytes(head[2:4], "big"))
+    return 0

@@ -1,0 +1,117 @@
+"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors, thumbnails and
+hashes.
+
+Files of a lazy input are pipes: each is read once, to its end. What is memory-mapped of them, such as the vectors of
+all buckets together, is copied to files that are deleted at once, since a mapping keeps its file alive: even a killed
+process leaves nothing behind. Files of thumbnails are opened when one of theirs is asked for. Knows no stage.
+"""
+
+import io
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stages.datum.contract import DatumInput, StageError, spool
+from stages.datum.damage import LONGEST_HEADER, is_damage
+from stages.files import thumbnail_files, vector_files
+from stages.files.tables.image_table import VectorOrigin
+from stages.files.tables.index_table import TABLE, IndexTable, read_indexed
+from stages.files.thumbnail_files import LazyThumbnails, ThumbnailFiles
+from stages.files.vector_files import VectorPlaces
+from stages.knn import code_index
+from stages.knn.backend import Vectors
+from stages.knn.code_index import CodeFacts, CodeIndex
+from stages.record.hashes import Hashes
+
+
+@dataclass(frozen=True)
+class SegmentFacts(VectorOrigin):
+    """The facts about a segment of n pictures that index.json holds, as in Images."""
+
+    count: int  # n
+    model: str
+    image_size: int
+    fit: str
+    dimension: int
+    backbone: str
+    codes: CodeFacts | None = None  # facts about codes.bin, if there are any
+
+
+def name_of(index: DatumInput) -> str:
+    """The segment's name."""
+    return Path(index.repo_path).name
+
+
+def read_facts(index: DatumInput) -> SegmentFacts:
+    """The segment's facts. Raises StageError if it has none."""
+    try:
+        held = json.loads(_file(index, "index.json").read_bytes())
+        plain = {name: kind(held[name]) for name, kind in SegmentFacts.__annotations__.items() if name != "codes"}
+        return SegmentFacts(**plain, codes=code_index.from_data(held.get("codes")))
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        raise StageError(
+            f"the index.json of segment {index.repo_path} is not one that the index stage wrote; {_AGAIN}"
+        ) from error
+
+
+def read_table(index: DatumInput) -> IndexTable:
+    """The segment's pictures."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return read_indexed(spool(_file(index, TABLE), Path(directory)))
+
+
+def thumbnails(index: DatumInput, images: IndexTable) -> LazyThumbnails:
+    """The thumbnails of the segment's pictures. The files of a lazy input are read at most once, even if the thumbnails
+    are kept for further datums."""
+    return LazyThumbnails(images.thumbnails, ThumbnailFiles(index.path / thumbnail_files.DIRECTORY).read)
+
+
+def read_points(index: DatumInput, places: VectorPlaces, dimension: int) -> Vectors:
+    """The segment's vectors at these places, float32 (n, dimension), out of the files of all buckets, memory-mapped.
+    Raises StageError if there are none, or if the files do not have all of them."""
+    if not len(places):
+        raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
+    return places.together(index.path / vector_files.DIRECTORY, dimension, "partition")
+
+
+def read_hashes(index: DatumInput) -> Hashes:
+    """The perceptual hashes of the segment's pictures, uint64 (n,). Raises StageError for anything else."""
+    with _file(index, "hashes.npy").open("rb") as file:
+        content = file.read()
+    try:
+        found: Hashes = np.load(io.BytesIO(content), allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
+        if found.dtype != np.uint64 or found.ndim != 1:
+            raise ValueError(f"it holds {found.dtype} {found.shape}")
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        raise StageError(f"the hashes.npy of segment {index.repo_path} cannot be read ({error}); {_AGAIN}") from error
+    return found
+
+
+def read_codes(index: DatumInput, facts: SegmentFacts) -> CodeIndex | None:
+    """The segment's codes, memory-mapped; None if it has none. Raises StageError for those of other vectors."""
+    if facts.codes is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return code_index.open_codes(
+            spool(_file(index, code_index.FILE), Path(directory)), facts.codes, facts.count, facts.dimension
+        )
+
+
+_AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
+
+
+def _file(index: DatumInput, name: str) -> Path:
+    path = index.path / name
+    if not path.exists():
+        raise StageError(
+            f"segment {index.repo_path} has no {name}: it should be a directory that this version of the index stage "
+            f"wrote; {_AGAIN}"
+        )
+    return path

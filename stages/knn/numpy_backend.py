@@ -1,0 +1,120 @@
+"""The NumPy backend: brute force on the CPU, as one matrix product and a selection that costs little beside it.
+
+NumPy's BLAS is newer than the one in FAISS's wheel and knows newer processors.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stages.knn.backend import SINGLE, Distances, Floats, PreparedQueries, RoundingBound, Rows, Vectors, expanded
+from stages.knn.blas_threads import others_turn
+from stages.knn.row_minima import GROUPS, MULTIPLE, least, room, smallest
+from stages.knn.top_k import NONE
+
+
+@dataclass(frozen=True)
+class ProductTiles:
+    """The sizes of the steps, which change the time and the memory of a search and never its answer.
+
+    columns: library rows multiplied at once. tile_bytes: size of a product; for fewer queries at once BLAS would spend
+    its time on rearranging the library. chunk_bytes: size of the part of a product that is searched at once, which
+    stays in a core's second-level cache. groups, multiple: see stages.knn.row_minima.
+    """
+
+    columns: int = 8192
+    tile_bytes: int = 80 << 20
+    chunk_bytes: int = 1 << 19
+    groups: int = GROUPS
+    multiple: int = MULTIPLE
+
+
+TILING = ProductTiles()
+
+_FEW = 4
+"""Up to so many queries are multiplied one by one: BLAS would rearrange the whole library for a product of two."""
+
+_LONGEST = float(np.finfo(np.float32).max) / 32
+"""Of squared norms: below it, all parts of a bound are finite."""
+
+
+class NumpyBackend:
+    """Brute force over the library in place, memory-mapped or not: nothing is copied or trained."""
+
+    name = "numpy"
+    concurrent = True
+    scheme: object = "float32"
+
+    def __init__(self, library: Vectors, tiling: ProductTiles = TILING) -> None:
+        """library: float32 (n, d), C order."""
+        self._library = library
+        self._tiling = tiling
+        with np.errstate(over="ignore"):  # infinite then: see `candidates`
+            self._halves = np.einsum("ij,ij->i", library, library) / 2
+        self.rounding: RoundingBound = expanded(library.shape[1])
+        self._slack = self.rounding.relative + 32 * SINGLE  # for the additions in `ask` and `bounds`
+
+    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
+        """See Backend.candidates. Pairs that overflow float32 are not proposed, or only at infinite distance."""
+        distances = np.empty((len(queries), count), np.float32)
+        rows = np.empty((len(queries), count), np.int64)
+        step = max(1, self._tiling.tile_bytes // (4 * min(self._tiling.columns, len(self._library))))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(queries), step):
+                part = slice(start, start + step)
+                distances[part], rows[part] = self._tile(queries[part], count)
+        return distances, rows
+
+    def ask(self, queries: Vectors) -> PreparedQueries:
+        """See Bounding.ask."""
+        with np.errstate(over="ignore"):
+            squares: Floats = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
+        offset = np.where(squares < _LONGEST, squares * (1 - self._slack), 0) - self.rounding.absolute
+        return PreparedQueries(np.full(len(queries), 2.0), offset, (queries, ~(squares < _LONGEST)))
+
+    def bounds(self, asked: PreparedQueries) -> Distances:
+        """See Bounding.bounds."""
+        queries, too_long = asked.inputs
+        with np.errstate(over="ignore", invalid="ignore"):
+            halves = self._halves - np.float32(self._slack) * self._halves
+            with others_turn():
+                if len(queries) <= _FEW:
+                    numbers: Distances = np.stack([halves - self._library @ query for query in queries])
+                else:
+                    numbers = queries @ self._library.T
+                    np.subtract(halves, numbers, out=numbers)
+        numbers[:, np.flatnonzero(~(self._halves < _LONGEST))] = -np.inf
+        numbers[too_long] = -np.inf
+        return numbers
+
+    def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
+        columns = self._tiling.columns
+        halves, rows = self._columns(queries, slice(0, columns), count)
+        for start in range(columns, len(self._library), columns):
+            more, further = self._columns(queries, slice(start, start + columns), count)
+            together = np.concatenate([halves, more], axis=1), np.concatenate([rows, further], axis=1)
+            halves, rows = smallest(*together, count)
+        return 2 * halves + np.einsum("ij,ij->i", queries, queries)[:, None], rows
+
+    def _columns(self, queries: Vectors, columns: slice, count: int) -> tuple[Distances, Rows]:
+        """|x|²/2 - q·x, half of a squared distance less |q|², for some rows of the library: at least the `count`
+        smallest, or all if there are fewer."""
+        library, halves = self._library[columns], self._halves[columns]
+        too_long = np.flatnonzero(~np.isfinite(halves))
+        with others_turn():
+            product = queries @ library.T
+        width = room(len(library), self._tiling.multiple)
+        step = max(1, min(self._tiling.chunk_bytes // (4 * width), len(queries)))
+        chunk = np.full((step, width), np.inf, np.float32)
+        found = []
+        for start in range(0, len(queries), step):
+            some = product[start : start + step]
+            # Into memory that stays in the cache: writing the product back would cost as much bandwidth again.
+            np.subtract(halves, some, out=chunk[: len(some), : len(library)])
+            # Infinity minus infinity would hide other rows. For all other rows |x| is small enough that products with
+            # the queries that `Certified` settles are finite.
+            chunk[: len(some), too_long] = np.inf
+            found.append(least(chunk[: len(some)], count, self._tiling.groups))
+        distances = np.concatenate([each[0] for each in found])
+        rows = np.concatenate([each[1] for each in found])
+        return distances, np.where(np.isposinf(distances), NONE, rows + columns.start)

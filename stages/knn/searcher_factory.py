@@ -1,0 +1,206 @@
+"""Opens searchers: chooses a backend by the settings, the machine and the GPU that this process may use.
+
+The only module that imports backends, by name and only once chosen: a process must not touch a package that is missing,
+or would start CUDA, unless it needs it.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+
+from stages.datum.contract import StageError
+from stages.datum.visible_gpus import gpu_visible
+from stages.knn import gpu_notices
+from stages.knn.approximate_searcher import ApproximateSearcher
+from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
+from stages.knn.bound_deviation import BoundDeviationError, examine
+from stages.knn.code_index import CodeIndex
+from stages.knn.cpu_flags import flags
+from stages.knn.exact_searcher import BATCHING, BatchSizes, ExactSearcher
+from stages.knn.fallback_backend import FAILURES, FallbackBackend, line
+from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
+from stages.knn.quick_look import QuickLook, SharedCentre
+from stages.knn.search_settings import SearchSettings
+from stages.knn.top_k import Searcher
+from stages.knn.vector_set import VectorSet
+
+FEWEST = 1000
+"""Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
+vectors to train on."""
+
+_QUICK = {"avx512_vnni", "avx_vnni"}
+"""Processors with one of these instruction sets multiply four pairs of 8-bit integers in the time of one pair of
+float32."""
+
+
+@dataclass(frozen=True)
+class SearchMachine:
+    """The machine that a search runs on.
+
+    flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package. has:
+    whether a package is installed, which is not imported for that. account: what this process has computed on the
+    processor although there is a GPU. shared: by the quick looks of this process.
+    """
+
+    flags: Callable[[], Set[str]]
+    load: Callable[[str], ModuleType]
+    has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
+    account: ProductAccount = field(default_factory=ProductAccount)
+    shared: SharedCentre = field(default_factory=SharedCentre)
+
+
+def load(module: str) -> ModuleType:
+    """Imports the backend's module of that name."""
+    return importlib.import_module(f"stages.knn.{module}")
+
+
+MACHINE = SearchMachine(flags, load)
+
+
+def open_searcher(
+    library: VectorSet,
+    settings: SearchSettings,
+    environment: Mapping[str, str],
+    report: Callable[[str], None] = print,
+    machine: SearchMachine = MACHINE,
+    batching: BatchSizes = BATCHING,
+    codes: CodeIndex | None = None,
+) -> Searcher:
+    """A searcher of the library (at least one vector) by the settings; its metric is the library's.
+
+    codes: of the library, which save an approximate search its training and the measurement of its recall, except on a
+    GPU that is asked for; of the vectors it then reads those of the candidates.
+    With the backend "auto", exact searches use a GPU once that pays: see stages.knn.lazy_gpu.
+    report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
+    Raises StageError if the requested backend is not available.
+    """
+
+    if codes is not None and settings.algorithm != "exact" and settings.backend != "cuml":
+        return ApproximateSearcher(library, codes, None, report, codes.stated)
+
+    def searcher(open_: Callable[[], Backend]) -> ExactSearcher:
+        backend = open_()
+        return ExactSearcher(
+            library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching
+        )
+
+    any_ = partial(_open, library.prepared, settings.backend, "exact", environment, report, machine)
+    exact: Searcher
+    if settings.backend == "auto" and not machine.account.open and _has_gpu(environment, machine):
+        processor = searcher(partial(_cpu, machine, library.prepared, "numpy", "exact"))
+        exact = LazyGpuSearcher(library, processor, partial(searcher, any_), machine.account)
+    else:
+        exact = searcher(any_)
+    if settings.algorithm == "exact":
+        return exact
+    if len(library) < FEWEST:
+        report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
+        return exact
+    trained = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
+    return ApproximateSearcher(library, trained, exact, report)
+
+
+def open_backend(
+    library: Vectors,
+    settings: SearchSettings,
+    environment: Mapping[str, str],
+    report: Callable[[str], None] = print,
+    machine: SearchMachine = MACHINE,
+) -> Backend:
+    """The backend of exact searches of a library, float32 (n, d), by the settings; report and errors are those of
+    `open_searcher`."""
+    return _open(library, settings.backend, "exact", environment, report, machine)
+
+
+def open_bounding(library: Vectors, machine: SearchMachine = MACHINE) -> BoundsProvider:
+    """Bounds the distances from a library, float32 (n, d), by products in float32."""
+    bounding: BoundsProvider = machine.load("numpy_backend").NumpyBackend(library)
+    return bounding
+
+
+def open_copy(
+    library: Vectors, centre: Vectors | None, report: Callable[[str], None] = print, machine: SearchMachine = MACHINE
+) -> LibraryCopy | None:
+    """A copy of a library, float32 (n, d), in 8-bit integers, made in this thread alone; None if that does not work
+    here. Few queries take their time for reading the library, so a copy of a quarter of its size pays on every
+    processor. centre: of another copy, or None."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return None
+    try:
+        module = machine.load("quantised_copy")
+        copy: LibraryCopy = module.QuantisedCopy(library, module.CopyTiles(threads=1), centre)
+    except (ImportError, OSError, RuntimeError, MemoryError) as failure:
+        report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
+        return None
+    return copy
+
+
+def _open(
+    library: Vectors,
+    name: str,
+    algorithm: str,
+    environment: Mapping[str, str],
+    report: Callable[[str], None],
+    machine: SearchMachine,
+) -> Backend:
+    if name == "sklearn":
+        return _made(machine, "sklearn_backend", "SklearnBackend", library)
+    if name in ("faiss", "numpy"):
+        return _cpu(machine, library, name, algorithm)
+    if name == "cuml":
+        if not gpu_visible(environment):
+            raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
+        try:
+            return FallbackBackend(_on_gpu(machine, library, algorithm), None, report)
+        except FAILURES as failure:
+            raise StageError(
+                f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
+            ) from failure
+    if _has_gpu(environment, machine):
+        try:
+            device = _on_gpu(machine, library, algorithm)
+            return FallbackBackend(device, partial(_cpu, machine, library, "numpy", algorithm), report)
+        except FAILURES as failure:
+            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
+        except BoundDeviationError as deviation:
+            report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
+    return _cpu(machine, library, "numpy", algorithm)
+
+
+def _has_gpu(environment: Mapping[str, str], machine: SearchMachine) -> bool:
+    return gpu_visible(environment) and machine.has("cuml")
+
+
+def _on_gpu(machine: SearchMachine, library: Vectors, algorithm: str) -> Backend:
+    """cuML's backend, examined. Its kernels run here for the first time: those that this GPU lacks fail here."""
+    device = _made(machine, "cuml_backend", "CumlBackend", library, algorithm)
+    examine(lambda hard: _made(machine, "cuml_backend", "CumlBackend", hard, "exact"), device, library)
+    return device
+
+
+def _quick(
+    library: Vectors, name: str, backend: Backend, report: Callable[[str], None], machine: SearchMachine
+) -> QuickLook | None:
+    """Makes the quick backend that goes before NumPy's float32; None if BACKEND names a backend or it would not pay."""
+    if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
+        return None
+    if not _QUICK & machine.flags() or importlib.util.find_spec("onnxruntime") is None:
+        return None
+
+    return QuickLook(library, partial(machine.load, "quantised_copy"), machine.shared, report)
+
+
+def _cpu(machine: SearchMachine, library: Vectors, name: str, algorithm: str) -> Backend:
+    if algorithm != "exact":
+        return _made(machine, "faiss_backend", "FaissIvfBackend", library, algorithm)
+    if name == "numpy":
+        return _made(machine, "numpy_backend", "NumpyBackend", library)
+    return _made(machine, "faiss_backend", "FaissBackend", library)
+
+
+def _made(machine: SearchMachine, module: str, kind: str, *arguments: object) -> Backend:
+    backend: Backend = getattr(machine.load(module), kind)(*arguments)
+    return backend

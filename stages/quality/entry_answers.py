@@ -1,0 +1,227 @@
+"""The answers to one entry's queries: the results of all segments merged into the K nearest distinct pictures.
+
+Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but no files, no drawing and no Pachyderm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.datum.contract import StageError
+from stages.files.packs import Rejection
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable, RowFilter
+from stages.record.sources import Source, paths, unite
+
+SegmentReader = Callable[[RowFilter], NeighbourTable]
+"""Reads the wanted rows of one segment's table."""
+
+
+@dataclass(frozen=True)
+class QueryMatch:
+    """A distinct library picture near a query."""
+
+    id: str
+    distance: float  # the value of a float32
+    sources: tuple[Source, ...]  # all its sources, sorted by path
+    thumbnail: bytes | None  # JPEG; None if the sheets do not show the query
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """A query picture and its nearest library pictures: itself first if it is one of them, then by distance and id."""
+
+    query: str
+    sources: tuple[Source, ...]
+    thumbnail: bytes | None  # JPEG
+    matches: tuple[QueryMatch, ...]
+
+    @property
+    def pictured(self) -> bool:
+        """Whether the sheets show its neighbours as pictures."""
+        return all(match.thumbnail is not None for match in self.matches)
+
+
+@dataclass(frozen=True)
+class EntryAnswers:
+    """All answers of one entry."""
+
+    entry: str  # the entry's true name
+    k: int  # how many neighbours were asked for
+    model: str | None  # None if there is neither a query nor a result
+    fit: str | None  # how the pictures fill their squares, one of stages.record.framing.FITS; None as for the model
+    metric: str | None  # None if nothing was searched
+    answers: tuple[QueryAnswer, ...]  # one for each distinct query picture, ordered by id
+    rejected: tuple[Rejection, ...] = ()
+    backbone: str = ""  # the model's name and size, for people; "" as for the model
+
+    @property
+    def searched(self) -> bool:
+        """Whether there was a library to search and a picture to search for."""
+        return self.metric is not None
+
+    @property
+    def library_size(self) -> int | None:
+        """The number of distinct pictures in the library if it is less than K; otherwise None."""
+        if not self.searched:
+            return None
+        most = max((len(answer.matches) for answer in self.answers), default=self.k)
+        return most if most < self.k else None
+
+
+@dataclass
+class _Merge:
+    """The K best so far of each query, so that only one segment's table is in memory at a time."""
+
+    k: int
+    model: str | None = None
+    backbone: str = ""
+    fit: str | None = None
+    metric: str | None = None
+    best: dict[str, list[QueryMatch]] = field(default_factory=dict)
+
+    def expect(self, table: ImageTable | NeighbourTable) -> None:
+        """Raises StageError unless everything so far comes from the table's model, and from pictures of its fit."""
+        model, fit = table.model, table.fit
+        if self.model not in (None, model):
+            ours, theirs = (
+                f"{name} {of}".strip() for name, of in ((self.backbone, self.model), (table.backbone, model))
+            )
+            raise StageError(
+                f"results of two models cannot be mixed: {ours} and {theirs}. Both must come from one commit of "
+                "the repo models; wait until features, features-queries and search have recomputed everything, or "
+                "start the search again with: lookalike deploy --reprocess search"
+            )
+        if self.fit not in (None, fit):
+            raise StageError(
+                f"results of pictures with FIT={self.fit} and with FIT={fit} cannot be mixed: set the same FIT in the "
+                "specs of preprocess and preprocess-queries and run: lookalike deploy"
+            )
+        self.model, self.backbone, self.fit = model, table.backbone, fit
+
+    def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Which rows of a further table may be among the best: with 16 segments, a quarter of them."""
+        worst = {query: best[-1].distance for query, best in self.best.items() if len(best) == self.k}
+        limits = np.fromiter((worst.get(query, np.inf) for query in queries), np.float64, len(queries))
+        return distances <= limits
+
+    def add(self, table: NeighbourTable) -> None:
+        self.expect(table)
+        if self.metric not in (None, table.metric):
+            raise StageError(
+                f"distances of two metrics cannot be mixed: {self.metric} and {table.metric}. Reprocess the search: "
+                "lookalike deploy --reprocess search"
+            )
+        if table.k < self.k:
+            raise StageError(
+                f"render needs K={self.k} neighbours, but search kept only {table.k}: "
+                "set K to the same value in specs/search.json and specs/render.json, and deploy both"
+            )
+        self.metric = table.metric
+        for query, matches in _by_query(table):
+            known = self.best.get(query, [])
+            self.best[query] = sorted(_united([*known, *matches]), key=_rank(query))[: self.k]
+
+
+def merge(
+    entry: str,
+    k: int,
+    queries: ImageTable | None,
+    segments: Iterable[SegmentReader],
+    rejected: Iterable[Rejection] = (),
+    thumbnails: Sequence[bytes] | None = None,
+) -> EntryAnswers:
+    """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
+
+    Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
+    all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
+    then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. Raises StageError
+    if the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
+    """
+    merged = _Merge(k)
+    if queries is not None:
+        merged.expect(queries)
+    for read in segments:
+        merged.add(read(merged.wanted))
+    known = _Query.table(queries, thumbnails)
+    answers = []
+    for query in sorted({*known, *merged.best}):
+        own = known.get(query, _Query())
+        answers.append(QueryAnswer(query, own.sources, own.thumbnail, tuple(merged.best.get(query, ()))))
+    return EntryAnswers(
+        entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected), merged.backbone
+    )
+
+
+def json_lines(answers: EntryAnswers) -> Iterator[str]:
+    """The lines of neighbors.jsonl, without line ends: one query each, ordered by id."""
+    for answer in answers.answers:
+        yield _json(
+            {
+                "query": answer.query,
+                "sources": paths(answer.sources),
+                "k": answers.k,
+                "metric": answers.metric,
+                "backbone": answers.backbone,
+                "model": answers.model,
+                "neighbors": [
+                    {"id": match.id, "distance": shortest(match.distance), "sources": paths(match.sources)}
+                    for match in answer.matches
+                ],
+            }
+        )
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query in the entry's own table."""
+
+    sources: tuple[Source, ...] = ()
+    thumbnail: bytes | None = None
+
+    @classmethod
+    def table(cls, images: ImageTable | None, thumbnails: Sequence[bytes] | None) -> dict[str, _Query]:
+        if images is None:
+            return {}
+        shown: Sequence[bytes | None] = [None] * len(images) if thumbnails is None else thumbnails
+        rows = zip(images.ids, images.sources, shown, strict=True)
+        return {id: cls(tuple(sources), thumbnail) for id, sources, thumbnail in rows}
+
+
+def _by_query(table: NeighbourTable) -> Iterator[tuple[str, list[QueryMatch]]]:
+    rows: dict[str, list[QueryMatch]] = {}
+    for row in table:
+        match = QueryMatch(row.id, row.distance, tuple(row.sources), row.thumbnail)
+        rows.setdefault(row.query, []).append(match)
+    yield from rows.items()
+
+
+def _united(matches: Iterable[QueryMatch]) -> list[QueryMatch]:
+    """One match for each id. Equal pictures have equal vectors, so their distances are equal too."""
+    by_id: dict[str, QueryMatch] = {}
+    for match in matches:
+        twin = by_id.get(match.id)
+        if twin is not None:
+            sources = unite(twin.sources, match.sources)
+            match = QueryMatch(match.id, min(twin.distance, match.distance), sources, twin.thumbnail or match.thumbnail)
+        by_id[match.id] = match
+    return list(by_id.values())
+
+
+def _rank(query: str) -> Callable[[QueryMatch], tuple[float, bool, str]]:
+    """Orders a query's matches as search does: by distance, among equals the picture itself first, then by id."""
+    return lambda match: (match.distance, match.id != query, match.id)
+
+
+def shortest(distance: float) -> float:
+    """The float with the fewest digits that reads back as the same float32."""
+    return float(str(np.float32(distance)))
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

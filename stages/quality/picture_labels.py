@@ -1,0 +1,168 @@
+"""The labels of pictures from those of their sources: a code for each picture, and all that has no label, with the
+reasons.
+
+Reads the repo of labels, and the tables of pictures that the stage neighbours wrote. Knows no distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stages.datum.contract import StageError, spool
+from stages.files.tables.parquet import read_table, true_text
+from stages.record.label_files import SourceLabels, unite
+
+UNLABELLED = -1
+"""The code of a picture without a label that can be used."""
+
+FACTS = ("model", "backbone", "image_size", "fit", "metric", "k")
+"""The facts of the distances that the tables hold: the evaluation is of these."""
+
+SAMPLE = 20
+"""Most examples of each thing that is left out."""
+
+_CONFLICT = -2
+_SCHEMA = pa.schema([("id", pa.string()), ("sources", pa.list_(pa.struct([("path", pa.string())])))])
+
+
+@dataclass(frozen=True)
+class LibraryLabels:
+    """All n pictures of the library, by segment: rows are counted through all segments, so their order is that of ids.
+
+    starts: each segment's first row, and its end as the last one. codes: int32 (n,), the place of each picture's label
+    in `names`, or UNLABELLED. left_out: what has no label, or gives none, in numbers and examples, as JSON values;
+    `example` is the name of a source.
+    """
+
+    segments: Sequence[str]
+    starts: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int32]
+    names: Sequence[str]
+    facts: Mapping[str, str]
+    left_out: Mapping[str, Any]
+    tables: Mapping[str, pa.Table]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def span(self, segment: str) -> slice:
+        """The rows of a segment."""
+        place = self.segments.index(segment)
+        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+
+
+class LabelEncoder:
+    """Labels as numbers: the code of a label is its place in `names`, sorted."""
+
+    def __init__(self, labels: SourceLabels) -> None:
+        self.names: Sequence[str] = sorted({*labels.of.values()})
+        code_of = {name: code for code, name in enumerate(self.names)}
+        self._by_source = {source: code_of[label] for source, label in labels.of.items()}
+        self._by_source |= dict.fromkeys(labels.conflicts, _CONFLICT)
+
+    def known(self, paths: Iterable[str]) -> set[str]:
+        """Those of the sources that have labels, one or several."""
+        return {path for path in paths if path in self._by_source}
+
+    def of_pictures(
+        self, paths: Sequence[str], firsts: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """The code of each of n pictures, int32 (n,), or UNLABELLED, and whether its sources disagree, bool (n,).
+
+        paths: the true paths of all their sources, in order. firsts: int64 (n,), the place of each picture's first one.
+        """
+        of_sources = np.fromiter((self._by_source.get(path, UNLABELLED) for path in paths), np.int32, len(paths))
+        return _agreed(of_sources, firsts)
+
+
+def read_labels(repo: Path, into: Path) -> SourceLabels:
+    """The labels in all files of a repo, whose pipes are copied into the directory `into`, which is the caller's."""
+    files = sorted(path for path in repo.rglob("*") if not path.is_dir())
+    return unite((path.relative_to(repo).as_posix(), spool(path, into).read_bytes()) for path in files)
+
+
+def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:
+    """The pictures in the tables /pictures/<segment>.parquet, with their labels. Raises StageError for other files."""
+    tables: dict[str, pa.Table] = {}
+    facts: Mapping[str, str] = {}
+    for file in sorted(files, key=lambda each: each.name):
+        tables[file.stem], facts = read_table_of(file)
+    coder = LabelEncoder(labels)
+    codes: list[npt.NDArray[np.int32]] = []
+    mixed: list[str] = []
+    known: set[str] = set()
+    example = ""
+    for table in tables.values():
+        paths = source_paths(table)
+        known |= coder.known(paths)
+        example = example or paths[0]
+        of_pictures, differs = coder.of_pictures(paths, first_sources(table))
+        codes.append(of_pictures)
+        mixed += [paths[place] for place in first_sources(table)[differs]]
+    return LibraryLabels(
+        segments=list(tables),
+        starts=np.cumsum([0, *map(len, codes)], dtype=np.int64),
+        codes=np.concatenate([np.empty(0, np.int32), *codes]),
+        names=coder.names,
+        facts=facts,
+        left_out={**_left_out(labels, known, mixed), "example": example},
+        tables=tables,
+    )
+
+
+def read_table_of(file: Path) -> tuple[pa.Table, dict[str, str]]:
+    """A table of pictures, and its facts. Raises StageError for any other file."""
+    return read_table(file, _SCHEMA, *FACTS)
+
+
+def source_paths(table: pa.Table) -> list[str]:
+    """The true paths of all sources of a table's pictures, in order."""
+    lists = table["sources"].combine_chunks()
+    return [true_text(path) for path in lists.flatten().field("path").to_pylist()]
+
+
+def first_sources(table: pa.Table) -> npt.NDArray[np.int64]:
+    """The place of each picture's first source in `source_paths`."""
+    counts = table["sources"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    if (counts < 1).any():
+        raise StageError("a picture has no source: reprocess it with `lookalike deploy --reprocess neighbours`")
+    starts: npt.NDArray[np.int64] = np.cumsum(counts) - counts
+    return starts
+
+
+def _agreed(
+    of_sources: npt.NDArray[np.int32], firsts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """The code of each picture from those of its sources, and whether these disagree. Sources without a label do not
+    count."""
+    if not len(firsts):
+        return np.empty(0, np.int32), np.empty(0, np.bool_)
+    largest = np.maximum.reduceat(of_sources, firsts)
+    beyond = np.where(of_sources == UNLABELLED, np.iinfo(np.int32).max, of_sources)
+    smallest = np.minimum.reduceat(beyond, firsts)
+    differs = (smallest == _CONFLICT) | ((largest >= 0) & (smallest != largest))
+    return np.where(differs | (largest < 0), UNLABELLED, largest).astype(np.int32), differs
+
+
+def _left_out(labels: SourceLabels, known: set[str], mixed: Sequence[str]) -> dict[str, Any]:
+    unknown = sorted({*labels.of, *labels.conflicts} - known)
+    conflicts = sorted(labels.conflicts.items())
+    return {
+        "files": labels.rows,
+        "problems": examples([each.said for each in labels.problems]),
+        "conflicts": examples([{"source": source, "labels": several} for source, several in conflicts]),
+        "unknown": examples(unknown),
+        "mixed": examples(sorted(mixed)),
+    }
+
+
+def examples(items: Sequence[Any]) -> dict[str, Any]:
+    """The number of some things that were left out, and the first SAMPLE of them, as JSON values."""
+    return {"count": len(items), "examples": list(items[:SAMPLE])}

@@ -1,0 +1,132 @@
+"""The kinds of files, told apart by their first bytes and never by name. Knows no decoder and reads no files."""
+
+from __future__ import annotations
+
+import re
+import struct
+import tarfile
+from enum import Enum
+
+HEAD = 512  # bytes that `kind_of` needs: one tar header
+
+
+class FileKind(Enum):
+    """The kind of a file; the value is its name for people."""
+
+    JPEG = "JPEG"
+    PNG = "PNG"
+    WEBP = "WebP"
+    GIF = "GIF"
+    BMP = "BMP"
+    TIFF = "TIFF"
+    HEIC = "HEIC"
+    AVIF = "AVIF"
+    JPEG_2000 = "JPEG 2000"
+    RAW = "RAW"  # a camera's; those that begin as any TIFF does are told apart by `stages.decode.raw_preview`
+    ZIP = "zip"
+    TAR = "tar"
+    GZIP = "gzip"
+    OTHER = "other"
+
+    @property
+    def is_archive(self) -> bool:
+        return self in (FileKind.ZIP, FileKind.TAR, FileKind.GZIP)
+
+    @property
+    def is_picture(self) -> bool:
+        return not self.is_archive and self is not FileKind.OTHER
+
+
+_BEGINNINGS = {
+    b"\xff\xd8\xff": FileKind.JPEG,
+    b"\x89PNG\r\n\x1a\n": FileKind.PNG,
+    b"GIF87a": FileKind.GIF,
+    b"GIF89a": FileKind.GIF,
+    b"II*\0": FileKind.TIFF,
+    b"MM\0*": FileKind.TIFF,
+    b"II+\0": FileKind.TIFF,  # BigTIFF, as the next
+    b"MM\0+": FileKind.TIFF,
+    b"\0\0\0\x0cjP  \r\n\x87\n": FileKind.JPEG_2000,
+    b"\xff\x4f\xff\x51": FileKind.JPEG_2000,  # a bare code stream
+    b"FUJIFILMCCD-RAW ": FileKind.RAW,  # RAF
+    b"IIU\0": FileKind.RAW,  # Panasonic's RW2
+    b"IIRO": FileKind.RAW,  # Olympus' ORF, as the next two
+    b"IIRS": FileKind.RAW,
+    b"MMOR": FileKind.RAW,
+    b"PK\x03\x04": FileKind.ZIP,
+    b"PK\x05\x06": FileKind.ZIP,  # without members
+    b"\x1f\x8b": FileKind.GZIP,
+}
+_BMP_HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
+
+# The brands in the first box of an ISO base media file. A container's brand says nothing about what it contains.
+_BRANDS = {
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"), FileKind.HEIC),
+    **dict.fromkeys((b"avif", b"avis"), FileKind.AVIF),
+    b"crx ": FileKind.RAW,  # Canon's CR3
+}
+_CONTAINERS = (b"mif1", b"msf1", b"miaf")
+
+# Files that people put by mistake, named in the rejection: (offset, bytes, name).
+_UNREADABLE = (
+    (0, b"%PDF", "a PDF document: save its pages as PNG"),
+    (0, b"%!PS", "a PostScript document: save its pages as PNG"),
+    (4, b"ftyp", "a video"),
+    (0, b"\x1a\x45\xdf\xa3", "a video"),
+    (4, b"JXL ", "a JPEG XL picture: save it as PNG"),
+    (0, b"\xff\x0a", "a JPEG XL picture: save it as PNG"),
+    (0, b"FOVb", "a RAW picture of Sigma's: save it as JPEG"),
+    (6, b"HEAPCCDR", "an old RAW picture of Canon's: save it as JPEG"),
+    (0, b"8BPS", "a Photoshop document: save it as PNG"),
+    (0, b"\0\0\1\0", "an icon: save it as PNG"),
+    (0, b"BZh", "bzip2 data: pack it as zip or tar.gz"),
+    (0, b"\xfd7zXZ\0", "xz data: pack it as zip or tar.gz"),
+    (0, b"\x28\xb5\x2f\xfd", "Zstandard data: pack it as zip or tar.gz"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive: pack it as zip or tar.gz"),
+    (0, b"Rar!", "a RAR archive: pack it as zip or tar.gz"),
+)
+_SVG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<svg|<!DOCTYPE\s+svg|<(?:\?xml|!--).*<(?:svg|!DOCTYPE\s+svg))", re.DOTALL)
+READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, JPEG 2000, camera RAW, zip, tar, tar.gz or STL-10"
+
+
+def kind_of(head: bytes) -> FileKind:
+    """The kind of the file that begins with `head`, its first HEAD bytes (fewer if it is shorter)."""
+    for beginning, kind in _BEGINNINGS.items():
+        if head.startswith(beginning):
+            return kind if kind is not FileKind.TIFF or head[8:10] != b"CR" else FileKind.RAW  # Canon's CR2
+    if head[4:8] == b"ftyp" and (branded := _of_brands(head)):
+        return branded
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return FileKind.WEBP
+    if head[:2] == b"BM" and len(head) >= 18 and struct.unpack_from("<I", head, 14)[0] in _BMP_HEADER_SIZES:
+        return FileKind.BMP
+    return FileKind.TAR if is_tar_header(head[:HEAD]) else FileKind.OTHER
+
+
+def _of_brands(head: bytes) -> FileKind | None:
+    size = min(int.from_bytes(head[:4], "big"), len(head))
+    major, *compatible = (head[at : at + 4] for at in (8, *range(16, size - 3, 4)))
+    if major not in _CONTAINERS:
+        return _BRANDS.get(major)
+    return next((_BRANDS[brand] for brand in compatible if brand in _BRANDS), FileKind.HEIC)
+
+
+def is_tar_header(block: bytes) -> bool:
+    """Whether a block of 512 bytes is a tar header. Old tars have no magic number, but every header has a checksum."""
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError:
+        return False
+    return True
+
+
+def why_unreadable(head: bytes) -> str:
+    """The reason for rejecting a file of the kind OTHER, for the user."""
+    if not head:
+        return "the file is empty"
+    for offset, mark, name in _UNREADABLE:
+        if head.startswith(mark, offset):
+            return name
+    if _SVG.match(head):
+        return "an SVG drawing: save it as PNG"
+    return f"neither {READABLE}, whatever its name says"

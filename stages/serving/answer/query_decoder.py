@@ -1,0 +1,131 @@
+"""The pictures of questions: fetched and decoded, a few at a time, or found in the library.
+
+Files come from anywhere, and a decoder may crash: it does so in a process of its own, and the service answers on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from stages.decode.decoder_processes import DecoderProcesses
+from stages.record.framing import Framing, Pixels
+from stages.serving.answer import upload_decoder, url_fetcher
+from stages.serving.answer.request_schema import PictureReference
+from stages.serving.answer.search_answer import QueryPicture
+from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.follow.original_files import OriginalFiles, SourceGoneError
+from stages.serving.follow.pachyderm_client import PachydermError
+from stages.serving.follow.refusals import Refusal
+from stages.serving.search.mapped_library import MappedLibrary
+
+_ValueT = TypeVar("_ValueT")
+
+_DECODERS = 2
+"""Processes, and pictures of one request that are decoded or next: a large request does not keep others waiting."""
+
+_FETCHERS = 8
+
+DecodeSlots = asyncio.Semaphore
+
+
+def decode_slots() -> DecodeSlots:
+    """Those of a request."""
+    return DecodeSlots(_DECODERS)
+
+
+@dataclass(frozen=True)
+class PictureUpload:
+    """An uploaded file. read: its content, which may be on disk."""
+
+    name: str
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class DecodeContext:
+    """How the pictures of a question are seen. framing: of their pixels. library: where pictures are asked about by id
+    and uploads are recognised, if their pixels are framed in the same way; None without one. originals: the files of
+    its pictures, which are then decoded, too; None if their vectors are used."""
+
+    framing: Framing
+    library: MappedLibrary | None
+    originals: OriginalFiles | None = None
+
+
+class QueryDecoder:
+    """Fetches in threads, and decodes in processes. Belongs to one event loop."""
+
+    def __init__(self, limits: FetchLimits, program: Sequence[str] = ()) -> None:
+        """limits: of pictures that are fetched by URL. program: starts a decoder, for tests."""
+        self._limits = limits
+        self._decoders = DecoderProcesses(_DECODERS, program)
+        self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
+        self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
+        self._fetched = asyncio.Semaphore(_FETCHERS)  # files fetched and not decoded yet are in memory
+
+    async def close(self) -> None:
+        """Ends the processes and the threads; those that fetch, within their limit of time."""
+        self._fetching.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._decoding.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._decoders.close)
+
+    async def run(self, work: Callable[[], _ValueT]) -> _ValueT:
+        """The result of other work, in a thread that decodes."""
+        return await self._in(self._decoding, work)
+
+    async def picture(
+        self, view: DecodeContext, asked: PictureReference, files: Sequence[PictureUpload], turns: DecodeSlots
+    ) -> tuple[QueryPicture, Pixels | None]:
+        """A picture and its pixels; None for one of the library whose vector is used."""
+        if asked.id is not None:
+            return await self._of_library(view, asked.id, turns)
+        if asked.url is not None:
+            async with self._fetched:
+                content = await self._in(self._fetching, partial(url_fetcher.fetch, asked.url, self._limits))
+                return await self._decoded(view, asked, PictureUpload(asked.url, lambda: content), turns)
+        assert asked.upload is not None
+        return await self._decoded(view, asked, files[asked.upload], turns)
+
+    async def _decoded(
+        self, view: DecodeContext, asked: PictureReference, file: PictureUpload, turns: DecodeSlots
+    ) -> tuple[QueryPicture, Pixels]:
+        name, normalise = file.name, self._decoders.normalise
+        async with turns:
+            seen = await self.run(
+                lambda: upload_decoder.decode_upload(name, file.read(), view.framing, asked.region, normalise)
+            )
+        row = view.library.row(seen.id) if view.library is not None else None
+        return QueryPicture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
+
+    async def _of_library(self, view: DecodeContext, id: str, turns: DecodeSlots) -> tuple[QueryPicture, Pixels | None]:
+        library, originals = view.library, view.originals
+        if library is None:
+            raise Refusal(404, "not-in-library", "this service has no library: upload the picture, or name its url")
+        row = library.row(id)
+        if row is None:
+            raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
+        source = library.sources(row)[0]
+        picture = QueryPicture(source.path, id, row, library.hash(row), source.width, source.height)
+        if originals is None:
+            return picture, None
+        async with self._fetched:
+            try:
+                content = await self._in(self._fetching, lambda: b"".join(originals.open(source).chunks))
+            except SourceGoneError as error:
+                raise Refusal(404, "gone", str(error)) from error
+            except PachydermError as error:
+                raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
+            async with turns:
+                normalise = self._decoders.normalise
+                seen = await self.run(
+                    lambda: upload_decoder.decode_upload(source.path, content, view.framing, None, normalise)
+                )
+        return picture, seen.pixels
+
+    async def _in(self, threads: Executor, work: Callable[[], _ValueT]) -> _ValueT:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)

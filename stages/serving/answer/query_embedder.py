@@ -1,0 +1,109 @@
+"""The pictures of questions on their way to numbers: fetched, decoded, and their vectors computed.
+
+Questions of both kinds that come at the same time share the threads, the forward passes and the bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from stages.datum.contract import StageError
+from stages.knn.backend import Vectors
+from stages.record.framing import Pixels
+from stages.serving.answer.batcher import Batcher, QueueFullError
+from stages.serving.answer.load_limiter import LoadLimiter
+from stages.serving.answer.metrics import ServiceMetrics
+from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload, QueryDecoder
+from stages.serving.answer.request_schema import PictureReference
+from stages.serving.answer.search_answer import QueryPicture
+from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.follow.refusals import Refusal, service_busy
+
+if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
+    from stages.backbone.embedder import Embedder
+
+_ValueT = TypeVar("_ValueT")
+
+_PICTURES_AT_ONCE = 32
+"""As many as a forward pass takes: with more, some passes would be half empty while others wait."""
+
+WAITING = 512
+"""Questions that may wait for a step."""
+
+
+class QueryEmbedder:
+    """Fetches, decodes and embeds. Belongs to one event loop."""
+
+    def __init__(self, metrics: ServiceMetrics, limits: FetchLimits, room: LoadLimiter, longest: float) -> None:
+        """limits: of pictures that are fetched by URL. room: for the pictures of questions. longest: seconds for one
+        question."""
+        self._metrics = metrics
+        self._room = room
+        self._longest = longest
+        self._decoding = QueryDecoder(limits)
+        self.run = self._decoding.run
+        self.features = Batcher[tuple["Embedder", Pixels], Vectors](
+            "features", _embedded, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
+        )
+
+    async def close(self) -> None:
+        """Ends all threads; those that fetch, within their limit of time."""
+        await self.features.close()
+        await self._decoding.close()
+
+    @asynccontextmanager
+    async def answering(self, pictures: int, code: str) -> AsyncIterator[None]:
+        """The bounds of one question with so many pictures, and its failures as Refusal. code: of a StageError."""
+        try:
+            with self._room.asked(pictures):
+                async with asyncio.timeout(self._longest):
+                    yield
+        except TimeoutError as error:
+            raise Refusal(503, "too-slow", f"the answer took more than {self._longest:g} s: try again", 5) from error
+        except QueueFullError as error:
+            raise service_busy() from error
+        except StageError as error:
+            raise Refusal(422, code, str(error)) from error
+
+    @asynccontextmanager
+    async def timed(self, step: str, seconds: dict[str, float]) -> AsyncIterator[None]:
+        """Measures a step of an answer."""
+        began = time.perf_counter()
+        yield
+        seconds[step] = round(time.perf_counter() - began, 6)
+        self._metrics.steps.labels(step).observe(seconds[step])
+
+    async def pictures(
+        self, view: DecodeContext, asked: Sequence[PictureReference], files: Sequence[PictureUpload], turns: DecodeSlots
+    ) -> Sequence[tuple[QueryPicture, Pixels | None]]:
+        """The pictures of a question with their pixels; see Decoding.picture."""
+        return await _all([self._decoding.picture(view, each, files, turns) for each in asked])
+
+    async def vectors(self, embedder: Embedder, pixels: Sequence[Pixels]) -> Sequence[Vectors]:
+        """The vector of each picture, float32 (d,)."""
+        if not pixels:
+            return ()
+        return list(await self.features.ask(embedder, (embedder, np.stack(pixels)), len(pixels)))
+
+
+async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:
+    """The results of all, in order; the first failure ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in works]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]
+
+
+def _embedded(given: Sequence[tuple[Embedder, Pixels]]) -> list[Vectors | Exception]:
+    """The vectors of each, computed together."""
+    vectors = given[0][0](np.concatenate([pixels for _, pixels in given]))
+    ends = np.cumsum([len(pixels) for _, pixels in given])
+    return list(np.split(vectors, ends[:-1]))

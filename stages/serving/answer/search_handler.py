@@ -1,0 +1,158 @@
+"""The way of a search: its pictures seen, the library searched, the answer put together.
+
+Searches that come at the same time share products. One snapshot answers all of a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from stages.knn.backend import Rows, Vectors
+from stages.knn.top_k import TopK
+from stages.record.framing import Framing, Pixels
+from stages.serving.answer import search_answer
+from stages.serving.answer.batcher import Batcher
+from stages.serving.answer.metrics import ServiceMetrics
+from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload
+from stages.serving.answer.query_embedder import WAITING, QueryEmbedder
+from stages.serving.answer.request_schema import DEFAULT_K, PictureReference, SearchRequest
+from stages.serving.answer.search_answer import QueryPicture, SearchOptions
+from stages.serving.follow.refusals import Refusal
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.search.path_globs import FilterError
+from stages.serving.search.search_engine import SearchResult
+
+_SEARCHES_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A search with its vectors, float32 (n, d), and the rows of those that are library pictures."""
+
+    snapshot: Snapshot
+    points: Vectors
+    rows: Sequence[int | None]
+    search: SearchOptions
+
+
+class SearchHandler:
+    """Answers searches from the state of the moment. Belongs to one event loop."""
+
+    def __init__(
+        self, state: Callable[[], SnapshotState[Snapshot]], metrics: ServiceMetrics, seeing: QueryEmbedder
+    ) -> None:
+        self._state = state
+        self._seeing = seeing
+        self._wording = ThreadPoolExecutor(1, "answer")
+        self.searches = Batcher[_Given, SearchResult](
+            "search", _searched, _SEARCHES_AT_ONCE, WAITING, metrics.batches.labels("search").observe
+        )
+
+    async def close(self) -> None:
+        """Ends its threads."""
+        await self.searches.close()
+        await asyncio.to_thread(self._wording.shutdown, cancel_futures=True)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot that answers now. Raises Refusal while there is none."""
+        state = self._state()
+        if state.snapshot is not None:
+            return state.snapshot
+        if state.kind == "empty":
+            raise Refusal(409, "empty", state.message)
+        raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
+
+    async def answer(
+        self, question: SearchRequest, files: Sequence[PictureUpload], turns: DecodeSlots
+    ) -> dict[str, Any]:
+        """The answer to a question. turns: those of its request. Raises Refusal."""
+        snapshot = self.snapshot()
+        asked = question.asked(len(files))
+        search = SearchOptions(
+            question.k or DEFAULT_K,
+            question.metric or snapshot.library.facts.metric,
+            question.combine,
+            question.filter,
+            question.max_distance,
+            question.exact,
+        )
+        async with self._seeing.answering(len(asked), "not-searchable"):
+            try:
+                return await self._answer(snapshot, search, asked, files, turns)
+            except FilterError as error:  # a StageError, too
+                raise Refusal(400, "bad-filter", str(error)) from error
+
+    async def _answer(
+        self,
+        snapshot: Snapshot,
+        search: SearchOptions,
+        asked: Sequence[PictureReference],
+        files: Sequence[PictureUpload],
+        turns: DecodeSlots,
+    ) -> dict[str, Any]:
+        seconds: dict[str, float] = {}
+        async with self._seeing.timed("decode", seconds):
+            seen = await self._seeing.pictures(_view(snapshot), asked, files, turns)
+        async with self._seeing.timed("features", seconds):
+            points = await self._points(snapshot, seen)
+        async with self._seeing.timed("search", seconds):
+            if search.filter:  # found once and kept, here so that searches of others go on meanwhile
+                await self._seeing.run(lambda: snapshot.library.paths.rows(search.filter))
+            rows = [picture.row for picture, _ in seen]
+            given = _Given(snapshot, points, rows, search)
+            found = await self.searches.ask(_together(given), given, len(points))
+            pictures = [picture for picture, _ in seen]
+            answer = partial(search_answer.answer, snapshot, search, pictures, points, found)
+            whole = await asyncio.get_running_loop().run_in_executor(self._wording, answer)
+        return {**whole, "seconds": seconds}
+
+    async def _points(self, snapshot: Snapshot, seen: Sequence[tuple[QueryPicture, Pixels | None]]) -> Vectors:
+        """The vectors, float32 (n, d), of pictures that are new, computed, and of those of the library, as it has
+        them."""
+        new = [pixels for _, pixels in seen if pixels is not None]
+        computed = iter(await self._seeing.vectors(snapshot.embedder, new))
+        return np.stack(
+            [
+                snapshot.library.vectors(_rows(picture))[0] if pixels is None else next(computed)
+                for picture, pixels in seen
+            ]
+        )
+
+
+def _view(snapshot: Snapshot) -> DecodeContext:
+    facts = snapshot.library.facts
+    return DecodeContext(Framing(facts.image_size, facts.fit), snapshot.library)
+
+
+def _rows(picture: QueryPicture) -> Rows:
+    return np.array([picture.row], np.int64)
+
+
+def _together(given: _Given) -> object:
+    """Equal for searches that one product can answer."""
+    search = given.search
+    if len(given.points) > 1:
+        return object()
+    return given.snapshot.searching, search.metric, search.filter, search.exact
+
+
+def _searched(given: Sequence[_Given]) -> list[SearchResult | Exception]:
+    first = given[0]
+    if len(given) == 1:
+        return [search_answer.search(first.snapshot, first.points, first.rows, first.search)]
+    together = replace(first.search, k=max(each.search.k for each in given))
+    points = np.concatenate([each.points for each in given])
+    found = search_answer.search_each(first.snapshot, points, [row for each in given for row in each.rows], together)
+    return [replace(found, topk=_part(found.topk, at, each.search.k)) for at, each in enumerate(given)]
+
+
+def _part(found: TopK, at: int, k: int) -> TopK:
+    """The answer of one query."""
+    return TopK(found.distances[at : at + 1, :k], found.rows[at : at + 1, :k])

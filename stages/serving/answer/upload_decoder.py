@@ -1,0 +1,63 @@
+"""The bytes of a picture to search for, decoded as the preprocess stage decodes those of the library.
+
+Equal bytes give the same id and the same pixels there and here. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stages.decode import picture_normaliser
+from stages.decode.decoders import BadPicture
+from stages.decode.perceptual_hash import perceptual_hash
+from stages.decode.picture_normaliser import NormalisedPicture, PictureRegion
+from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
+from stages.record.file_limits import LIMITS
+from stages.record.framing import Framing, Pixels, unpadded
+from stages.serving.follow.refusals import Refusal
+
+PictureNormaliser = Callable[[bytes, FileKind, Framing, PictureRegion | None], NormalisedPicture]
+
+
+@dataclass(frozen=True)
+class DecodedUpload:
+    """A decoded picture. name: of its file, for people. width, height: in the file, upright. pixels: uint8
+    (side, side, 3)."""
+
+    name: str
+    id: str
+    width: int
+    height: int
+    hash: int
+    pixels: Pixels
+
+
+def decode_upload(
+    name: str,
+    data: bytes,
+    framing: Framing,
+    region: PictureRegion | None = None,
+    normalise: PictureNormaliser = picture_normaliser.normalise,
+) -> DecodedUpload:
+    """Decodes a file, or a region of its picture, here or as `normalise` does. Raises Refusal, with the reason that a
+    rejected file has."""
+    kind = kind_of(data[:HEAD])
+    if kind.is_archive:
+        raise _refused(name, "an archive: send its pictures one by one, or search for it with `lookalike query`")
+    if not kind.is_picture:
+        raise _refused(name, why_unreadable(data[:HEAD]))
+    if len(data) > LIMITS.picture_bytes:
+        raise _refused(name, f"{len(data):,} bytes: the limit for a picture's file is {LIMITS.picture_bytes:,}")
+    try:
+        framed, (width, height), *_ = normalise(data, kind, framing, region)
+    except BadPicture as failure:
+        raise _refused(name, str(failure)) from failure
+    except MemoryError as failure:
+        raise Refusal(503, "no-memory", "the service has too little memory for this picture: try again", 5) from failure
+    hashed = perceptual_hash(unpadded(framed))
+    return DecodedUpload(name, picture_normaliser.picture_id(framed), width, height, hashed, framed.pixels)
+
+
+def _refused(name: str, reason: str) -> Refusal:
+    return Refusal(422, "not-a-picture", f"{name}: {reason}" if name else reason)

@@ -1,0 +1,219 @@
+"""Pictures fetched by their URLs, from public addresses only, within limits of time and size.
+
+A name is resolved once, every address that it has is checked, and the connection goes to a checked one: a name that
+resolves to another address a moment later changes nothing. Each redirect is checked in the same way.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from stages.serving.follow.refusals import Refusal
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+HostResolver = Callable[[str, int], Sequence[str]]
+"""Gives the addresses of a host name; raises OSError."""
+
+_PIECE = 1 << 16
+_MOVED = (301, 302, 303, 307, 308)
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
+"""Addresses of IPv6 behind which a translator reaches those of IPv4."""
+
+
+@dataclass(frozen=True)
+class FetchLimits:
+    """bytes: of a file. seconds: for all of it, redirects included. allowed: networks that may be asked though they are
+    not public."""
+
+    bytes: int = 64 << 20
+    seconds: float = 20.0
+    redirects: int = 5
+    allowed: tuple[_Network, ...] = ()
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses that the system's resolver gives."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def fetch(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> bytes:
+    """The bytes at a URL of http or https. Raises Refusal, with the reason."""
+    until = time.monotonic() + limits.seconds
+    for _ in range(limits.redirects + 1):
+        found = _get(url, limits, resolve, until)
+        if isinstance(found, bytes):
+            return found
+        url = urljoin(url, found)
+    raise _refused(f"the URL redirects more than {limits.redirects} times")
+
+
+def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
+    """Whether an address may be asked: one of the public internet, or of an allowed network."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if inner is None and found in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return public(str(inner), allowed)
+    if any(found in each for each in allowed if each.version == found.version):
+        return True
+    of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
+    unreachable = found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site
+    return found.is_global and found != _OF_AZURE and not unreachable
+
+
+def _get(url: str, limits: FetchLimits, resolve: HostResolver, until: float) -> bytes | str:
+    """The content at a URL, or where it has moved."""
+    parts = _parts(url)
+    connection, raw = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike"})
+        response = connection.getresponse()
+        if response.status in _MOVED and response.headers["Location"]:
+            return str(response.headers["Location"])
+        if response.status != 200:
+            raise _refused(f"{parts.hostname} answers with HTTP {response.status}")
+        return _content(response, limits)
+    except TimeoutError as error:
+        raise _slow(limits) from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _refused(f"{parts.hostname} does not answer as a web server does") from error
+    finally:
+        raw.close()
+
+
+def _parts(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refused("this is not a valid URL") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise _refused("url must begin with http:// or https:// and name a host")
+    if parts.username is not None or not url.isascii() or any(each <= " " or each == "\x7f" for each in url):
+        raise _refused("url must not have a user, spaces or characters outside ASCII: encode them with %")
+    return parts
+
+
+def _connected(
+    scheme: str, host: str, port: int | None, limits: FetchLimits, resolve: HostResolver, until: float
+) -> tuple[http.client.HTTPConnection, socket.socket]:
+    """A connection to an address of the host, all of which are public, and its socket."""
+    number = port or (443 if scheme == "https" else 80)
+    try:
+        addresses = resolve(host, number)
+    except (OSError, UnicodeError) as error:
+        raise _refused(f"there is no host {host}") from error
+    if not addresses or not all(public(each, limits.allowed) for each in addresses):
+        raise Refusal(403, "private-address", f"{host} is not on the public internet, so it is not asked for pictures")
+    connection = http.client.HTTPConnection(host, number)
+    connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
+    try:
+        raw = _secured(_reached(addresses, number, until), scheme, host, until)
+    except TimeoutError as error:
+        raise _slow(limits) from error
+    except (OSError, ValueError) as error:
+        raise _refused(f"{host} cannot be reached") from error
+    connection.sock = _Timed(raw, until)
+    return connection, raw
+
+
+def _reached(addresses: Sequence[str], port: int, until: float) -> socket.socket:
+    """A connection to the first of the addresses that can be reached, as this machine may lack IPv6."""
+    for others, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
+        try:
+            return socket.create_connection((address, port), timeout=_left(until) / (others + 1))
+        except OSError:
+            if not others:
+                raise
+    raise ConnectionError
+
+
+def _secured(raw: socket.socket, scheme: str, host: str, until: float) -> socket.socket:
+    """The connection, with TLS for https."""
+    if scheme == "http":
+        return raw
+    try:
+        raw.settimeout(_left(until))
+        return ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _left(until: float) -> float:
+    """The seconds until then. Raises TimeoutError if it is over."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Timed:
+    """A connection with one limit of time for all that it sends and receives, which single bytes do not extend: as
+    much of a socket as http.client uses."""
+
+    def __init__(self, raw: socket.socket, until: float) -> None:
+        self._raw = raw
+        self._until = until
+
+    def sendall(self, data: bytes) -> None:
+        self._raw.settimeout(_left(self._until))
+        self._raw.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_TimedReader(self._raw, self._until), _PIECE)
+
+    def close(self) -> None:
+        """Nothing: http.client closes a connection that is not kept before its content is read."""
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, raw: socket.socket, until: float) -> None:
+        self._raw = raw
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self._raw.settimeout(_left(self._until))
+        return self._raw.recv_into(into)
+
+
+def _content(response: http.client.HTTPResponse, limits: FetchLimits) -> bytes:
+    gathered = bytearray()
+    while max(len(gathered), response.length or 0) <= limits.bytes:
+        piece = response.read1(_PIECE)
+        if not piece:
+            break
+        gathered += piece
+    else:
+        raise Refusal(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
+    if response.length:
+        raise _refused("the file at the URL is cut off")
+    return bytes(gathered)
+
+
+def _refused(message: str) -> Refusal:
+    return Refusal(422, "url-not-fetched", message)
+
+
+def _slow(limits: FetchLimits) -> Refusal:
+    return Refusal(422, "url-not-fetched", f"the URL did not answer within {limits.seconds:g} s")

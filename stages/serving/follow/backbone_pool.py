@@ -1,0 +1,100 @@
+"""Backbones of the repo models in memory, each loaded once for all that compute with it. Owns the import of TensorFlow.
+
+A backbone stays as long as a snapshot holds its embedder. Decides nothing about which one is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from stages.backbone import tensorflow_import
+from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import StageError, load
+from stages.datum.file_cache import FileCache
+from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient, PachydermError
+
+if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
+    from stages.backbone.embedder import Embedder
+
+REPO = "models"
+
+
+class BackbonePool:
+    """The backbones of one service. May be used from several threads."""
+
+    def __init__(self, cache: FileCache, environment: Mapping[str, str]) -> None:
+        self._cache = cache
+        self._environment = environment
+        self._loaded: WeakValueDictionary[BackboneSpec, Embedder] = WeakValueDictionary()
+        self._loading = threading.Lock()
+        # Keras has it warn of every model after the fifth, and a service loads one after the other.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+    def held(self, spec: BackboneSpec) -> Embedder | None:
+        """The embedder of a backbone that is loaded."""
+        return self._loaded.get(spec)
+
+    def embedder(
+        self, server: PachydermClient, spec: BackboneSpec, commit: str, directory: Path
+    ) -> tuple[Embedder, str]:
+        """The embedder of a backbone of a commit of models, and the kind of its device. directory: for its file."""
+        with self._loading:
+            found = self._loaded.get(spec)
+            if found is None:
+                try:
+                    entry = server.file(REPO, commit, MODEL_FILE)
+                except Absent as error:
+                    raise StageError(f"commit {commit} of models does not hold {MODEL_FILE}: {PUSH}") from error
+                file = fetch_file(server, self._cache, REPO, commit, entry, directory / MODEL_FILE)
+                made: Embedder = load("stages.backbone.embedder_factory").embedder(file, spec, self._environment)
+                made.warm_up()
+                self._loaded[spec] = found = made
+            return found, found.device
+
+    def prepared(self) -> str:
+        """The kind of device that computes, once TensorFlow is set up without any backbone."""
+        with self._loading:
+            devices = import_tensorflow()
+            devices.prepare(self._environment)
+            return str(devices.kind())
+
+
+def import_tensorflow() -> ModuleType:
+    """The module of TensorFlow's devices, with TensorFlow imported without chatter."""
+    with tensorflow_import.quiet():
+        return load("stages.backbone.devices")
+
+
+def read_backbone_spec(server: PachydermClient, commit: str) -> BackboneSpec:
+    """The backbone of a commit of models. Raises StageError if there is none."""
+    if not server.files(REPO, commit, f"/{SPEC_FILE}"):
+        raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
+    return parse_spec(b"".join(server.read(REPO, commit, SPEC_FILE)))
+
+
+def fetch_file(server: PachydermClient, cache: FileCache, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:
+    """A file of a commit on this machine, kept by its content."""
+    cache.place(entry.hash, entry.size, at, _fetching(server, repo, commit, entry))
+    return at
+
+
+def _fetching(server: PachydermClient, repo: str, commit: str, entry: FileFacts) -> Callable[[Path], None]:
+    def fetch(to: Path) -> None:
+        with to.open("wb") as file:
+            for piece in server.read(repo, commit, entry.path):
+                file.write(piece)
+            if file.tell() != entry.size:
+                raise cut_off(repo, entry.path)
+
+    return fetch
+
+
+def cut_off(repo: str, path: str) -> PachydermError:
+    """The error of a file or directory of which less came than the server has."""
+    return PachydermError(f"the server sent /{path} of {repo} cut off: try again")

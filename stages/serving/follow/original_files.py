@@ -1,0 +1,188 @@
+"""The files that pictures of the library came from: files of `images`, members of blocks and archives, STL-10 records.
+
+A file is found by the name of its source and recognised by its hash. Decodes nothing but records of STL-10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+
+from PIL import Image
+
+from stages.datum.file_cache import FileCache
+from stages.decode import stl10, stl10_records
+from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
+from stages.decode.archives.archive_reader import members
+from stages.record import block_names, pfs_names, picture_containers
+from stages.record.file_kinds import HEAD, FileKind, kind_of
+from stages.record.file_limits import LIMITS
+from stages.record.sources import Source
+from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient
+
+REPO = "images"
+
+_PIECE = 1 << 18
+_IN_MEMORY = 8 << 20
+"""Bytes of a file that are held in memory; more are held in a temporary file."""
+
+_MEDIA_TYPES = {
+    FileKind.JPEG: "image/jpeg",
+    FileKind.PNG: "image/png",
+    FileKind.WEBP: "image/webp",
+    FileKind.GIF: "image/gif",
+    FileKind.BMP: "image/bmp",
+    FileKind.TIFF: "image/tiff",
+    FileKind.HEIC: "image/heic",
+    FileKind.AVIF: "image/avif",
+    FileKind.JPEG_2000: "image/jp2",
+}
+
+
+class SourceGoneError(Exception):
+    """The file of a source cannot be had any more; the text is a sentence for people."""
+
+
+@dataclass(frozen=True)
+class OriginalFile:
+    """A picture's file: its name without directories, its size in bytes, its media type by content, its bytes."""
+
+    name: str
+    size: int
+    media_type: str
+    chunks: Iterator[bytes]
+
+
+class OriginalFiles:
+    """The original files of the pictures of one commit of `images`. May be used from several threads."""
+
+    def __init__(self, server: PachydermClient, commit: str, cache: FileCache) -> None:
+        """cache: of blocks and archives."""
+        self._server = server
+        self._commit = commit
+        self._cache = cache
+
+    def open(self, source: Source) -> OriginalFile:
+        """The file of a source, of which the bytes are those that were seen: its hash is checked before the first of
+        them is given. A record of STL-10 becomes a PNG file.
+
+        Raises GoneError if it is not there, PachydermError if the server does not answer.
+        """
+        if not self._commit:
+            raise SourceGoneError("the index does not tell the commit of images that it was made from")
+        for holder in picture_containers.possible(source.path, self._prefixes):
+            try:
+                file = self._server.file(REPO, self._commit, holder.path.strip("/"))
+            except Absent:
+                continue
+            if not file.is_directory and (found := self._in(file, source)) is not None:
+                return found
+        raise SourceGoneError(
+            f"{source.path} cannot be found in commit {self._commit} of images: was that commit squashed or deleted?"
+        )
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        found = (block_names.prefix_of(each.path) for each in self._server.files(REPO, self._commit, "/%block-*"))
+        return frozenset(each for each in found if each is not None)
+
+    def _in(self, file: FileFacts, source: Source) -> OriginalFile | None:
+        """The picture's file, if it is this file or in it."""
+        true = pfs_names.unescape(file.path)
+        if pfs_names.is_block(file.path):
+            return self._in_archive(file, None, source)
+        if true == source.path:
+            if stl10.holds_pictures(true, file.size):
+                return _record(self._server.read(REPO, self._commit, file.path), source)
+            return _original(self._server.read(REPO, self._commit, file.path), source)
+        if stl10.holds_pictures(true, file.size):
+            number = source.path.removeprefix(f"{true}/")
+            if not number.isdecimal() or (int(number) + 1) * stl10.RECORD > file.size:
+                return None
+            at = int(number) * stl10.RECORD
+            return _record(self._server.read(REPO, self._commit, file.path, at, stl10.RECORD), source)
+        return self._in_archive(file, true, source)
+
+    def _in_archive(self, file: FileFacts, archive: str | None, source: Source) -> OriginalFile | None:
+        """archive: its true name; None for a block, whose members have names of their own."""
+        with self._cache.scratch() as scratch:
+            local = scratch / "archive"
+            self._cache.place(file.hash, file.size, local, lambda to: self._fetch(file, to))
+            return _member(local, archive, source, scratch)
+
+    def _fetch(self, file: FileFacts, to: Path) -> None:
+        with to.open("wb") as target:
+            target.writelines(self._server.read(REPO, self._commit, file.path))
+
+
+def _member(file: Path, archive: str | None, source: Source, scratch: Path) -> OriginalFile | None:
+    with file.open("rb") as stream:
+        kind = kind_of(stream.read(HEAD))
+    if not kind.is_archive:
+        return None
+    try:
+        for each in members(file, kind, LIMITS):
+            true = pfs_names.unescape(each.name) if archive is None else f"{archive}/{each.name}"
+            if each.stream is None:
+                continue
+            if true == source.path:
+                chunks = _pieces(each)
+                found = _record(chunks, source) if stl10.holds_pictures(true, each.size) else _original(chunks, source)
+                if found is not None:
+                    return found
+            elif archive is None and source.path.startswith(f"{true}/"):  # an archive in a block
+                inner = scratch / "member"
+                with inner.open("wb") as target:
+                    target.writelines(_pieces(each))
+                return _member(inner, true, source, scratch)
+    except (BadArchive, BadMember):
+        return None
+    return None
+
+
+def _pieces(member: ArchiveMember) -> Iterator[bytes]:
+    assert member.stream is not None
+    while piece := member.stream.read(_PIECE):
+        yield piece
+
+
+def _original(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
+    """The file with these bytes, if they are the source's."""
+    digest, size, head = hashlib.sha256(), 0, b""
+    spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  it is closed by the one who reads it
+    for chunk in chunks:
+        digest.update(chunk)
+        size += len(chunk)
+        head += chunk[: max(0, HEAD - len(head))]
+        spool.write(chunk)
+    if digest.hexdigest() != source.sha256:
+        spool.close()
+        return None
+    spool.seek(0)
+    return OriginalFile(_name(source), size, _MEDIA_TYPES.get(kind_of(head), "application/octet-stream"), _read(spool))
+
+
+def _read(spool: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
+    with spool:
+        while piece := spool.read(_PIECE):
+            yield piece
+
+
+def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
+    """A record of STL-10 as a PNG file, if its bytes are the source's."""
+    content = b"".join(chunks)
+    if hashlib.sha256(content).hexdigest() != source.sha256:
+        return None
+    ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(content))
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return OriginalFile(f"{_name(source)}.png", file.tell(), "image/png", iter([file.getvalue()]))
+
+
+def _name(source: Source) -> str:
+    return source.path.rpartition("/")[2]

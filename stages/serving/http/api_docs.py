@@ -1,0 +1,124 @@
+"""The documentation of the API: the schema of questions for OpenAPI, and a page with all routes, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
+
+_SCHEMAS = "#/components/schemas/"
+_REFUSED = "#/components/responses/Refused"
+
+_FILE = {"type": "string", "format": "binary"}
+
+_ASKED: Mapping[str, RequestParser[Any]] = {"/search": SEARCH, "/classify": CLASSIFY}
+
+
+def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
+    """What FastAPI cannot see of a route that takes questions of a form."""
+    one, several = ({"$ref": f"{_SCHEMAS}{each.__name__}"} for each in (form.one, form.several))
+    question = {"oneOf": [one, several]}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": question},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {"request": question, "picture": {"type": "array", "items": _FILE}},
+                    },
+                    "encoding": {"request": {"contentType": "application/json"}},
+                },
+                "image/*": {"schema": _FILE},
+            },
+        },
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": schema, "description": "beside a picture alone"}
+            for name, schema in form.one.model_json_schema()["properties"].items()
+            if name in form.parameters
+        ],
+    }
+
+
+def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What FastAPI has found of the application, with what it cannot see."""
+    _, models = models_json_schema(
+        [(each, "validation") for path in _ASKED if path in found["paths"] for each in _models(_ASKED[path])],
+        ref_template=_SCHEMAS + "{model}",
+    )
+    words = {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}
+    refused = {"type": "object", "properties": {"error": words}, "required": ["error"]}
+    components = {
+        "schemas": {**models["$defs"], "Refused": refused},
+        "responses": {
+            "Refused": {
+                "description": "the reason, with a code for programs and a sentence for people",
+                "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Refused"}}},
+            }
+        },
+    }
+    paths = {
+        path: {method: {**route, "responses": _responses(route)} for method, route in methods.items()}
+        for path, methods in found["paths"].items()
+    }
+    return {**found, "paths": paths, "components": components}
+
+
+def _models(form: RequestParser[Any]) -> tuple[type[BaseModel], ...]:
+    return form.one, form.several
+
+
+def _responses(route: Mapping[str, Any]) -> Mapping[str, Any]:
+    """FastAPI names a response for bad parameters that this service does not give."""
+    given = {status: each for status, each in route["responses"].items() if status != "422"}
+    return {**given, "4XX": {"$ref": _REFUSED}, "503": {"$ref": _REFUSED}}
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The routes in HTML."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    yield "<!doctype html>"
+    yield '<html lang="en"><head><meta charset="utf-8"><title>lookalike: the API</title>'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="color-scheme" content="light dark">'
+    yield '<link rel="stylesheet" href="/assets/base.css"></head><body><main class="document">'
+    yield "<h1>lookalike over HTTP</h1>"
+    yield '<p>Errors are <code>{"error": {"code", "message"}}</code>. For programs: '
+    yield '<a href="/openapi.json">openapi.json</a>.</p>'
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            yield f"<h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
+            yield f"<p>{escape(' '.join(route.get('description', '').split()))}</p>"
+            yield from _parameters(route.get("parameters", []))
+            if path in _ASKED:
+                yield from _question(_ASKED[path])
+    yield "</main></body></html>"
+
+
+def _parameters(parameters: list[Mapping[str, Any]]) -> Iterator[str]:
+    if parameters:
+        yield "<dl>"
+        for each in parameters:
+            default = each.get("schema", {}).get("default")
+            words = "" if default in (None, "") else f", by default {default}"
+            yield f"<dt><code>{escape(each['name'])}</code></dt><dd>in the {escape(each['in'])}{escape(words)}</dd>"
+        yield "</dl>"
+
+
+def _question(form: RequestParser[Any]) -> Iterator[str]:
+    yield "<p>A question in JSON, beside files in a form, or as parameters of the URL beside one picture:</p><dl>"
+    for name, field in form.one.model_json_schema()["properties"].items():
+        kinds = [each.get("type") or each.get("$ref", "").rpartition("/")[2] for each in field.get("anyOf", [field])]
+        allowed = field.get("enum")
+        words = " or ".join(map(str, allowed)) if allowed else " or ".join(each for each in kinds if each != "null")
+        yield f"<dt><code>{escape(name)}</code></dt><dd>{escape(words or 'any')}</dd>"
+    yield '</dl><p>Several: <code>{"requests": […]}</code>, answered by <code>{"answers": […]}</code>.</p>'

@@ -1,0 +1,117 @@
+"""The bodies of requests and responses on their way: neither too large nor too slow. Knows no routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.follow.refusals import Refusal
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_PIECE = 1 << 18
+"""Bytes of a response that wait for a slow client."""
+
+_CLOSE = (b"connection", b"close")
+
+
+class StalledError(Exception):
+    """A client that does not take its response."""
+
+
+class RequestStream:
+    """The body of a request."""
+
+    def __init__(self, receive: Receive, bounds: ServiceLimits) -> None:
+        self._receive = receive
+        self._bounds = bounds
+        self._got = 0
+        self._until = asyncio.get_running_loop().time() + bounds.whole
+        self._complete = False
+
+    def announced(self, length: str) -> None:
+        """Hears of its Content-Length, "" without one. Raises Refusal for a body that is too large."""
+        bounds = self._bounds
+        if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > bounds.body_bytes):
+            raise _too_large(bounds)
+
+    async def receive(self) -> Message:
+        """The next message of ASGI. Raises Refusal for a body that is too large or too slow."""
+        if self._complete:
+            return await self._receive()  # the end of the connection
+        left = self._until - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(min(self._bounds.idle, left)):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise Refusal(408, "too-slow", "the request's body came too slowly", close=True) from error
+        self._got += len(message.get("body", b""))
+        self._complete = _is_last(message)
+        if self._got > self._bounds.body_bytes:
+            raise _too_large(self._bounds)
+        return message
+
+    async def linger(self) -> None:
+        """Reads on for a while: a client that still sends when the connection is closed may never see the response."""
+        try:
+            async with asyncio.timeout(self._bounds.linger):
+                while not self._complete:
+                    self._complete = _is_last(await self._receive())
+        except TimeoutError:
+            return
+
+
+class ResponseStream:
+    """The response to a request. headers: those that it has unless it has its own."""
+
+    def __init__(self, incoming: RequestStream, send: Send, headers: Mapping[str, str], bounds: ServiceLimits) -> None:
+        self._incoming = incoming
+        self._send = send
+        self._headers = headers
+        self._bounds = bounds
+        self._closes = False
+
+    async def send(self, message: Message) -> None:
+        """Sends a message of ASGI, a large body in pieces. Raises StalledError if the client does not take it."""
+        if message["type"] == "http.response.start":
+            await self._send({**message, "headers": self._completed(message.get("headers", []))})
+            return
+        body = memoryview(message.get("body", b""))
+        more = message.get("more_body", False)
+        for start in range(_PIECE, len(body), _PIECE):
+            await self._piece(body[start - _PIECE : start], True)
+        last = body[(max(len(body), 1) - 1) // _PIECE * _PIECE :]
+        if self._closes and not more:
+            await self._piece(last, True)
+            await self._incoming.linger()
+            last = body[:0]
+        await self._piece(last, more)
+
+    def _completed(self, given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        there = {name for name, _ in given}
+        self._closes = _CLOSE in given
+        added = ((name.encode(), value.encode()) for name, value in self._headers.items())
+        return [*given, *(each for each in added if each[0] not in there)]
+
+    async def _piece(self, body: memoryview, more: bool) -> None:
+        message: Message = {"type": "http.response.body", "body": bytes(body), "more_body": more}
+        try:
+            async with asyncio.timeout(self._bounds.idle):
+                await self._send(message)
+        except TimeoutError as error:
+            raise StalledError from error
+
+
+def _is_last(message: Message) -> bool:
+    return message["type"] != "http.request" or not message.get("more_body", False)
+
+
+def _too_large(bounds: ServiceLimits) -> Refusal:
+    words = f"the request has more than {bounds.body_bytes >> 20} MiB: send smaller or fewer pictures"
+    return Refusal(413, "too-large", words, close=True)

@@ -1,0 +1,133 @@
+"""The routes of what the library holds: thumbnails, original files, folders and traces."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+from fastapi import FastAPI, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+
+from stages.datum.contract import StageError
+from stages.serving.answer import search_answer
+from stages.serving.follow.original_files import SourceGoneError
+from stages.serving.follow.pachyderm_client import Absent, PachydermError
+from stages.serving.follow.refusals import Refusal, bad_request
+from stages.serving.follow.snapshots import Snapshot
+from stages.serving.http import trace_renderer
+from stages.serving.http.json_responses import AsciiJSONResponse
+from stages.serving.http.trace_renderer import TraceRenderer
+from stages.serving.search.path_globs import FilterError
+
+MOST_LISTED = 500
+
+_ID = re.compile("[0-9a-f]{64}")
+
+_INLINE = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif")
+"""Media types that browsers show and that hold no code."""
+
+_ASKING = 8
+"""Threads that ask Pachyderm for originals and traces, and as many for thumbnails, which must not wait for large files:
+if it does not answer, only they wait."""
+
+_UNCHANGING = "private, max-age=31536000, immutable"
+
+
+class LibraryRoutes:
+    """Answers from the snapshot of the moment. snapshot: gives it, or raises Refusal. tracer: makes the pages of
+    traces, where there is one."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot], tracer: TraceRenderer | None) -> None:
+        self._snapshot = snapshot
+        self._tracer = tracer
+        self._asking = ThreadPoolExecutor(_ASKING, "pachyderm")
+        self._showing = ThreadPoolExecutor(_ASKING, "thumbnails")
+
+    def close(self) -> None:
+        """Ends the threads, as soon as their calls of Pachyderm end."""
+        for threads in (self._asking, self._showing):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def add_to(self, app: FastAPI) -> None:
+        app.get("/images/{id}", tags=["library"], response_class=Response)(self.image)
+        app.get("/originals/{id}", tags=["library"], response_class=Response)(self.original)
+        app.get("/library", tags=["library"])(self.library)
+        app.get("/trace/{id}", tags=["library"], response_class=Response)(self.trace)
+
+    async def image(self, id: str) -> Response:
+        """A picture's thumbnail, a JPEG file."""
+        snapshot = self._snapshot()
+        row = _row(snapshot, id)
+        try:
+            content = await asyncio.get_running_loop().run_in_executor(self._showing, snapshot.library.thumbnail, row)
+        except (Absent, StageError) as error:
+            raise Refusal(404, "gone", f"the thumbnail cannot be read: {error}") from error
+        except PachydermError as error:
+            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
+        return Response(content, media_type="image/jpeg", headers={"ETag": f'"{id}"', "Cache-Control": _UNCHANGING})
+
+    async def original(self, id: str, source: int = 0, download: bool = False) -> Response:
+        """The file that a picture came from, as it was put; of several sources the one with this number."""
+        snapshot = self._snapshot()
+        sources = snapshot.library.sources(_row(snapshot, id))
+        if not 0 <= source < len(sources):
+            raise bad_request(f"source {source}: this picture has {len(sources)}, counted from 0")
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._asking, snapshot.originals.open, sources[source]
+            )
+        except SourceGoneError as error:
+            raise Refusal(404, "gone", str(error)) from error
+        except PachydermError as error:
+            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
+        shown = found.media_type in _INLINE and not download
+        name = quote(found.name, safe="", errors="replace")
+        headers = {
+            "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{name}",
+            "Content-Length": str(found.size),
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, no-cache",
+        }
+        return StreamingResponse(iterate_in_threadpool(found.chunks), media_type=found.media_type, headers=headers)
+
+    async def library(self, folder: str = "", after: str | None = None, limit: int = 100) -> Response:
+        """A page of a folder of the library: its folders, then its pictures."""
+        snapshot = self._snapshot()
+        if not 1 <= limit <= MOST_LISTED:
+            raise bad_request(f"limit must be 1 to {MOST_LISTED}")
+        try:
+            found = await run_in_threadpool(lambda: snapshot.library.paths.listing(folder, after, limit))
+        except FilterError as error:
+            raise bad_request(str(error)) from error
+        ids = [(snapshot.library.id(each.row), each.path) for each in found.pictures]
+        return AsciiJSONResponse(
+            {
+                "folder": found.folder,
+                "folders": [{"name": each.name, "pictures": each.pictures} for each in found.folders],
+                "pictures": [{"id": id, "path": path, **search_answer.addresses(id)} for id, path in ids],
+                "after": found.after,
+                "total": found.total,
+                "commits": snapshot.commits.as_data(),
+            }
+        )
+
+    async def trace(self, id: str, path: str = "") -> Response:
+        """A page with the way of a picture, from its file to the index."""
+        snapshot = self._snapshot()
+        sources = snapshot.library.sources(_row(snapshot, id))
+        if path and path not in {each.path for each in sources}:
+            raise Refusal(404, "not-in-library", f"the picture {id} does not come from {path[:200]}")
+        return await trace_renderer.response(
+            self._tracer, self._asking, id, path or sources[0].path, snapshot.commits.index
+        )
+
+
+def _row(snapshot: Snapshot, id: str) -> int:
+    row = snapshot.library.row(id) if _ID.fullmatch(id) else None
+    if row is None:
+        raise Refusal(404, "not-in-library", f"the library does not have a picture {id[:80]}: was it removed?")
+    return row

@@ -1,0 +1,104 @@
+"""A request's questions answered in one response, within the room that there is. Knows no kind of question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
+
+from stages.serving.answer.load_limiter import LoadLimiter
+from stages.serving.answer.query_decoder import DecodeSlots, PictureUpload, decode_slots
+from stages.serving.answer.request_schema import PictureRequest
+from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.follow.refusals import Refusal
+from stages.serving.http import json_responses, request_body
+from stages.serving.http.json_responses import encode_json
+from stages.serving.http.request_parser import RequestParser
+
+_RequestT = TypeVar("_RequestT", bound=PictureRequest)
+_ValueT = TypeVar("_ValueT")
+
+AnswerFunction = Callable[[_RequestT, Sequence[PictureUpload], DecodeSlots], Awaitable[dict[str, Any]]]
+"""Gives the answer to one question with the files of its request. Raises Refusal."""
+
+
+class ResponseWriter:
+    """Answers requests, each as a whole."""
+
+    def __init__(self, bounds: ServiceLimits, room: LoadLimiter) -> None:
+        self._bounds = bounds
+        self._room = room
+
+    async def response(
+        self, request: Request, form: RequestParser[_RequestT], answer: AnswerFunction[_RequestT]
+    ) -> Response:
+        """The response to a request with questions of a form. Raises Refusal."""
+        with ExitStack() as room:
+            room.enter_context(self._room.request(_length(request, self._bounds.body_bytes)))
+            asked = await request_body.read_body(request, form)
+            own = decode_slots()
+            answers = await _unless_gone(request, [_one(answer, each, asked.files, own) for each in asked.questions])
+            if asked.several:
+                parts = (encode_json(each.as_data()) if isinstance(each, Refusal) else each for each in answers)
+                content = b'{"answers":[%b]}' % b",".join(parts)
+            else:
+                (only,) = answers
+                if isinstance(only, Refusal):
+                    raise only
+                content = only
+            room.enter_context(self._room.answer(len(content)))
+            return _Held(content, room.pop_all())
+
+
+async def _one(
+    answer: AnswerFunction[_RequestT], question: _RequestT, files: Sequence[PictureUpload], own: DecodeSlots
+) -> bytes | Refusal:
+    try:
+        return encode_json(await answer(question, files, own))
+    except Refusal as refusal:
+        return refusal
+
+
+class _Held(Response):
+    """JSON whose room is taken until it is sent: a slow client holds its answer in memory."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: bytes, room: ExitStack) -> None:
+        super().__init__(content)
+        self._room = room
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._room:
+            await super().__call__(scope, receive, send)
+
+
+def _length(request: Request, most: int) -> int:
+    """The bytes that a request announces; the most that it may have if it does not."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else most
+
+
+async def _unless_gone(request: Request, works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:
+    """The results of all; none of them goes on once the client has gone away, nor after this has ended."""
+    tasks = [asyncio.create_task(each) for each in works]
+    answers = asyncio.gather(*tasks)
+    gone = asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait((answers, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise json_responses.client_gone()
+        return answers.result()
+    finally:
+        for each in (*tasks, gone):
+            each.cancel()
+        await asyncio.gather(*tasks, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,84 @@
+"""The route of searches, and what the index says of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from stages.knn.search_settings import LARGEST_K
+from stages.serving.answer import search_answer
+from stages.serving.answer.metrics import ServiceMetrics
+from stages.serving.answer.query_embedder import QueryEmbedder
+from stages.serving.answer.request_schema import DEFAULT_K
+from stages.serving.answer.search_handler import SearchHandler
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.http import api_docs
+from stages.serving.http.library_routes import LibraryRoutes
+from stages.serving.http.request_parser import SEARCH
+from stages.serving.http.response_writer import ResponseWriter
+from stages.serving.http.trace_renderer import TraceRenderer
+
+
+class SearchRoutes:
+    """Answers from the snapshot of the moment, with the routes of what the library holds."""
+
+    def __init__(
+        self,
+        state: Callable[[], SnapshotState[Snapshot]],
+        metrics: ServiceMetrics,
+        seeing: QueryEmbedder,
+        answered: ResponseWriter,
+        tracer: TraceRenderer | None,
+    ) -> None:
+        self.state = state
+        self._metrics = metrics
+        self._answered = answered
+        self._ask = SearchHandler(state, metrics, seeing)
+        self._browsing = LibraryRoutes(self._ask.snapshot, tracer)
+
+    async def close(self) -> None:
+        """Ends the threads."""
+        self._browsing.close()
+        await self._ask.close()
+
+    def add_to(self, app: FastAPI) -> None:
+        app.post("/search", tags=["search"], openapi_extra=api_docs.request_openapi(SEARCH))(self.search)
+        self._browsing.add_to(app)
+
+    async def search(self, request: Request) -> Response:
+        """The nearest pictures to a picture, to a region of one, or to several together; several searches in one
+        call."""
+        self._ask.snapshot()  # before a body is read for nothing
+        return await self._answered.response(request, SEARCH, self._ask.answer)
+
+    def status(self) -> dict[str, Any]:
+        """The library in the status of the service."""
+        snapshot = self.state().snapshot
+        return {
+            "pictures": 0 if snapshot is None else len(snapshot.library),
+            "commits": None,
+            "model": None,
+            "devices": None,
+            "metric": None,
+            "calibrated": False,
+            **(_described(snapshot) if snapshot is not None else {}),
+            "k": {"default": DEFAULT_K, "most": LARGEST_K},
+        }
+
+    def measure(self) -> None:
+        """Sets the metrics of the moment."""
+        held = self.state().snapshot
+        commits = None if held is None else (held.commits.index, held.commits.library, held.commits.model)
+        self._metrics.serving(commits, 0 if held is None else len(held.library))
+        self._metrics.waiting.labels("search").set(len(self._ask.searches))
+
+
+def _described(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        **search_answer.origin(snapshot),
+        "metric": snapshot.library.facts.metric,
+        "calibrated": snapshot.similarity is not None,
+        "exact": snapshot.searching.exact,
+    }

@@ -1,0 +1,46 @@
+"""Errors of the server below the application as lines of the service's log, never as tracebacks."""
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_LOGGERS = ("uvicorn.error", "asyncio", "python_multipart")
+
+_STALLED = "ASGI callable returned without completing response"
+"""What uvicorn says of a client that did not take its response, see stages.serving.http.body_streams."""
+
+
+@contextlib.contextmanager
+def errors_as_lines(report: Callable[[str], None]) -> Iterator[None]:
+    """Gives each error to `report`, with the place in the code that raised it; warnings, which a client can cause as
+    often as it likes, to nobody."""
+    handler = _Lines(report)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for each in loggers:
+        each.addHandler(handler)
+        each.propagate = False
+    try:
+        yield
+    finally:
+        for each in loggers:
+            each.removeHandler(handler)
+            each.propagate = True
+
+
+class _Lines(logging.Handler):
+    def __init__(self, report: Callable[[str], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._report = report
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        text = record.getMessage()
+        if text.startswith(_STALLED):
+            return
+        if error is not None:
+            at = traceback.extract_tb(error.__traceback__)[-1:]
+            where = "".join(f" in {Path(each.filename).name}, line {each.lineno}" for each in at)
+            text = f"a fault of lookalike's own, please report it ({type(error).__name__}: {error}{where})"
+        self._report(" ".join(text.split()))

@@ -1,0 +1,184 @@
+"""The true paths of a library: its folders, page by page, and the pictures that a filter of paths admits.
+
+Paths lie sorted by folder, then by name. Knows no vectors and no files.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.files.tables.parquet import stored_text, true_text
+from stages.knn.backend import Mask, Rows
+from stages.serving.search.path_globs import FilterError, is_glob, regular_expression
+
+_AFTER_SLASH = chr(ord("/") + 1)
+_FOLDER, _PICTURE = "d:", "p:"  # beginnings of cursors
+_KEPT_MASKS = 16
+
+
+@dataclass(frozen=True)
+class LibraryFolder:
+    """A folder within another: its name, and the number of paths in it and below."""
+
+    name: str
+    pictures: int
+
+
+@dataclass(frozen=True)
+class FolderPicture:
+    """A picture in a folder: its row in the library and its true path."""
+
+    row: int
+    path: str
+
+
+@dataclass(frozen=True)
+class FolderPage:
+    """A page of a folder: first its folders, then its pictures, both in the order of paths.
+
+    folder: as asked for, without a slash at the end. after: the cursor of the next page, or None. total: the number of
+    paths in the folder and below; 0 if there is no such folder.
+    """
+
+    folder: str
+    folders: tuple[LibraryFolder, ...]
+    pictures: tuple[FolderPicture, ...]
+    after: str | None
+    total: int
+
+
+class LibraryPaths:
+    """The paths of n pictures, each of which has at least one. Immutable; may be used from several threads."""
+
+    def __init__(self, segments: Sequence[tuple[Any, Rows]]) -> None:
+        """segments: for each its stored paths, an Arrow array of strings, and the number of paths of each picture."""
+        counts = np.concatenate([each for _, each in segments])
+        texts = pa.concat_arrays([each.cast(pa.large_string()) for each, _ in segments])
+        self._count = len(counts)
+        order = pc.array_sort_indices(texts).to_numpy()
+        texts = texts.take(pa.array(order))
+        folders = pc.replace_substring_regex(texts, "[^/]*$", "", max_replacements=1).dictionary_encode()
+        ranks = pc.rank(folders.dictionary, tiebreaker="first").to_numpy().astype(np.int64) - 1
+        places = ranks[folders.indices.to_numpy()]
+        by_folder = np.argsort(places, kind="stable")
+        self._texts = texts.take(pa.array(by_folder))
+        self._rows: Rows = np.repeat(np.arange(self._count), counts)[order[by_folder]]
+        self._folders = _Texts(folders.dictionary.take(pa.array(np.argsort(ranks))))
+        self._starts: Rows = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(ranks)))])
+        self._sorted = _Texts(self._texts)
+        self._kept = lru_cache(_KEPT_MASKS)(self._found)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def listing(self, folder: str = "", after: str | None = None, limit: int = 100) -> FolderPage:
+        """A page of at most `limit` folders and pictures.
+
+        folder: a true path, with or without a slash at its end; "" for the top. after: the cursor in the page before.
+        Raises FilterError for a cursor that no page had.
+        """
+        inside = stored_text(folder.removesuffix("/") + "/" if folder.removesuffix("/") else "")
+        low, high = self._range(inside)
+        kind, name = (_FOLDER, None) if after is None else (after[:2], stored_text(after[2:]))
+        if kind not in (_FOLDER, _PICTURE):
+            raise FilterError("after is not a cursor of a page: leave it out for the first page")
+        folders: list[tuple[str, int]] = []
+        pictures: list[FolderPicture] = []
+        if kind == _FOLDER:
+            folders = list(islice(self._children(inside, low, high, name), limit + 1))
+            name = None
+        more = len(folders) > limit
+        if not more:
+            pictures, more = self._pictures(inside, low, high, name, limit - len(folders))
+        del folders[limit:]
+        last = _PICTURE + pictures[-1].path[len(true_text(inside)) :] if pictures else None
+        if last is None and folders:
+            last = _FOLDER + true_text(folders[-1][0])
+        return FolderPage(
+            folder=folder.removesuffix("/"),
+            folders=tuple(LibraryFolder(true_text(each), count) for each, count in folders),
+            pictures=tuple(pictures),
+            after=last if more else None,
+            total=int(self._starts[high] - self._starts[low]),
+        )
+
+    def rows(self, filter: str) -> Mask:
+        """The pictures with a path that the filter admits, bool (n,), read-only.
+
+        A filter with one of * ? [ { is a pattern: * is any part of a name, ** any part of a path, ? one character,
+        [abc] and {one,two} alternatives; without a slash it is compared with names alone. Any other filter is the
+        beginning of a path. Takes time linear in the length of all paths. Raises FilterError for a bad pattern.
+        """
+        return self._kept(filter)
+
+    def _found(self, filter: str) -> Mask:
+        stored = stored_text(filter)
+        try:
+            if is_glob(filter):
+                found = pc.match_substring_regex(self._texts, regular_expression(stored))
+            else:
+                found = pc.starts_with(self._texts, stored)
+        except pa.ArrowInvalid as error:
+            raise FilterError("the filter is too complicated: use fewer wildcards and alternatives") from error
+        mask = np.zeros(self._count, dtype=np.bool_)
+        mask[self._rows[np.asarray(found)]] = True
+        mask.flags.writeable = False
+        return mask
+
+    def _range(self, inside: str) -> tuple[int, int]:
+        """The folders that begin with `inside`, which ends with a slash or is empty."""
+        if not inside:
+            return 0, len(self._folders)
+        return self._folders.place(inside), self._folders.place(inside[:-1] + _AFTER_SLASH)
+
+    def _children(self, inside: str, low: int, high: int, after: str | None) -> Iterator[tuple[str, int]]:
+        """The folders in a folder, with the number of paths in and below each, from one that comes after a name."""
+        at = low if after is None else self._folders.place(f"{inside}{after}{_AFTER_SLASH}", low, high)
+        while at < high:
+            name, slash, _ = self._folders[at][len(inside) :].partition("/")
+            if not slash:  # the folder itself
+                at += 1
+                continue
+            end = self._folders.place(f"{inside}{name}{_AFTER_SLASH}", at, high)
+            yield name, int(self._starts[end] - self._starts[at])
+            at = end
+
+    def _pictures(
+        self, inside: str, low: int, high: int, after: str | None, limit: int
+    ) -> tuple[list[FolderPicture], bool]:
+        """The pictures in a folder itself, from one that comes after a name, and whether there are more."""
+        if low == high or self._folders[low] != inside:
+            return [], False
+        begin, end = int(self._starts[low]), int(self._starts[low + 1])
+        if after is not None:
+            begin = self._sorted.place(inside + after, begin, end, right=True)
+        stop = min(begin + limit, end)
+        while begin < stop < end and self._sorted[stop] == self._sorted[stop - 1]:
+            stop += 1  # a cursor is a name, so pictures of one name are on one page
+        return [
+            FolderPicture(int(self._rows[at]), true_text(self._sorted[at])) for at in range(begin, stop)
+        ], stop < end
+
+
+class _Texts(Sequence[str]):
+    """Sorted texts that stay in Arrow's memory."""
+
+    def __init__(self, texts: Any) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._texts[at].as_py()
+
+    def place(self, text: str, low: int = 0, high: int | None = None, right: bool = False) -> int:
+        """The place of a text among those from low to high: before equal ones, or after them."""
+        return (bisect_right if right else bisect_left)(self, text, low, len(self) if high is None else high)

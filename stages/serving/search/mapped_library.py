@@ -1,0 +1,157 @@
+"""The pictures of one commit of the index, memory-mapped. Searches nothing.
+
+A row of the library is a global number: segments lie in the order of their names, which are prefixes of ids, so the
+order of rows is the order of ids. A million pictures must open in seconds: columns stay what Arrow and NumPy read, and
+become Python's objects only for the pictures of an answer.
+"""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from stages.datum.contract import StageError
+from stages.files.tables.image_table import VectorOrigin
+from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles, ThumbnailPlace
+from stages.knn.backend import Rows, Vectors
+from stages.record.sources import Source
+from stages.serving.search.library_paths import LibraryPaths
+from stages.serving.search.mapped_segment import MappedSegment, map_segment
+
+ThumbnailReader = Callable[[str, ThumbnailPlace], bytes]
+"""Reads a thumbnail of a segment, given by name."""
+
+
+@dataclass(frozen=True)
+class LibraryFacts(VectorOrigin):
+    """The facts about a library of n pictures."""
+
+    count: int  # n
+    model: str  # identity hash of the backbone that the vectors came from
+    image_size: int  # side of the normalised pictures in pixels
+    fit: str  # how they fill their squares, one of stages.record.framing.FITS
+    dimension: int  # length of one vector
+    backbone: str  # the model's name and size, for people
+    metric: str  # of the index, one of stages.knn.search_settings.METRICS
+    devices: tuple[str, ...]  # the kinds of device that computed the vectors, sorted
+
+
+class MappedLibrary:
+    """The pictures of one commit of the index. Immutable; may be used from several threads."""
+
+    def __init__(self, segments: Sequence[MappedSegment], read: ThumbnailReader) -> None:
+        """segments: sorted by name, at least one, of one model, with ascending ids."""
+        self.segments = segments
+        self._read = read
+        self.starts = np.cumsum([0, *(len(each) for each in segments)]).tolist()
+        """The row of each segment's first picture, and at the end the number of all pictures."""
+        first = segments[0].facts
+        self.facts = LibraryFacts(
+            count=len(self),
+            model=first.model,
+            image_size=first.image_size,
+            fit=first.fit,
+            dimension=first.dimension,
+            backbone=first.backbone,
+            metric=first.metric,
+            devices=tuple(sorted({device for each in segments for device in each.facts.devices})),
+        )
+        self._firsts = [each.id(0) for each in segments]
+        self._paths: LibraryPaths | None = None
+        self._making = threading.Lock()
+
+    @classmethod
+    def open(cls, directories: Sequence[Path], keys: Sequence[str] | None = None) -> "MappedLibrary":
+        """Maps the segments in these directories, whose last components are the segments' names. Thumbnails are read
+        from files in them.
+
+        keys: for each directory a text that is equal for equal content, by which `Searching` recognises unchanged
+        segments; by default the identities of the files on disk. Raises StageError for anything but segments that one
+        index pipeline wrote with one model.
+        """
+        names = keys or [""] * len(directories)
+        files = {each.name: ThumbnailFiles(each / DIRECTORY) for each in directories}
+        segments = [map_segment(directory, key) for directory, key in zip(directories, names, strict=True)]
+        return cls.joined(segments, lambda segment, place: files[segment].read(place))
+
+    @classmethod
+    def joined(cls, segments: Iterable[MappedSegment], read: ThumbnailReader) -> "MappedLibrary":
+        """The library of these open segments. Raises StageError if there are none, or if they are not those of one
+        index."""
+        ordered = sorted(segments, key=lambda each: each.name)
+        if not ordered:
+            raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
+        for before, after in pairwise(ordered):
+            _check_neighbours(before, after)
+        return cls(ordered, read)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def id(self, row: int) -> str:
+        """The picture's id: 64 hex digits. Raises IndexError for a row that is not in the library, as all here do."""
+        segment, place = self._place(row)
+        return segment.id(place)
+
+    def row(self, id: str) -> int | None:
+        """The row of the picture with that id; None if the library does not have it."""
+        at = bisect_right(self._firsts, id) - 1
+        if at < 0:
+            return None
+        place = self.segments[at].row(id)
+        return None if place is None else int(self.starts[at]) + place
+
+    def sources(self, row: int) -> tuple[Source, ...]:
+        """The files that the picture came from, sorted by path; at least one."""
+        segment, place = self._place(row)
+        return segment.sources(place)
+
+    def thumbnail(self, row: int) -> bytes:
+        """The picture's thumbnail, a JPEG file, read now. Raises StageError if its file is missing or damaged, and
+        whatever the library's way of reading does."""
+        segment, place = self._place(row)
+        return self._read(segment.name, segment.thumbnails[place])
+
+    def vectors(self, rows: Rows) -> Vectors:
+        """The vectors of pictures, float32 (n, d), as the index has them. rows: int64 (n,)."""
+        places = [self._place(row) for row in rows.tolist()]
+        return np.array([segment.vectors[place] for segment, place in places], np.float32).reshape(
+            len(rows), self.facts.dimension
+        )
+
+    def hash(self, row: int) -> int:
+        """The picture's perceptual hash, 64 bits."""
+        segment, place = self._place(row)
+        return int(segment.hashes[place])
+
+    @property
+    def paths(self) -> LibraryPaths:
+        """The true paths of all pictures; made when first asked for, once."""
+        with self._making:
+            if self._paths is None:
+                self._paths = LibraryPaths([each.paths() for each in self.segments])
+            return self._paths
+
+    def _place(self, row: int) -> tuple[MappedSegment, int]:
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of a library of {len(self)} pictures")
+        at = bisect_right(self.starts, row) - 1
+        return self.segments[at], row - int(self.starts[at])
+
+
+def _check_neighbours(before: MappedSegment, after: MappedSegment) -> None:
+    if before.facts.origin != after.facts.origin:
+        raise StageError(
+            f"segment {before.name} was computed with the model {before.facts.described}, segment {after.name} with "
+            f"{after.facts.described}: their distances would be meaningless. Wait until index has recomputed all "
+            "segments, or reprocess it: lookalike deploy --reprocess index"
+        )
+    if before.id(len(before) - 1) >= after.id(0):
+        raise StageError(
+            f"the ids of segment {after.name} do not follow those of segment {before.name}: these are not segments of "
+            "one index; reprocess the index pipeline: lookalike deploy --reprocess index"
+        )

@@ -1,0 +1,183 @@
+"""One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and the places of thumbnails. Searches
+nothing."""
+
+import json
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datum.contract import DatumInput, StageError
+from stages.files import segment_files, vector_files
+from stages.files.tables.image_table import VectorOrigin
+from stages.files.tables.index_table import TABLE, read_columns
+from stages.files.tables.parquet import true_sources
+from stages.files.tables.thumbnail_places import ThumbnailPlaces
+from stages.files.vector_files import VectorPlaces
+from stages.knn import code_index
+from stages.knn.backend import Rows, Vectors
+from stages.knn.code_index import CodeFacts, CodeIndex
+from stages.record.hashes import Hashes
+from stages.record.sources import Source
+
+FILES = (code_index.FILE, "hashes.npy", TABLE, "index.json")
+"""The files of a segment that are opened beside those of its vectors; all but the codes are needed."""
+
+VectorReader = Callable[[DatumInput, VectorPlaces, int], Vectors]
+"""Gives the vectors of a segment at these places, of that dimension, memory-mapped."""
+
+_ID = 64  # hex digits
+_AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
+
+IdArray = np.ndarray[Any, np.dtype[np.bytes_]]
+
+
+@dataclass(frozen=True)
+class MappedSegmentFacts(VectorOrigin):
+    """The facts about a segment, as in stages.serving.search.mapped_library.LibraryFacts."""
+
+    model: str
+    image_size: int
+    fit: str
+    dimension: int
+    backbone: str
+    metric: str
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MappedSegment:
+    """An open segment of n pictures.
+
+    key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
+    ascending. sources_column: Arrow's array of n lists. thumbnails: the places of n thumbnails, in files of the index.
+    """
+
+    name: str
+    key: str
+    facts: MappedSegmentFacts
+    vectors: Vectors
+    hashes: Hashes
+    ids: IdArray
+    sources_column: Any
+    thumbnails: ThumbnailPlaces
+    codes: CodeIndex | None = None
+    coded: CodeFacts | None = None  # the facts about them
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def id(self, row: int) -> str:
+        """The id in that row."""
+        return bytes(self.ids[row]).decode("ascii")
+
+    def row(self, id: str) -> int | None:
+        """The row of that id, or None."""
+        try:
+            wanted = np.bytes_(id.encode("ascii"))
+        except UnicodeEncodeError:
+            return None
+        at = int(np.searchsorted(self.ids, wanted))
+        return at if at < len(self) and self.ids[at] == wanted else None
+
+    def sources(self, row: int) -> tuple[Source, ...]:
+        """The sources in that row."""
+        return true_sources([self.sources_column[row].as_py()])[0]
+
+    def release(self) -> None:
+        """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
+        if isinstance(self.vectors, np.memmap):
+            self.vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+    def paths(self) -> tuple[Any, Rows]:
+        """The stored paths (see stages.files.tables.parquet) of all sources, an Arrow array, and how many of them each
+        row has, int64 (n,)."""
+        counts = np.diff(self.sources_column.offsets.to_numpy()).astype(np.int64)
+        return self.sources_column.flatten().field("path"), counts
+
+
+@dataclass(frozen=True)
+class IdStrings(Sequence[str]):
+    """The ids of a segment as texts, made one by one."""
+
+    ids: IdArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: Any) -> Any:
+        return bytes(self.ids[row]).decode("ascii")
+
+    def __iter__(self) -> Iterator[str]:
+        return (bytes(each).decode("ascii") for each in self.ids)
+
+
+def map_segment(directory: Path, key: str = "", read: VectorReader = segment_files.read_points) -> MappedSegment:
+    """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
+    Raises StageError for anything that the index stage did not write."""
+    index = DatumInput("index", directory, directory.name, "")
+    facts = _facts(index)
+    columns = read_columns(_there(directory / TABLE))
+    ids = _ids(columns.ids, directory.name)
+    hashes = segment_files.read_hashes(index)
+    if len(ids) != len(hashes):
+        raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
+    known = segment_files.read_facts(index)
+    return MappedSegment(
+        name=directory.name,
+        key=key or _identity(directory),
+        facts=facts,
+        vectors=read(index, columns.vectors, facts.dimension),
+        hashes=hashes,
+        ids=ids,
+        sources_column=columns.sources,
+        thumbnails=columns.thumbnails,
+        codes=segment_files.read_codes(index, known),
+        coded=known.codes,
+    )
+
+
+def _facts(index: DatumInput) -> MappedSegmentFacts:
+    facts = segment_files.read_facts(index)
+    held = json.loads((index.path / "index.json").read_bytes())
+    try:
+        metric, devices = str(held["metric"]), tuple(str(each) for each in held["devices"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StageError(f"segment {index.repo_path} was written by an older version of lookalike; {_AGAIN}") from error
+    return MappedSegmentFacts(
+        facts.model, facts.image_size, facts.fit, facts.dimension, facts.backbone, metric, devices
+    )
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise StageError(
+            f"segment {path.parent.name} has no {path.name}: an older version of lookalike wrote it; {_AGAIN}"
+        )
+    return path
+
+
+def _ids(column: Any, segment: str) -> IdArray:
+    """The ids in Arrow's own memory, without a copy."""
+    if not len(column):
+        raise StageError(f"segment {segment} has no pictures; {_AGAIN}")
+    _, offsets, text = column.buffers()
+    lengths = np.diff(np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset))
+    if len(column) and (column.null_count or (lengths != _ID).any()):
+        raise StageError(f"the table of segment {segment} has ids that are not 64 hex digits; {_AGAIN}")
+    start = int(np.frombuffer(offsets, np.int32, 1, 4 * column.offset)[0])
+    found: IdArray = np.frombuffer(text, f"S{_ID}", len(column), start)
+    if np.greater_equal(found[:-1], found[1:]).any():
+        raise StageError(f"the ids of segment {segment} are not distinct and sorted; {_AGAIN}")
+    return found
+
+
+def _identity(segment: Path) -> str:
+    """The identities of the files of a segment's table and vectors: equal for links to them, different once one of them
+    is written again."""
+    files = [segment / TABLE, *sorted((segment / vector_files.DIRECTORY).glob(f"*{vector_files.SUFFIX}"))]
+    states = [each.stat() for each in files]
+    return "+".join(f"{each.st_dev}:{each.st_ino}:{each.st_size}:{each.st_mtime_ns}" for each in states)

@@ -1,0 +1,182 @@
+"""The backbones that have names, and a program that makes one, or takes a user's own .keras file.
+
+`python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras and backbone.json. Knows no Pachyderm.
+"""
+
+if __name__ == "__main__":  # TensorFlow's import takes half of the time if it is loaded so
+    from stages.backbone import tensorflow_import
+    from stages.datum.contract import load
+
+    with tensorflow_import.quiet():
+        program = load("stages.zoo")
+    raise SystemExit(program.main())
+
+import argparse
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from stages.backbone import devices
+from stages.backbone.backbone_file import ModelContents, identity, read
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec, parse_spec
+from stages.backbone.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
+from stages.backbone.catalogue import CatalogueEntry, find, unknown
+from stages.backbone.efficientnet import LITE, efficientnet_lite
+from stages.backbone.embedder import Embedder, threads_of_each
+from stages.backbone.embedder_factory import network
+from stages.backbone.export_proof import TOLERANCE, apart, pictures, read_proof
+from stages.backbone.forward_passes import EVEN, ForwardPass, even
+from stages.backbone.graphs.keras_parity import matches_keras
+from stages.backbone.graphs.vector_agreement import agrees, noise
+from stages.backbone.keras_applications import application
+from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
+from stages.datum.contract import StageError
+
+DEFAULT_IMAGE_SIZE = 224
+_SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
+
+
+def _named(entry: CatalogueEntry, image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    devices.ensure()
+    if entry.network:
+        model, found = application(entry, image_size, weights)
+    else:
+        lite = LITE[entry.name]
+        path = weights or lite.weights_file()
+        model = efficientnet_lite(lite, image_size, path)
+        found = WeightsOrigin(path.name if weights else lite.origin, _sha256(path))
+    return model, describe(model, entry.name, entry.pooling, found)
+
+
+def make_backbone(
+    source: str, image_size: int, weights: Path | None, directory: Path, precision: str = "float32"
+) -> BackboneSpec:
+    """Builds a backbone and writes its two files into the directory; returns its description.
+
+    source: a name in the catalogue, or the path of a .keras file, which has an image size of its own.
+    weights: for a name only, a file of weights instead of the usual one.
+    precision: for a name only, one of stages.backbone.precision.PRECISIONS; any but float32 makes another model.
+    directory: created if missing.
+    Raises StageError if the backbone cannot be built or loaded again, has the wrong inputs or outputs, or gives vectors
+    that are not finite; OSError if the files cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if not _SMALLEST <= image_size <= _LARGEST:
+        raise StageError(
+            f"an image size of {image_size} pixels is not valid: it must be from {_SMALLEST} to {_LARGEST}"
+        )
+    if weights is not None and not weights.is_file():
+        raise StageError(f"the file of weights {weights} does not exist")
+    entry = find(source)
+    if entry is not None:
+        model, spec = _named(entry, image_size, weights)
+    else:
+        model, spec = _user_model(source, weights)
+    if precision != "float32":
+        if entry is None:
+            raise StageError(
+                f"a .keras file has its own precision: save {source} with layers of {precision} and push that"
+            )
+        model = in_precision(model, precision)
+        spec = describe(model, spec.name, spec.pooling, spec.weights)
+    spec = save_backbone(model, spec, directory)
+    # Tries the written file, since Keras cannot read back everything that it writes; but it can for the architectures
+    # that have graphs, and that takes two thirds of the time after the imports.
+    contents = read(directory / MODEL_FILE, spec)
+    graph = network(contents, spec) if matches_keras(os.environ) else None
+    if graph is not None:
+        Embedder(graph, spec)(noise(spec))
+        return spec
+    by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
+    Embedder(by_keras, spec)(noise(spec))
+    spec, evenly = _tried(contents, spec, by_keras)
+    if not evenly and model.inputs[0].shape[0] is None:
+        other = replace(spec, batch=EVEN, graph=False)
+        other = replace(other, sha256=identity(directory / MODEL_FILE, other))
+        other, evenly = _tried(contents, other, by_keras)
+        spec = other if evenly else spec
+    (directory / SPEC_FILE).write_text(format_spec(spec))
+    return spec
+
+
+def _tried(contents: ModelContents, spec: BackboneSpec, by_keras: ForwardPass) -> tuple[BackboneSpec, bool]:
+    """The description, which says from now on whether a graph computes the backbone, and whether no vector of noise
+    depends on its picture's place in a batch."""
+    spec = replace(spec, graph=agrees(contents, spec, by_keras))
+    graph = network(contents, spec, threads=threads_of_each()) if spec.graph else None  # as for features
+    return spec, even(graph or by_keras, noise(spec))
+
+
+def compare(entry: CatalogueEntry, weights: Path | None, directory: Path, pictures: Path) -> PrecisionDrift:
+    """The drift from float32 of the named backbone in the directory, measured on the pictures in a .npy file, uint8 RGB
+    (n, S, S, 3)."""
+    spec = parse_spec((directory / SPEC_FILE).read_bytes())
+    samples = np.load(pictures)
+    model, described = _named(entry, spec.image_size, weights)
+    exact = Embedder(forward(model), described)
+    return drift(exact(samples), Embedder(forward(load_backbone(directory / MODEL_FILE, spec)), spec)(samples))
+
+
+def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    path = Path(source)
+    if not path.is_file():
+        raise StageError(unknown(source))
+    if path.suffix != ".keras":
+        raise StageError(
+            f"{source} does not have the name of a Keras 3 model: save it with model.save('{path.stem}.keras')"
+        )
+    if weights is not None:
+        raise StageError("a .keras file has its own weights: leave out the weights file")
+    model = load_keras(path)
+    proof = read_proof(path)
+    origin = path.name if proof is None else proof.origin
+    spec = describe(model, path.stem, "own", WeightsOrigin(origin, sha256_of_numbers(model)))
+    if proof is not None:
+        difference = apart(proof.vectors, Embedder(forward(model), spec)(pictures(spec.image_size)))
+        if not difference <= TOLERANCE:
+            raise StageError(
+                f"the vectors of {path.name} differ by {difference:.1%} from those of the original, {origin}: "
+                "export it again"
+            )
+    return model, spec
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
+    parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's two files.")
+    parser.add_argument("source", metavar="NAME|FILE", help="a name in stages.backbone.catalogue, or a .keras file")
+    parser.add_argument(
+        "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 224)"
+    )
+    parser.add_argument("--weights", type=Path, help="take the weights from this file")
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="the type that a named backbone computes in"
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="report how far the precision moves the vectors of these pictures"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="directory for backbone.keras and backbone.json")
+    given = parser.parse_args(arguments)
+    try:
+        make_backbone(given.source, given.image_size, given.weights, given.out, given.precision)
+        entry = find(given.source)
+        if given.compare is not None and entry is not None:
+            print(compare(entry, given.weights, given.out, given.compare))
+    except StageError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"cannot write to {given.out}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0

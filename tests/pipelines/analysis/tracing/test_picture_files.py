@@ -1,0 +1,136 @@
+"""The places of pictures in a library of blocks that are divided and joined again, and of lone and long-named files."""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.analysis.tracing.picture_files import PictureFiles
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.lineage import Lineage
+from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.library import ingest
+from pipelines.library.picture_sources import PictureSource
+from pipelines.specifications import pipeline_specs
+from stages.decode.picture_normaliser import picture_id
+from stages.record import block_names
+from stages.record.framing import PictureSquare, Pixels
+from stages.record.part_names import BUCKETS
+from stages.record.pfs_names import escape_component
+from tests.e2e.world import with_environment
+from tests.pipelines.conftest import WaitForJobs
+
+pytestmark = pytest.mark.late_alone
+
+SIDE = 16
+
+
+def pixels(seed: int) -> Pixels:
+    return np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+
+
+def paint(seed: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels(seed)).save(file, "PNG")
+    return file.getvalue()
+
+
+def id_of(seed: int) -> str:
+    """The id of a picture that preprocess does not scale."""
+    return picture_id(PictureSquare(pixels(seed), (SIDE, SIDE)))
+
+
+class Library:
+    """A library in blocks, and the commit that its pictures were put by."""
+
+    def __init__(self, connection: Connection, directory: Path) -> None:
+        self.connection = connection
+        self._directory = directory
+
+    def add(self, seeds: Sequence[int], prefix: str = "p", most_single: int = 0) -> str:
+        found = []
+        for seed in seeds:
+            path = self._directory / f"{seed}.png"
+            path.write_bytes(paint(seed))
+            found.append(PictureSource(f"{prefix}/{seed}.png", path, path.stat().st_size))
+        return ingest.add(self.connection, found, most_single=most_single).commit
+
+    def put_by(self, name: str, seed: int, at: str) -> tuple[str, bool]:
+        places = PictureFiles(Lineage(self.connection), "images", "preprocess", at)
+        content = paint(seed)
+        found = places.find(name, id_of(seed), BUCKETS)
+        assert found is not None
+        assert found[1].row.id == id_of(seed)
+        return places.put_by(found[0], hashlib.sha256(content).hexdigest(), id_of(seed))
+
+
+@pytest.fixture
+def library(connection: Connection, tmp_path: Path) -> Library:
+    """An empty library with preprocess, which makes small pictures."""
+    deploy(
+        connection,
+        [with_environment(each, IMAGE_SIZE=str(SIDE)) for each in pipeline_specs.load() if each.name == "preprocess"],
+    )
+    return Library(connection, tmp_path)
+
+
+def test_blocks_that_are_divided_and_joined(library: Library, wait_for_jobs: WaitForJobs) -> None:
+    first = library.add(range(300))
+    second = library.add(range(300, 600))
+    repo = Repository(library.connection, "images")
+    divided = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
+    third = library.add([5])
+    gone = ingest.remove(library.connection, [f"p/{seed}.png" for seed in range(300, 600)]).commit
+    joined = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
+    wait_for_jobs(first, second, third, gone)
+    assert (len(divided) >= 2, joined) == (True, [""])
+    for at in (first, second, third, gone):
+        assert library.put_by("p/7.png", 7, at) == (first, True)
+    assert library.put_by("p/400.png", 400, third) == (second, True)
+    assert library.put_by("p/5.png", 5, gone) == (first, True), "equal bytes are no new picture"
+
+
+def test_a_picture_that_left_and_came_back(library: Library, wait_for_jobs: WaitForJobs) -> None:
+    first = library.add(range(3))
+    away = ingest.remove(library.connection, ["p/1.png"]).commit
+    back = library.add([1])
+    last = library.add([9])
+    wait_for_jobs(first, away, back, last)
+    assert library.put_by("p/1.png", 1, last) == (back, True)
+    assert library.put_by("p/2.png", 2, last) == (first, True)
+
+
+def test_the_content_of_a_squashed_commit_is_that_of_its_child(library: Library, wait_for_jobs: WaitForJobs) -> None:
+    first = library.add(range(3))
+    second = library.add([7, 8])
+    lone = library.add([50], most_single=9)
+    other = library.add([51], most_single=9)
+    last = library.add([9])
+    wait_for_jobs(first, second, lone, other, last)
+    assert library.put_by("p/50.png", 50, last) == (lone, True)
+    for each in (second, lone):
+        library.connection.client.squash_commit(each)
+    assert library.put_by("p/7.png", 7, last) == (other, True)
+    assert library.put_by("p/1.png", 1, last) == (first, True)
+    assert library.put_by("p/50.png", 50, last) == (other, True)
+
+
+def test_long_names_and_replaced_files(library: Library, wait_for_jobs: WaitForJobs) -> None:
+    name = "ordner/" + "ü" * 200 + ".png"
+    repo = Repository(library.connection, "images")
+    first = repo.write([PutFile(f"/{escape_component(name)}", paint(1))])
+    other = repo.write([PutFile("/a.png", paint(2))])
+    again = repo.write([DeleteFile("/a.png"), PutFile("/a.png", paint(3))])
+    wait_for_jobs(first, other, again)
+    assert library.put_by(name, 1, again) == (first, True)
+    assert library.put_by("a.png", 3, again) == (again, True)
+    assert library.put_by("a.png", 2, other) == (other, True)
+    assert (
+        PictureFiles(Lineage(library.connection), "images", "preprocess", again).find("a.png", id_of(2), BUCKETS)
+        is None
+    )

@@ -1,0 +1,184 @@
+"""Traces where much of the path is missing, and the choice of a tile; tests/e2e/test_traces.py has whole paths."""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.analysis.tracing import trace_page
+from pipelines.analysis.tracing.trace_text import shortened
+from pipelines.analysis.tracing.tracer import trace
+from pipelines.analysis.tracing.traces import as_data
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.specifications import pipeline_specs
+from pipelines.specifications.pipeline_specs import PipelineSpec
+from stages.decode.picture_normaliser import picture_id
+from stages.record import entry_paths, part_names
+from stages.record.framing import PictureSquare
+from tests.e2e.world import with_environment
+from tests.pipelines.conftest import RENDER, WaitForJobs
+
+pytestmark = pytest.mark.late_alone
+
+SIDE = 16
+PIXELS = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+PICTURE_ID = picture_id(PictureSquare(PIXELS, (SIDE, SIDE)))
+"""The id of a picture of these pixels, which preprocess does not scale."""
+
+
+def answer(query: str, *names: str, k: int = 3, near: int = 3) -> dict[str, Any]:
+    neighbours = [{"id": f"{at}" * 64, "distance": at / 8, "sources": [f"<b>{at}.png"]} for at in range(near)]
+    facts = {"k": k, "metric": "euclidean", "backbone": "small at 96 px", "model": "f" * 64}
+    return {"query": query, "sources": list(names), "neighbors": neighbours, **facts}
+
+
+def put(connection: Connection, wait: WaitForJobs, entry: str, *answers: dict[str, Any] | str) -> None:
+    """Puts a query that `sheets` makes the answers of its entry."""
+    text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in answers)
+    wait(Repository(connection, "queries").write([PutFile(f"/{entry}", text.encode())]))
+
+
+def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
+    put(sheets, wait_for_jobs, "mine.png", answer("a" * 64, "mine.png"))
+    found = trace(sheets, "mine.png", rank=2)
+    assert (found.neighbour.id, found.distance, found.render.state) == ("1" * 64, 0.125, "processed")
+    assert found.render.process is not None
+    assert [each.holds for each in found.checks] == [False, True]
+    gaps = "\n".join(found.gaps)
+    for gap in ("search: it has no table", "index: /1/index.json is not there", "models: no backbone is there"):
+        assert gap in gaps
+    page = trace_page.page(found)
+    assert "&lt;b&gt;1.png" in page
+    assert "<b>" not in page
+    assert "no preview" in page
+    assert json.dumps(as_data(found))
+
+
+@pytest.mark.parametrize("directory", ["queries", "queries/09"])
+def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
+    directory: str, sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
+    script = f"mkdir -p /pfs/out/{directory}/mine.png && echo vector > /pfs/out/{directory}/mine.png/images.parquet"
+    deploy(sheets, [scripted("features-queries", "queries", script, tmp_path)])
+    put(sheets, wait_for_jobs, "mine.png", answer("a" * 64, "mine.png"))
+    (origin,) = trace(sheets, "mine.png").query.origins
+    assert origin.features.path == f"/{directory}/mine.png/images.parquet"
+    assert entry_paths.directory("mine.png") == "queries/09/mine.png"
+
+
+@pytest.mark.parametrize("layout", ["now", "smaller datums", "earlier"])
+def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_put_it(
+    layout: str, connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
+    part = part_names.bucket(PICTURE_ID, part_names.BUCKETS)
+    bucket, segment = part_names.directory(part), PICTURE_ID[0]
+    computed = f"/library/{segment if layout == 'earlier' else bucket}/{part}.parquet"
+    dealt = f"/library/{segment}/{bucket.replace('/', '-') if layout == 'smaller datums' else bucket[:2]}.parquet"
+    (preprocess,) = (each for each in pipeline_specs.load() if each.name == "preprocess")
+    specs = [
+        with_environment(preprocess, IMAGE_SIZE=str(SIDE)),
+        scripted("features", "images", writes(computed), tmp_path),
+    ]
+    if layout != "earlier":
+        specs.append(scripted("partition", "images", writes(dealt), tmp_path))
+    specs.append(scripted("render", "queries", RENDER, tmp_path, beside=[each.name for each in specs]))
+    deploy(connection, specs)
+    file = io.BytesIO()
+    Image.fromarray(PIXELS).save(file, "PNG")
+    wait_for_jobs(Repository(connection, "images").write([PutFile("/a.png", file.getvalue())]))
+    near = {"id": PICTURE_ID, "distance": 0.5, "sources": ["a.png"]}
+    put(connection, wait_for_jobs, "mine.png", {**answer("a" * 64, "mine.png"), "neighbors": [near]})
+    found = trace(connection, "mine.png")
+    (origin,) = found.neighbour.origins
+    assert (origin.features.path, origin.features.state) == (computed, "processed")
+    page, data = trace_page.page(found), as_data(found)
+    if layout == "earlier":
+        assert origin.partition is None
+        assert "partition" not in [each.pipeline for each in found.steps]
+        assert data["neighbour"]["origins"][0]["partition"] is None
+    else:
+        assert origin.partition is not None
+        assert (origin.partition.path, origin.partition.state) == (dealt, "processed")
+        assert data["neighbour"]["origins"][0]["partition"]["path"] == dealt
+    rows = 2 if layout != "earlier" else 0  # in the drawing and in the table
+    assert page.count(">partition</") == rows
+
+
+def writes(path: str) -> str:
+    """A script that writes a file of the output."""
+    return f"mkdir -p /pfs/out{path.rpartition('/')[0]} && echo vector > /pfs/out{path}"
+
+
+def scripted(name: str, repo: str, script: str, directory: Path, beside: Sequence[str] = ()) -> PipelineSpec:
+    """A pipeline of a shell script for each top-level entry of a repo, with all of others beside it."""
+    globs = {repo: "/*", **dict.fromkeys(beside, "/")}
+    leaves = [{"pfs": {"name": each, "repo": each, "branch": "master", "glob": glob}} for each, glob in globs.items()]
+    document = {
+        "pipeline": {"name": name},
+        "input": {"cross": leaves} if beside else leaves[0],
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": script.splitlines()},
+    }
+    return PipelineSpec(name, directory / f"{name}.json", document)
+
+
+def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
+    several = [
+        answer("a1b2" + "0" * 60, "blue/z.png"),
+        answer("c3d4" + "0" * 60, "blue/b.png", "blue/sub/c.png"),
+        answer("c3d5" + "0" * 60, "blue/other/c.png"),
+    ]
+    put(sheets, wait_for_jobs, "blue", *several)
+    chosen = {
+        query: trace(sheets, "blue", query).query.id[:4] for query in ("", "z.png", "blue/z.png", "sub/c.png", "c3d5")
+    }
+    assert chosen == {"": "c3d4", "z.png": "a1b2", "blue/z.png": "a1b2", "sub/c.png": "c3d4", "c3d5": "c3d5"}
+    assert trace(sheets, "blue/", "z.png").entry == "blue"
+    with pytest.raises(
+        LookalikeError, match=r"c\.png is the name of 2 queries of blue: name one of blue/b\.png, blue/"
+    ):
+        trace(sheets, "blue", "c.png")
+    with pytest.raises(LookalikeError, match="blue has no query c3d: it has"):
+        trace(sheets, "blue", "c3d")
+
+
+@pytest.mark.parametrize(
+    ("answers", "rank", "reason"),
+    [
+        (
+            [answer("a" * 64, "x")],
+            4,
+            r"x has 3 neighbours, so there is none of rank 4: `lookalike deploy --set K=4` keeps",
+        ),
+        ([answer("a" * 64, "x", near=2)], 3, "x has 2 neighbours, so there is none of rank 3: the library has no more"),
+        ([answer("a" * 64, "x", near=1)], -1, "x has 1 neighbour, so there is none of rank -1: ranks begin at 1"),
+        ([answer("a" * 64, "x", near=0)], 1, "x has no neighbours: the library was empty"),
+        ([], 1, "x has no pictures to search for: `lookalike results x`"),
+        (["not JSON"], 1, "the answers of x were not written by lookalike's render"),
+        (['{"query": 1}'], 1, "the answers of x were not written by lookalike's render"),
+    ],
+)
+def test_a_tile_that_is_not_there(
+    sheets: Connection, wait_for_jobs: WaitForJobs, answers: list[Any], rank: int, reason: str
+) -> None:
+    put(sheets, wait_for_jobs, "x", *answers)
+    with pytest.raises(LookalikeError, match=reason):
+        trace(sheets, "x", rank=rank)
+
+
+def test_a_library_without_answers(sheets: Connection) -> None:
+    with pytest.raises(LookalikeError, match=r"no result sheet for x\.png, nor for any other query"):
+        trace(sheets, "x.png")
+
+
+def test_long_texts_keep_both_ends() -> None:
+    assert shortened("short", 5) == "short"
+    assert shortened("a-very-long-name.png", 10) == "a-ve…e.png"
+    assert len(shortened("x" * 99, 10)) == 10

@@ -1,0 +1,79 @@
+"""Variables on which specifications of lookalike's own stages must agree."""
+
+from typing import Any
+
+import pytest
+
+from pipelines.checks import suite
+from pipelines.specifications.findings import FlawLevel
+from speclang.field_paths import dotted
+
+
+def runs(stage: str, **env: str) -> dict[str, Any]:
+    return {"transform": {"image": "shell:1", "cmd": ["python3", "-m", f"stages.{stage}"], "env": env}}
+
+
+@pytest.mark.parametrize(
+    ("env", "level", "why"),
+    [
+        ({"THRESHOLD": "near"}, FlawLevel.ERROR, '"near" is not a number from 0'),
+        ({"THRESHOLD": "-0.1"}, FlawLevel.ERROR, "not a number from 0"),
+        ({"THRESHOLD": "nan"}, FlawLevel.ERROR, "not a number from 0"),
+        ({"THRESHOLD": "0.7", "METRIC": "cosine"}, FlawLevel.WARNING, "far for METRIC=cosine"),
+        ({"THRESHOLD": "0.35", "METRIC": "euclidean"}, None, ""),
+        ({"THRESHOLD": "0.06", "METRIC": "cosine"}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_the_threshold(draft: Any, env: dict[str, str], level: FlawLevel | None, why: str) -> None:
+    found = [each.flaw for each in suite.check([draft(**runs("neighbours", **env))]).findings]
+    assert [(flaw.level, dotted(flaw.field)) for flaw in found] == (
+        [] if level is None else [(level, "transform.env.THRESHOLD")]
+    )
+    assert all(why in flaw.why for flaw in found)
+
+
+def test_the_threshold_of_a_metric_is_proposed(draft: Any) -> None:
+    (found,) = suite.check([draft(**runs("neighbours", THRESHOLD="0.7", METRIC="cosine"))]).findings
+    assert found.flaw.fix == "for vectors of length 1, 0.7 with euclidean is 0.24 with cosine"
+
+
+@pytest.mark.parametrize(
+    ("text", "flaws"), [("0", 0), ("12", 0), ("64", 0), ("", 0), ("65", 1), ("-1", 1), ("1.5", 1), ("few", 1), ("²", 1)]
+)
+def test_the_bits_of_hashes(draft: Any, text: str, flaws: int) -> None:
+    found = suite.check([draft(**runs("neighbours", HASH_BITS=text))]).findings
+    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
+        (FlawLevel.ERROR, "transform.env.HASH_BITS", f'"{text}" is not a whole number from 0 to 64')
+    ] * flaws
+
+
+def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
+    search = draft("search", **runs("search", METRIC="cosine"))
+    near = draft("neighbours", **runs("neighbours", METRIC="euclidean"))
+    (found,) = suite.check([near], neighbours=[search]).findings
+    assert (found.pipeline, found.flaw.why) == (
+        "neighbours",
+        "euclidean differs from cosine in search: one distance has two meanings",
+    )
+    assert not suite.check([search], neighbours=[near]).findings
+    assert not suite.check([draft("neighbours", **runs("neighbours", METRIC="cosine")), search]).findings
+
+
+@pytest.mark.parametrize(("mine", "theirs", "flaws"), [("20", "10", 1), ("10", "10", 0), ("5", "10", 0)])
+def test_rankings_are_no_longer_than_what_is_kept(draft: Any, mine: str, theirs: str, flaws: int) -> None:
+    found = suite.check(
+        [draft("evaluate", **runs("evaluate", K=mine)), draft("neighbours", **runs("neighbours", K=theirs))]
+    ).findings
+    assert len(found) == flaws
+    assert all(each.flaw.why.startswith("20 is more than K=10 of neighbours") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "flaws"), [("1", 0), ("2", 0), ("8", 0), ("", 0), ("0", 1), ("9", 1), ("-1", 1), ("2.0", 1), ("²", 1)]
+)
+def test_the_digits_of_segments(draft: Any, text: str, flaws: int) -> None:
+    found = suite.check([draft(**runs("partition", SEGMENT_DIGITS=text))]).findings
+    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
+        (FlawLevel.ERROR, "transform.env.SEGMENT_DIGITS", f'"{text}" is not a whole number from 1 to 8')
+    ] * flaws

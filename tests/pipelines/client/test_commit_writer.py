@@ -1,0 +1,253 @@
+"""Commits on master, one writer at a time: waiting for others, and commits whose writer is gone."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import grpc
+import pytest
+import python_pachyderm
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+from pipelines.client import commit_owner
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.file_sets import FileSets
+from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from tests.command import HEED_INTERRUPTS, Command
+from tests.servers import Pachd
+
+REPO = "images"
+
+# Its content is asked for while its commit is open, because others write whenever it has prepared some before.
+WRITER = """
+import sys, time
+from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.server.connection import ServerTarget, connect
+from pipelines.client.file_sets import FileSets
+from pipelines.client.repository import PutFile, Repository
+
+connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
+with FileSets(connection) as filesets:
+    def content(parent):
+        newest = next(iter(connection.client.list_commit("images", project_name=connection.project)))
+        if newest.HasField("finishing"):
+            Repository(connection, "images").write([PutFile("/other", b"by another")])
+        else:
+            print("open", flush=True)
+            time.sleep(60)
+        return filesets.make(Repository(connection, "images").requests([PutFile("/mine", b"mine")]))
+
+    CommitWriter(connection, "images").make(content)
+"""
+
+
+class Heard:
+    """What a connection says while it waits."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.news = threading.Condition()
+
+    def __call__(self, text: str) -> None:
+        with self.news:
+            self.said += [text] if text and text not in self.said else []
+            self.news.notify_all()
+
+    def wait(self) -> str:
+        """The first sentence."""
+        with self.news:
+            assert self.news.wait_for(lambda: self.said, 60)
+            return self.said[0]
+
+
+@pytest.fixture
+def heard() -> Heard:
+    """See Heard."""
+    return Heard()
+
+
+@pytest.fixture
+def repo(connection: Connection, heard: Heard) -> Repository:
+    """A repo without files, on a connection that is heard."""
+    connection.client.create_repo(REPO, project_name=connection.project)
+    repo = Repository(replace(connection, waiting=heard), REPO)
+    repo.write([DeleteFile("/nothing")])
+    return repo
+
+
+@contextmanager
+def writer(connection: Connection) -> Iterator["subprocess.Popen[str]"]:
+    """A process whose commit is open, until it is killed."""
+    arguments = [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{WRITER}", connection.address, connection.project]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "open\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def files(repo: Repository) -> dict[str, bytes]:
+    return dict(repo.read_all("/**"))
+
+
+def head(connection: Connection) -> pfs_pb2.CommitInfo:
+    return next(iter(connection.client.list_commit(REPO, project_name=connection.project)))
+
+
+def test_a_commit_names_its_writer(connection: Connection, repo: Repository) -> None:
+    made = repo.write([PutFile("/a", b"a")])
+    info = head(connection)
+    assert (info.commit.id, info.HasField("finishing")) == (made, True)
+    assert commit_owner.read(info.description) == commit_owner.current_process()
+    repo.write([PutFile("/b", b"b")], description="imported")
+    assert head(connection).description == "imported"
+
+
+def test_an_owner_is_gone_when_its_process_is() -> None:
+    assert not commit_owner.current_process().gone
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        there = replace(commit_owner.current_process(), process=process.pid)
+        assert there.gone  # the number is that of another process, started later
+    assert replace(there, started=0).gone
+    assert not replace(there, machine="0" * 12).gone  # of another machine: not known
+    assert not replace(there, machine="").gone
+    assert commit_owner.read("a user's own description") is None
+    assert commit_owner.read(str(replace(there, machine=""))) == replace(there, machine="")
+
+
+def test_a_commit_whose_writer_was_killed_is_finished_by_the_next(
+    connection: Connection, repo: Repository, heard: Heard
+) -> None:
+    with writer(connection) as process:
+        left = head(connection)
+        assert not left.HasField("finishing")
+        process.kill()
+        process.wait()
+        repo.write([PutFile("/a", b"a")])
+    assert files(repo) == {"/a": b"a", "/other": b"by another"}
+    (said,) = heard.said
+    assert f"finished commit {left.commit.id}, which " in said
+    assert f"(process {process.pid}) had left open" in said
+
+
+def test_a_search_finishes_the_commit_of_a_killed_writer_of_the_library(
+    repo: Repository, as_user: Connection, command: Command
+) -> None:
+    """Which holds up the index, and with it every search."""
+    as_user.client.create_repo("queries", project_name=as_user.project)
+    (command.directory / "a.png").write_bytes(b"a")
+    with writer(as_user) as process:
+        assert "had left open" not in command.says("query", "a.png", "--no-wait")
+        assert not head(as_user).HasField("finishing")
+        process.kill()
+        process.wait()
+        assert f"(process {process.pid}) had left open\n" in command.says("query", "a.png", "--no-wait")
+        assert head(as_user).HasField("finishing")
+
+
+def test_an_interrupted_writer_leaves_no_open_commit(connection: Connection, repo: Repository) -> None:
+    with writer(connection) as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        assert head(connection).HasField("finishing")
+    assert files(repo) == {"/other": b"by another"}
+
+
+def test_a_writer_that_takes_too_long_starts_again(connection: Connection, repo: Repository) -> None:
+    """Others finish its commit, and both writes are there in the end."""
+    is_open, may_go_on = threading.Event(), threading.Event()
+    with FileSets(connection) as filesets:
+
+        def content(parent: str) -> str:
+            if may_go_on.is_set():
+                return filesets.make(repo.requests([PutFile("/slow", b"slow")]))
+            if head(connection).HasField("finishing"):
+                repo.write([PutFile("/other", b"moves the head")])
+                return ""
+            is_open.set()
+            assert may_go_on.wait(60)
+            return filesets.make(repo.requests([PutFile("/slow", b"slow, and too late")]))
+
+        with ThreadPoolExecutor(1) as threads:
+            slow = threads.submit(CommitWriter(connection, REPO).make, content)
+            assert is_open.wait(60)
+            fast = filesets.make(repo.requests([PutFile("/fast", b"fast")]))
+            CommitWriter(connection, REPO, longest=0.1).make(lambda parent: fast)
+            may_go_on.set()
+            assert slow.result(60) == head(connection).commit.id
+    assert files(repo) == {"/fast": b"fast", "/slow": b"slow", "/other": b"moves the head"}
+
+
+def test_an_open_commit_of_others_is_waited_for(connection: Connection, repo: Repository, heard: Heard) -> None:
+    client, project = connection.client, connection.project
+    commit = client.start_commit(REPO, "master", project_name=project)
+    with ThreadPoolExecutor(1) as threads:
+        write = threads.submit(repo.write, [PutFile("/a", b"a")])
+        said = heard.wait()
+        assert said.startswith(f"waiting for commit {commit.id} of images, which another client has open")
+        assert "pachctl finish commit images@master" in said
+        client.put_file_bytes(commit, "/theirs", b"t")
+        client.finish_commit(commit)
+        write.result(60)
+    assert files(repo) == {"/a": b"a", "/theirs": b"t"}
+
+
+def test_directories_are_removed_as_they_are_at_that_moment(repo: Repository) -> None:
+    repo.write([PutFile("/d/a", b"1"), PutFile("/d/e/b", b"2"), PutFile("/dd", b"3")])
+    repo.write([PutFile("/d/new", b"4"), DeleteFile("/d/"), PutFile("/d/newer", b"5"), DeleteFile("/dd/")])
+    assert files(repo) == {"/d/newer": b"5", "/dd": b"3"}
+
+
+def test_a_failed_write_leaves_nothing(connection: Connection, repo: Repository) -> None:
+    with pytest.raises(grpc.RpcError, match="globbing character"):
+        repo.write([PutFile("/a", b"a"), PutFile("/*", b"invalid")])
+    assert len(list(connection.client.list_commit(REPO, project_name=connection.project))) == 1
+    with pytest.raises(LookalikeError, match="the repo nosuch does not exist"):
+        Repository(connection, "nosuch").write([PutFile("/a", b"a")])
+
+
+class Listening(grpc.GenericRpcHandler):
+    """Passes calls on to a server, and remembers the methods."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+        self.heard = Heard()
+
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
+
+        def through(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            yield from call(messages)
+            self.heard(details.method.rpartition("/")[2])
+
+        return grpc.stream_stream_rpc_method_handler(through)
+
+
+def test_file_sets_are_renewed_while_an_upload_goes_on(pachd: Pachd, connection: Connection, repo: Repository) -> None:
+    with grpc.insecure_channel(pachd.address.removeprefix("grpc://")) as channel, ThreadPoolExecutor(8) as threads:
+        listening = Listening(channel)
+        server = grpc.server(threads, handlers=[listening])
+        address = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        through = replace(connection, client=python_pachyderm.Client.new_from_pachd_address(address))
+        with FileSets(through, renew_every=0.01) as filesets:
+            filesets.make(repo.requests([PutFile("/a", b"a")]))
+
+            def slow() -> Iterator[bytes]:
+                yield b"first"
+                with listening.heard.news:
+                    assert listening.heard.news.wait_for(lambda: "RenewFileSet" in listening.heard.said, 60)
+                yield b"last"
+
+            filesets.make(repo.requests([PutFile("/b", slow())]))
+        through.client._channel.close()
+        server.stop(None).wait()

@@ -1,0 +1,215 @@
+"""The commands for pictures and queries as people type them: what is put, refused, left out, removed and stopped."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pillow_heif
+import pytest
+from PIL import Image
+
+from pipelines.client.deployment.deployment import deploy
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.library import ingest, picture_sources
+from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.specifications import pipeline_specs
+from tests.command import Command
+from tests.stages import raw_files
+
+
+@pytest.fixture
+def trip(command: Command) -> Path:
+    """A folder with two pictures, in the directory of the command."""
+    folder = command.directory / "trip"
+    folder.mkdir()
+    for number, crop in zip("ab", library_crops(open_photograph("cat"), "cat", 0), strict=False):
+        crop.save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture
+def repos(as_user: Connection) -> Connection:
+    """The user's library with repos only: nothing is computed."""
+    for repo in ("images", "queries"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
+    return as_user
+
+
+def library(connection: Connection) -> set[str]:
+    return {path.strip("/") for path in Repository(connection, "images").list()}
+
+
+@pytest.mark.parametrize("arguments", [["add", ""], ["query", "a.png", ""], ["remove", ""], ["demo", "--images", ""]])
+def test_an_empty_word_is_an_error(repos: Connection, command: Command, trip: Path, arguments: list[str]) -> None:
+    done = command.run(*arguments)
+    assert done.returncode == 2
+    assert "is empty" in done.stderr
+    assert library(repos) == set()
+
+
+def test_one_unreadable_file_is_left_out_and_named(repos: Connection, command: Command, trip: Path) -> None:
+    (trip / "bad.png").symlink_to("/proc/self/mem")  # reading its beginning is an error, for root, too
+    done = command.run("add", "trip")
+    assert (done.returncode, done.stderr) == (
+        1, "lookalike: 1 file could not be read; all others were put\n"
+    )  # fmt: skip
+    assert "left out trip/bad.png: Input/output error\n" in done.stdout
+    assert "put 2 files into images: commit " in done.stdout
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    done = command.run("query", "trip", "--no-wait")
+    assert (done.returncode, "put 2 files into queries" in done.stdout) == (1, True)
+    assert "cannot read trip/bad.png: Input/output error; nothing was put" in command.fails("add", "trip/bad.png")
+
+
+def test_only_this_commands_files_are_counted(
+    as_user: Connection, preprocessing: Connection, command: Command, trip: Path
+) -> None:
+    (trip / "bad.png").write_bytes(b"")
+    said = command.says("add", "trip")
+    assert "1 file rejected:\n  images: trip/bad.png: the file is empty\n" in said
+    said = command.says("add", "trip/a.png")
+    assert "put 1 file into images" in said
+    assert "rejected:" not in said
+    (command.directory / "bad.png").write_bytes(b"")
+    said = command.says("query", "bad.png", "--no-wait")
+    assert "rejected:" not in said
+    assert "1 file rejected:\n  images: bad.png: the file is empty\n" in command.says("add", "bad.png")
+
+
+def test_pictures_of_phones_and_cameras_are_read_and_drawings_refused(
+    as_user: Connection, preprocessing: Connection, command: Command, trip: Path
+) -> None:
+    picture = Image.open(trip / "a.png").convert("RGB")
+    pillow_heif.from_pillow(picture).save(trip / "phone.HEIC")
+    picture.save(trip / "web.avif")
+    picture.save(trip / "scan.jp2")
+    picture.save(trip / "preview.jpg")
+    (trip / "camera.nef").write_bytes(raw_files.nef((trip / "preview.jpg").read_bytes(), 1))
+    (trip / "logo.svg").write_text('<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>')
+    (trip / "letter.pdf").write_bytes(b"%PDF-1.7\n")
+    (trip / "cut.heic").write_bytes((trip / "phone.HEIC").read_bytes()[:300])
+    said = command.says("add", "trip")
+    assert "put 10 files into images" in said
+    assert (
+        "3 files rejected:\n"
+        "  images: trip/cut.heic: damaged or truncated HEIC picture, or of an unusual kind: save it as PNG\n"
+        "  images: trip/letter.pdf: a PDF document: save its pages as PNG\n"
+        "  images: trip/logo.svg: an SVG drawing: save it as PNG\n"
+    ) in said
+
+
+def test_files_folders_globs_and_all_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    assert "removed 1 file from images" in command.says("remove", "trip/a.png")
+    command.says("add", "trip", "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", "trip/")
+    command.says("add", "trip", "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", "trip/*.png")
+    command.says("add", trip, "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", trip)
+    command.says("add", "trip", "--no-wait")
+    assert command.fails("remove", "trip", "gone/*.jpg").startswith("not in the library: gone/*.jpg; nothing")
+    assert "removed everything from images" in command.says("remove", "--all")
+    assert library(repos) == set()
+    for wrong in (["remove"], ["remove", "--all", "trip"]):
+        assert command.run(*wrong).returncode == 2
+
+
+def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    names = command.directory / "remove.txt"
+    names.write_text('trip/a.png\n"trip/a\\n.png"\ntrip\n')
+    asked = command.run("remove", "--from", names)
+    assert asked.returncode == 1
+    assert asked.stderr == "lookalike: nothing was removed: without a terminal to ask on, --yes removes them\n"
+    assert asked.stdout.splitlines()[-1] == "trip/a.png"
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    done = command.run("remove", "--from", names, "--yes")
+    assert (done.returncode, done.stderr) == (
+        1, "lookalike: 2 names on the list could not be removed; all others were\n"
+    )  # fmt: skip
+    assert "left out trip/a␊.png: not in the library\n" in done.stdout
+    assert "left out trip: not in the library\n" in done.stdout
+    assert "removed 1 file from images: commit " in done.stdout
+    assert library(repos) == {"trip%2Fb.png"}
+    back = done.stdout[done.stdout.index("to take this back: lookalike ") :].splitlines()[0].split()[5:]
+    assert back[:3] == ["restore", "--from", str(names)]
+    names.write_text("trip/a.png\n")
+    assert "restored 1: trip/a.png" in command.says(*back, "--no-wait")
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    command.says("remove", "--from", names, "--yes", "--no-wait")
+    assert command.fails("remove", "--from", "remove.txt").endswith("could not be removed; nothing was removed")
+    names.write_text("\n")
+    assert "the list is empty: nothing to remove" in command.says("remove", "--from", names)
+    names.write_text('trip/b.png\n"trip')
+    assert "remove.txt is not a list of names: line 2 begins" in command.fails("remove", "--from", names)
+    assert "cannot read gone: No such file" in command.fails("remove", "--from", "gone")
+    for wrong in (["trip"], ["--all"], ["--query"]):
+        assert command.run("remove", "--from", names, *wrong).returncode == 2
+    assert library(repos) == {"trip%2Fb.png"}
+
+
+def test_a_list_comes_from_standard_input(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    process = command.start("remove", "--from", "-", "--yes", "--json", "--no-wait", stdin=subprocess.PIPE)
+    said, _ = process.communicate("trip/b.png\n", timeout=60)
+    assert process.returncode == 0
+    told = json.loads(said)
+    assert (told["removed"], told["missing"]) == (["trip/b.png"], {})
+    assert library(repos) == {"trip%2Fa.png"}
+
+
+def test_queries_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    assert "there are no queries" in command.fails("remove", "--query", "--all")
+    command.says("query", "trip", "trip/a.png", "trip/b.png", "--no-wait")
+    assert "removed 1 of the queries: trip" in command.says("remove", "--query", "trip")
+    assert command.fails("remove", "--query", "trip").startswith("not in the queries: trip;")
+    assert "removed 2 of the queries: a.png, b.png" in command.says("remove", "--query", "*.png")
+    command.says("query", "trip", "trip/a.png", "--no-wait")
+    command.says("remove", "--query", "--all")
+    assert not list(Repository(repos, "queries").list())
+
+
+def test_two_adds_at_once_lose_nothing(repos: Connection, command: Command) -> None:
+    """All pictures are in blocks, which both change."""
+    folders = [command.directory / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        for number in range(100):
+            (folder / f"{number}.png").write_bytes(f"{folder.name} {number}".encode())
+    ingest.add(repos, picture_sources.find(folders).sources, most_single=0)
+    for path in (path for folder in folders for path in folder.iterdir()):
+        path.write_bytes(path.read_bytes() + b" changed")
+    typed = [command.start("add", "--no-wait", folder.name) for folder in folders]
+    for process in typed:
+        said, complained = process.communicate(timeout=100)
+        assert (process.returncode, complained) == (0, "")
+        assert "put 100 files into images" in said
+    ((_, block),) = Repository(repos, "images").read_all("/*")
+    assert block.count(b" changed") == 200
+
+
+def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
+    """Here the one that runs and the one that waits for it; the next change computes what they have left."""
+    document = {
+        "pipeline": {"name": "slow"},
+        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
+        "transform": {"cmd": ["sh"], "stdin": [f"test -e {tmp_path}/now || sleep 60"]},
+    }
+    (tmp_path / "slow.json").write_text(json.dumps(document))
+    deploy(as_user, [pipeline_specs.read(tmp_path / "slow.json")])
+    first = ProjectJobs(as_user).newest("slow")
+    assert first is not None
+    list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))
+    for name in "ab":
+        (command.directory / name).write_text(name)
+        assert "its jobs are running" in command.says("add", name, "--no-wait")
+    said = command.says("stop")
+    assert said.count("stopped slow: job ") == 2
+    assert "no job is running" in command.says("stop")
+    assert {ProjectJobs(as_user).newest("slow").state} == {"killed"}  # type: ignore[union-attr]
+    (tmp_path / "now").touch()
+    (command.directory / "c").write_text("c")
+    assert "slow: success, 3 of 3 datums" in command.says("add", "c")

@@ -1,0 +1,374 @@
+"""`lookalike upgrade` and the way back, on a library of small stages."""
+
+import json
+import os
+import pty
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipelines.upgrades.pipeline_infos import env
+
+from pipelines.client.deployment import deployment
+from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.commands.pipelines.upgrade_text import FIELDS
+from pipelines.errors import LookalikeError
+from pipelines.specifications import drafts, pipeline_specs
+from pipelines.upgrades import upgrade_plan, upgrade_transaction
+from pipelines.upgrades.upgrade_records import UpgradeRecord
+from speclang.merge_patches import merge
+from tests.command import Command
+
+pytestmark = [pytest.mark.timeout(300)]
+
+WaitForJobs = Callable[..., list[Job]]
+
+FIRST = """
+{ cat "$images"; echo "$LOOKALIKE_STAGE, K=$K"; } > "${LOCALPACHD_PFS:-/pfs}/out/$(basename "$images")"
+"""
+
+RENDER = """
+out="${LOCALPACHD_PFS:-/pfs}/out/$(basename "$first")"
+mkdir -p "$out"
+printf '{"query": "%s", "neighbors": []}\\n' "$(tr '\\n' ' ' < "$first")" > "$out/neighbors.jsonl"
+echo grid > "$out/grid.png"
+echo page > "$out/index.html"
+"""
+
+DIVIDED = 'cp "$first" "${LOCALPACHD_PFS:-/pfs}/out"'
+RETIRED = 'test -e "$evaluate/a" && test -e "$evaluate/b"'
+WHOLE = 'basename -a "$first"/* | xargs > "${LOCALPACHD_PFS:-/pfs}/out/report"'
+"""The stages of evaluate, of evaluate-sum, and of the evaluate that took its place."""
+
+
+def document(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
+    """A specification that computes each file of a repo alone."""
+    return {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": script.splitlines(), "env": variables},
+        "resource_requests": {"cpu": 0.1, "memory": "64Mi"},
+    }
+
+
+def whole(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
+    """A specification that computes all files of a repo together."""
+    found = document(name, repo, script, **variables)
+    found["input"]["pfs"]["glob"] = "/"
+    return found
+
+
+@dataclass
+class Library:
+    """images → first → render, and the directory of the installed specifications, which begins with stages 1."""
+
+    connection: Connection
+    command: Command
+    wait_for_jobs: WaitForJobs
+
+    def __post_init__(self) -> None:
+        self.specs.mkdir()
+        self.write(document("first", "images", FIRST, LOOKALIKE_STAGE="first-1", K="3"))
+        self.write(document("render", "first", RENDER, LOOKALIKE_STAGE="render-1"))
+
+    @property
+    def specs(self) -> Path:
+        return self.command.directory / "specs"
+
+    def write(self, specification: Mapping[str, Any]) -> None:
+        (self.specs / f"{specification['pipeline']['name']}.json").write_text(json.dumps(specification))
+
+    def change(self, name: str, patch: Mapping[str, Any]) -> None:
+        """Installs another version of a specification."""
+        self.write(merge(json.loads((self.specs / f"{name}.json").read_text()), patch))
+
+    def put(self) -> str:
+        commit = Repository(self.connection, "images").write([PutFile("/a", b"one\n"), PutFile("/b", b"two\n")])
+        self.wait_for_jobs(commit)
+        return commit
+
+    def settled(self, name: str = "first") -> str:
+        """Waits for the newest job of a pipeline, and the others of its commit set; returns the commit."""
+        job = ProjectJobs(self.connection).newest(name)
+        assert job is not None
+        assert {each.state for each in self.wait_for_jobs(job.id)} == {"success"}
+        return job.id
+
+    def upgrade(self, *arguments: str) -> str:
+        said = self.command.says("upgrade", "--yes", *arguments)
+        self.settled()
+        return said
+
+    def outputs(self) -> dict[str, tuple[dict[str, bytes], dict[str, bytes]]]:
+        """The files of all outputs, and Pachyderm's hashes of them."""
+        repos = [Repository(self.connection, name) for name in ("first", "render")]
+        return {each.name: (dict(each.read_all("/**")), each.hashes("/")) for each in repos}
+
+    def versions(self) -> dict[str, int]:
+        return {name: info.version for name, info in ProjectJobs(self.connection).pipelines().items()}
+
+    def sheets(self, name: str, *arguments: str) -> dict[str, bytes]:
+        """The files that `results` writes."""
+        self.command.says("results", "-o", name, *arguments)
+        written = self.command.directory / name
+        found = [path for path in written.rglob("*") if path.is_file() and path.parent != written]
+        return {str(path.relative_to(written)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def library(as_user: Connection, command: Command, wait_for_jobs: WaitForJobs) -> Library:
+    return Library(as_user, command, wait_for_jobs)
+
+
+def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    command = library.command
+    command.says("deploy", "--set", "K=7")
+    old = library.put()
+    before, sheets, versions = library.outputs(), library.sheets("before"), library.versions()
+    assert before["first"][0]["/a"] == b"one\nfirst-1, K=7\n"
+    history = json.loads(command.says("history", "--json"))
+    library.change("first", {"transform": {"env": {"LOOKALIKE_STAGE": "first-2", "NEW": "x"}}})
+    library.change("render", {"resource_requests": {"memory": "128Mi"}})
+
+    shown = command.says("upgrade", "--dry-run")
+    assert "code first-1 → first-2, environment" in shown
+    assert "resources; nothing is computed again" in shown
+    assert "kept: K=7 in first\n" in shown
+    assert "in total: up to 4 datums, about " in shown
+    assert library.versions() == versions
+    refused = command.as_process.fails("upgrade")
+    assert refused == "nothing was changed: without a terminal to ask on, --yes goes on, --dry-run only shows"
+
+    said = library.upgrade()
+    commit = library.settled()
+    assert f"\nupgraded: commit {commit}\n" in said
+    assert "the way back: `lookalike upgrade --back`\n" in said
+    assert library.versions() == {"first": 2, "render": 2}
+    assert library.outputs()["first"][0]["/a"] == b"one\nfirst-2, K=7\n"
+    change, *earlier = json.loads(command.says("history", "--json"))
+    assert earlier == history
+    assert change["ids"] == [commit]  # one transaction, and one change
+    assert {each["name"]: each["pipelines"] for each in change["settings"]}["LOOKALIKE_STAGE"] == ["first"]
+    assert library.sheets("then", "--at", old) == sheets
+    assert library.sheets("now") != sheets
+    assert "nothing to do\n" in command.says("upgrade", "--yes")
+    assert library.versions() == {"first": 2, "render": 2}
+
+    command.says("deploy", "--set", "K=8")  # keeps the way back
+    back = library.upgrade("--back")
+    assert "code first-2 → first-1, environment" in back
+    assert "back to the version before: commit " in back
+    assert library.outputs() == before
+    assert library.sheets("again") == sheets
+    assert command.fails("upgrade", "--back", "--yes").startswith("there is no upgrade to go back from")
+
+
+def test_the_way_back_takes_one_upgrade_at_a_time(library: Library) -> None:
+    library.command.says("deploy")
+    library.put()
+    outputs = [library.outputs()]
+    for number in (2, 3):
+        library.change("first", env(LOOKALIKE_STAGE=f"first-{number}"))
+        if number == 2:
+            library.change("render", env(LOOKALIKE_STAGE="render-2"))
+        data = json.loads(library.command.run("upgrade", "--yes", "--json").stdout)
+        assert [*data] == [*FIELDS]
+        assert (data["number"], data["commit"]) == (number - 1, library.settled())
+        outputs.append(library.outputs())
+    assert [each["change"] for each in data["pipelines"]] == ["changed", "unchanged"]
+    assert [(each["pipeline"], each["anew"], each["datums"]) for each in data["costs"]] == [
+        ("first", True, 2),
+        ("render", False, 2),
+    ]
+    assert data["total"]["bytes"] > 0
+    for expected in (outputs[1], outputs[0]):
+        library.upgrade("--back")
+        assert library.outputs() == expected
+    library.upgrade()
+    assert library.outputs() == outputs[2]
+
+
+def test_pipelines_that_are_new_or_no_longer_used(library: Library) -> None:
+    command = library.command
+    command.says("deploy")
+    library.put()
+    library.write(document("more", "first", "true", LOOKALIKE_STAGE="more-1"))
+    (library.specs / "render.json").unlink()
+    said = library.upgrade()
+    assert "no longer used: stays as it is" in said
+    assert library.versions() == {"first": 1, "render": 1, "more": 1}
+    library.write(document("reader", "more", "true"))
+    command.says("deploy")
+    kept = library.upgrade("--back")
+    assert "stays, for reader" in kept
+    assert "more" in library.versions()
+    library.connection.client.delete_pipeline("reader", project_name=library.connection.project)
+    assert "deleted, with its output: the upgrade created it" in library.upgrade("--back")
+    assert library.versions() == {"first": 1, "render": 1}
+
+
+def deploy_alone(library: Library, *documents: Mapping[str, Any]) -> None:
+    """Deploys specifications that are not among the installed ones."""
+    path = library.command.directory / "alone.json"
+    for each in documents:
+        path.write_text(json.dumps(each))
+        deployment.deploy(library.connection, [pipeline_specs.read(path)])
+
+
+@pytest.fixture
+def divided(library: Library) -> Library:
+    """The library with evaluate and evaluate-sum as an earlier lookalike had them, and their output; of the installed
+    specifications evaluate is another, on whose output evaluate-sum would fail."""
+    library.command.says("deploy")
+    library.put()
+    divided = document("evaluate", "first", DIVIDED, LOOKALIKE_STAGE="evaluate-1")
+    deploy_alone(library, divided, whole("evaluate-sum", "evaluate", RETIRED, LOOKALIKE_STAGE="evaluate-sum-1"))
+    library.settled("evaluate-sum")
+    place = library.specs / "evaluate" / "evaluate.json"
+    place.parent.mkdir()
+    place.write_text(json.dumps(whole("evaluate", "first", WHOLE, LOOKALIKE_STAGE="evaluate-2")))
+    return library
+
+
+def test_a_retired_pipeline_is_deleted_before_its_successor_computes(divided: Library) -> None:
+    command, output = divided.command, Repository(divided.connection, "evaluate")
+    versions = divided.versions()
+    note = "evaluate-sum is no longer a pipeline of lookalike, since evaluate writes its output: `lookalike upgrade`"
+    assert note in command.says("status")
+    shown = command.says("upgrade", "--dry-run")
+    assert "evaluate-sum  deleted, with its output: evaluate writes it now\n" in shown
+    assert divided.versions() == versions
+    said = divided.upgrade()
+    assert "the way back: `lookalike upgrade --back`\n" in said and note not in said
+    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
+    divided.settled("evaluate")
+    assert dict(output.read_all("/*")) == {"/report": b"a b\n"}
+    assert "nothing to do\n" in command.says("upgrade", "--yes")
+
+    back = divided.upgrade("--back")
+    assert "evaluate-sum  stays deleted: `lookalike evaluate` of the older lookalike creates it again\n" in back
+    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 3}
+    divided.settled("evaluate")
+    assert {path for path, _ in output.read_all("/*")} == {"/a", "/b"}
+    divided.upgrade()
+    divided.settled("evaluate")
+    assert dict(output.read_all("/*")) == {"/report": b"a b\n"}
+
+
+def test_the_way_back_leaves_a_retired_pipeline_that_was_created_again(divided: Library) -> None:
+    divided.upgrade()
+    deploy_alone(divided, whole("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="evaluate-sum-1"))
+    divided.upgrade("--back")
+    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 3, "evaluate-sum": 1}
+
+
+def test_an_upgrade_that_was_killed_after_the_deletion_of_a_retired_pipeline_goes_on(divided: Library) -> None:
+    found = drafts.find([divided.specs])
+    plan = upgrade_plan.plan(divided.connection, ProjectJobs(divided.connection).pipelines(), found, found)
+    assert {each.pipeline: each.change for each in plan.sent} == {"evaluate": "changed", "evaluate-sum": "retired"}
+    divided.connection.client.delete_pipeline("evaluate-sum", project_name=divided.connection.project)
+    divided.upgrade()
+    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
+
+
+def test_a_deployment_leaves_a_retired_pipeline_to_the_upgrade(divided: Library) -> None:
+    said = divided.command.says("deploy")
+    assert "pipeline evaluate: updated, reprocessing everything\n" in said
+    assert "evaluate-sum is no longer a pipeline of lookalike" in said
+    said = divided.upgrade()
+    assert "the cost: none; no datum is computed again\nupgraded\n" in said and "way back" not in said
+    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
+
+
+def test_a_retired_pipeline_that_others_read_and_one_of_another_owner_stay(divided: Library) -> None:
+    shown = partial(divided.command.says, "upgrade", "--dry-run")
+    deploy_alone(divided, document("reader", "evaluate-sum", "true"))
+    assert "evaluate-sum  stays, for reader" in shown()
+    divided.connection.client.delete_pipeline("reader", project_name=divided.connection.project)
+    deploy_alone(divided, document("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="mine-1"))
+    assert "evaluate-sum  no longer used: stays as it is" in shown()
+
+
+def test_a_choice_that_cannot_be_kept_is_refused_until_someone_decides(library: Library) -> None:
+    command = library.command
+    command.says("deploy")
+    (command.directory / "mine.json").write_text(
+        json.dumps({"pipelines": {"render": {"input": {"pfs": {"lazy": True}}}}})
+    )
+    command.says("deploy", "--overlay", "mine.json")
+    library.change("render", {"input": {"pfs": {"glob": "/"}}})
+    versions = library.versions()
+    assert command.fails("upgrade", "--yes") == (
+        "render: its input is neither the installed one nor known to be of an overlay: repeat the overlays of its "
+        "deployment with --overlay, or take the installed one with --as-written render; nothing was changed"
+    )
+    assert library.versions() == versions
+    library.upgrade("--overlay", "mine.json")
+    leaf = ProjectJobs(library.connection).pipelines()["render"].details.input.pfs
+    assert (leaf.glob, leaf.lazy) == ("/", True)
+    library.upgrade("--as-written", "render")
+    assert not ProjectJobs(library.connection).pipelines()["render"].details.input.pfs.lazy
+
+
+def test_resources_alone_compute_nothing(library: Library) -> None:
+    library.command.says("deploy")
+    library.put()
+    library.change("first", {"resource_requests": {"memory": "128Mi"}})
+    assert "the cost: none; no datum is computed again\n" in library.upgrade()
+    job = ProjectJobs(library.connection).newest("first")
+    assert job is not None and (job.processed, job.skipped) == (0, 2)
+
+
+def test_an_upgrade_that_was_killed_is_done_by_the_next(library: Library) -> None:
+    library.command.says("deploy")
+    library.put()
+    library.change("first", env(LOOKALIKE_STAGE="first-2"))
+    with library.command.start("upgrade", "--yes") as killed:
+        assert killed.stdout is not None
+        while not killed.stdout.readline().startswith("in total"):
+            assert killed.poll() is None
+        killed.kill()
+    library.command.says("upgrade", "--yes")
+    library.settled()
+    assert library.versions() == {"first": 2, "render": 1}
+    assert library.outputs()["first"][0]["/a"] == b"one\nfirst-2, K=3\n"
+
+
+def test_a_plan_for_pipelines_that_have_changed_since_is_refused(library: Library) -> None:
+    command = library.command
+    command.says("deploy")
+    library.change("first", env(LOOKALIKE_STAGE="first-2"))
+    then = ProjectJobs(library.connection).pipelines()
+    found = drafts.find([library.specs])
+    plan = upgrade_plan.plan(library.connection, then, found, found)
+    assert plan.record == UpgradeRecord(1, {"first": then["first"].spec_commit.id})
+    command.says("deploy", "--set", "K=8")
+    versions = library.versions()
+    with pytest.raises(LookalikeError, match="first was deployed meanwhile, and nothing was changed: run this again"):
+        upgrade_transaction.send(library.connection, plan, then)
+    assert library.versions() == versions
+
+
+@pytest.mark.parametrize(("answer", "version", "code"), [("n", 1, 1), ("y", 2, 0)])
+def test_it_asks_on_a_terminal(library: Library, answer: str, version: int, code: int) -> None:
+    library.command.says("deploy")
+    library.change("first", env(LOOKALIKE_STAGE="first-2"))
+    ours, theirs = pty.openpty()
+    with library.command.start("upgrade", stdin=theirs) as asking:
+        os.write(ours, f"{answer}\n".encode())
+        said, asked = asking.communicate(timeout=60)
+        os.close(ours)
+        os.close(theirs)
+    assert (asking.returncode, "upgrade? [y/N]" in asked) == (code, True), said + asked
+    assert library.versions() == {"first": version, "render": 1}
+
+
+def test_there_must_be_something_to_upgrade(library: Library) -> None:
+    assert library.command.fails("upgrade", "--dry-run").startswith("none of these pipelines is deployed here")
+    assert "takes no --overlay" in library.command.run("upgrade", "--back", "--set", "K=1").stderr

@@ -1,0 +1,195 @@
+"""`lookalike serve` as a process: how it starts, what it refuses, and how it ends."""
+
+import http.client
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from pipelines.client.server.connection import Connection
+from pipelines.client.services import service_discovery
+from pipelines.client.services.service_discovery import ServiceEndpoint
+from tests.command import Command
+
+pytestmark = pytest.mark.late_alone
+
+TOKEN = "0123456789abcdef"
+
+
+@contextmanager
+def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The process of a service on a free port, and its URL."""
+    where = () if "--listen" in arguments else ("--port", "0")
+    process = command.start("serve", *where, "--no-browser", *arguments, interruptible=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert re.match(r"lookalike serve: https?://127\.0\.0\.1:\d+$", line), (line, process.communicate())
+        yield process, line.rpartition(" ")[2].strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def asked(
+    url: str, path: str, headers: dict[str, str] | None = None, certificate: Path | None = None
+) -> tuple[int, str]:
+    """The status and the body of an answer to GET."""
+    parts = urlsplit(url)
+    trust = ServiceEndpoint(url, "", certificate=certificate).trust()
+    connection = (
+        http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+        if trust is None
+        else http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=60, context=trust)
+    )
+    connection.request("GET", path, headers=headers or {})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[int, str]:
+    """The exit status after a signal, and what was written to stderr."""
+    process.send_signal(number)
+    said, complained = process.communicate(timeout=60)
+    assert "Traceback" not in said + complained
+    return process.returncode, complained
+
+
+def test_it_serves_until_ctrl_c(as_user: Connection, command: Command) -> None:
+    with serving(command) as (process, url):
+        assert asked(url, "/health") == (200, '{"state":"alive"}')
+        status, body = asked(url, "/ready")
+        assert status == 503
+        assert json.loads(body)["state"] in ("loading", "failed")
+        assert "<title>" in asked(url, "/")[1]
+        found = service_discovery.running(as_user)
+        assert found is not None
+        assert found.url == url
+        assert ended(process, signal.SIGINT) == (130, "lookalike: the service has ended\n")
+    assert service_discovery.running(as_user) is None
+
+
+def test_it_ends_when_it_is_told_to_and_is_found_no_more(as_user: Connection, command: Command) -> None:
+    with serving(command) as (process, url):
+        assert asked(url, "/health")[0] == 200
+        assert ended(process, signal.SIGTERM) == (0, "")
+    assert list((service_discovery.state_directory() / "services").glob("*")) == []
+
+
+def test_clients_that_send_nothing_do_not_hold_up_its_end(as_user: Connection, command: Command) -> None:
+    with serving(command) as (process, url):
+        parts = urlsplit(url)
+        with (
+            socket.create_connection((str(parts.hostname), parts.port or 0)),
+            socket.create_connection((str(parts.hostname), parts.port or 0)) as half,
+        ):
+            half.sendall(b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nabc")
+            assert asked(url, "/health")[0] == 200
+            assert ended(process, signal.SIGTERM)[0] == 0
+
+
+def test_it_says_why_there_is_nothing_to_search(as_user: Connection, command: Command) -> None:
+    with serving(command) as (process, _):
+        assert process.stdout is not None
+        said = process.stdout.readline()
+    assert said == f"project {as_user.project} has no pipeline index: create the pipelines with `lookalike deploy`\n"
+
+
+def test_a_token_is_asked_for(as_user: Connection, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    with serving(command, "--token-file", tmp_path / "token") as (process, url):
+        assert asked(url, "/status")[0] == 401
+        assert asked(url, "/status", {"Authorization": f"Bearer {TOKEN}"})[0] == 200
+        found = service_discovery.running(as_user)
+        assert found is not None
+        assert found.token_file == tmp_path / "token"
+        _, complained = ended(process, signal.SIGTERM)
+        assert TOKEN not in complained
+
+
+def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) -> None:
+    (command.directory / "token").write_text(TOKEN)
+    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", "tls.key", "-out", "tls.crt"]
+    subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=command.directory)
+    options = ["--token-file", "token", "--tls-cert", "tls.crt", "--tls-key", "tls.key"]
+    with serving(command, "--listen", "0.0.0.0:0", *options) as (process, url):
+        assert url.startswith("https://127.0.0.1:")
+        assert asked(url, "/health", certificate=command.directory / "tls.crt")[0] == 200
+        assert asked(url, "/status", certificate=command.directory / "tls.crt")[0] == 401
+        found = service_discovery.running(as_user)
+        assert found is not None
+        assert (found.url, found.certificate) == (url, command.directory / "tls.crt")
+        assert found.status["state"] in ("loading", "failed")
+        assert ended(process, signal.SIGTERM)[0] == 0
+
+
+def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command: Command) -> None:
+    opened = command.directory / "opened"
+    os.mkfifo(opened)
+    browser = command.directory / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    command.environment |= {"BROWSER": str(browser), "DISPLAY": ":99"}
+    ours, theirs = pty.openpty()
+    process = command.start("serve", "--port", "0", stdout=theirs)
+    try:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+\n", opened.read_text())
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_port_in_use_is_refused_with_the_way_out(as_user: Connection, command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = command.as_process.fails("serve", "--port", port, "--no-browser")
+    assert said.startswith(f"port {port} of 127.0.0.1 is in use")
+    assert "--port" in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--deploy", "--off"], ["--listen", "127.0.0.1:0", "--port", "8000"], ["--port", "70000"]]
+)
+def test_wrong_command_lines(as_user: Connection, command: Command, arguments: list[str]) -> None:
+    assert command.run("serve", *arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--listen", "0.0.0.0:0"], "needs a token"),
+        (["--listen", "0.0.0.0:0", "--token-file", "token"], "name --tls-cert and --tls-key, or the proxy"),
+        (["--behind-proxy", "pictures.example.org"], "needs a token"),
+        (["--behind-proxy", "http://there", "--token-file", "token"], "is not the name of a proxy"),
+        (["--listen", "everywhere"], "write HOST:PORT"),
+        (["--token-file", "none"], "cannot read none"),
+        (["--token-file", "short"], "short does not hold a token"),
+        (["--tls-cert", "token"], "both a certificate and its key"),
+        (["--tls-cert", "token", "--tls-key", "token"], "are not a certificate and its key"),
+        (["--fetch-from", "intranet"], "is not a network such as"),
+        (["--at", "2020-01-01"], "there are no commits yet"),
+        (["--address", "grpc://127.0.0.1:1"], "grpc://127.0.0.1:1"),
+    ],
+)
+def test_what_it_refuses(as_user: Connection, command: Command, arguments: list[str], reason: str) -> None:
+    (command.directory / "token").write_text(TOKEN)
+    (command.directory / "short").write_text("abc")
+    assert reason in command.fails("serve", "--no-browser", *arguments)
+
+
+def test_an_address_of_another_machine_is_refused(as_user: Connection, command: Command) -> None:
+    (command.directory / "token").write_text(TOKEN)
+    options = ["--listen", "no.such.host.invalid:0", "--token-file", "token", "--behind-proxy", "a.org"]
+    assert "not an address" in command.as_process.fails("serve", "--no-browser", *options)

@@ -1,0 +1,217 @@
+"""A folder compared with the library and mirrored in it: blocks, other people's pictures, and what is read for it."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import python_pachyderm
+
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection
+from pipelines.library import blocks, folder_sync, ingest, picture_sources
+from pipelines.library.ingest import IngestResult
+from pipelines.library.picture_hashes import PictureHashes
+from stages.record import block_names
+from stages.record.pfs_names import unescape
+from tests.pipelines.library.test_ingest import ODD, untar
+
+
+class Counted(grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor):
+    """Counts the files that are read from the server, and the bytes of pictures that are sent to it."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.sent = 0
+
+    def intercept_stream_unary(self, call: Any, details: Any, requests: Iterator[Any]) -> Any:
+        def passed() -> Iterator[Any]:
+            for request in requests:
+                self.sent += len(request.add_file.raw.value)
+                yield request
+
+        return call(details, passed())
+
+    def intercept_unary_stream(self, call: Any, details: Any, request: Any) -> Any:
+        self.reads += details.method.endswith("/GetFile")
+        return call(details, request)
+
+
+class Mirror:
+    """A library, and a folder that is synced with it."""
+
+    def __init__(self, connection: Connection, folder: Path, cache: Path) -> None:
+        self.connection = connection
+        self.folder = folder
+        self.cache = cache
+        self.digests = PictureHashes(cache)
+        self.most_single: int | None = None
+
+    def write(self, contents: dict[str, bytes]) -> None:
+        for name, content in contents.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def compare(self) -> folder_sync.FolderDifference:
+        return folder_sync.compare(self.connection, self.folder, self.digests)
+
+    def sync(self) -> IngestResult:
+        return ingest.mirror(self.connection, self.compare(), most_single=self.most_single)
+
+    def library(self) -> dict[str, bytes]:
+        """Every picture by true name, read without the code of ingest."""
+        found: dict[str, bytes] = {}
+        for path, content in Repository(self.connection, "images").read_all("/**"):
+            name = path.strip("/")
+            held = {unescape(name): content} if block_names.prefix_of(name) is None else untar(content)
+            assert not found.keys() & held.keys(), "a picture is in the library twice"
+            found |= held
+        return found
+
+    def leaves(self) -> dict[str, set[str]]:
+        found = {}
+        for path, content in Repository(self.connection, "images").read_all("/*"):
+            prefix = block_names.prefix_of(path.strip("/"))
+            if prefix is not None:
+                found[prefix] = set(untar(content))
+        return found
+
+    def on_disk(self) -> dict[str, bytes]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return {f"{self.folder.name}/{path.relative_to(self.folder)}": path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def mirror(connection: Connection, tmp_path: Path) -> Mirror:
+    (tmp_path / "photos").mkdir()
+    connection.client.create_repo("images", project_name=connection.project)
+    return Mirror(connection, tmp_path / "photos", tmp_path / "cache" / "pictures.sqlite")
+
+
+@pytest.fixture
+def counted(mirror: Mirror) -> Iterator[Counted]:
+    """Counts what the mirror reads from now on."""
+    counted = Counted()
+    client = python_pachyderm.Client.new_from_pachd_address(mirror.connection.address)
+    client._channel = grpc.intercept_channel(client._channel, counted)
+    mirror.connection = replace(mirror.connection, client=client)
+    yield counted
+
+
+def test_random_changes_leave_the_blocks_that_the_names_demand(mirror: Mirror, tmp_path: Path) -> None:
+    """Other pictures are in the same blocks, and stay."""
+    (tmp_path / "others").mkdir()
+    for number in range(450):
+        (tmp_path / "others" / f"{number}.jpg").write_bytes(f"other {number}".encode())
+    ingest.add(mirror.connection, picture_sources.find([tmp_path / "others"]).sources, most_single=0)
+    mirror.most_single = 0
+    others, lot = mirror.library(), random.Random(7)
+    for step, (new, gone) in enumerate([(700, 0), (500, 100), (10, 690), (300, 5)]):
+        kept = sorted(mirror.folder.glob("*.jpg"))
+        for path in lot.sample(kept, gone):
+            path.unlink()
+        for path in lot.sample(kept, len(kept) // 9):
+            if path.exists():
+                path.write_bytes(f"changed in {step}".encode())
+        mirror.write({f"{step} {number}.jpg": f"{step} {number}".encode() for number in range(new)})
+        mirror.sync()
+        assert mirror.library() == others | mirror.on_disk()
+        assert mirror.leaves() == blocks.divide(mirror.library())
+        assert not mirror.compare()
+
+
+def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror, counted: Counted) -> None:
+    mirror.most_single = 0
+    mirror.write({f"{number}.jpg": b"%d" % number for number in range(900)})
+    mirror.sync()
+    number_of_blocks = len(mirror.leaves())
+    assert number_of_blocks > 2
+    for expected in (number_of_blocks, 0):
+        counted.reads = 0
+        assert mirror.compare().unchanged == 900
+        assert counted.reads == expected
+    mirror.digests = PictureHashes(mirror.cache)  # another process
+    assert mirror.compare().unchanged == 900
+    assert counted.reads == 0
+    mirror.write({"7.jpg": b"changed"})
+    mirror.most_single = 1
+    mirror.write({"single.jpg": b"one"})
+    mirror.sync()
+    counted.reads = 0
+    assert mirror.compare().unchanged == 901
+    assert counted.reads == 2  # the block of one, and the file of its own
+
+
+def test_a_renamed_file_is_not_uploaded_again(mirror: Mirror, counted: Counted) -> None:
+    mirror.write({"a.jpg": b"a" * 100, "b.zip": b"PK\3\4" + b"b" * 100, "c.jpg": b"c"})
+    mirror.sync()
+    assert counted.sent == 205
+    (mirror.folder / "a.jpg").rename(mirror.folder / "new.jpg")
+    (mirror.folder / "b.zip").rename(mirror.folder / "new.zip")
+    mirror.write({"copy.jpg": b"c", "c.jpg": b"changed"})
+    counted.sent = 0
+    different = mirror.compare()
+    Repository(mirror.connection, "images").write([PutFile("/photos%2Fa.jpg", b"of somebody else")])
+    counted.sent = 0
+    ingest.mirror(mirror.connection, different)
+    assert counted.sent == len(b"changed")
+    assert mirror.library() == mirror.on_disk()
+
+
+def test_a_cache_that_cannot_be_used_is_none(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "no database").write_text("not one of SQLite's, but long enough to be taken for one" * 100)
+    mirror.write({"a.jpg": b"a"})
+    mirror.sync()
+    for place in (tmp_path / "no database", tmp_path / "no database" / "below"):
+        mirror.digests = PictureHashes(place)
+        assert mirror.compare().unchanged == 1
+
+
+def test_pictures_put_by_other_means_are_found(mirror: Mirror) -> None:
+    """In a directory, as `pachctl put file -r` puts them."""
+    repo = Repository(mirror.connection, "images")
+    repo.write([PutFile("/photos/a.jpg", b"a"), PutFile("/photos/b.jpg", b"b"), PutFile("/photos/gone.jpg", b"c")])
+    mirror.write({"a.jpg": b"a", "b.jpg": b"changed"})
+    different = mirror.compare()
+    assert (different.added, [each.name for each in different.changed]) == ([], ["photos/b.jpg"])
+    assert (different.removed, different.unchanged) == (["photos/gone.jpg"], 1)
+    mirror.sync()
+    assert mirror.library() == mirror.on_disk()
+
+
+def test_what_others_put_while_it_is_compared_stays(mirror: Mirror) -> None:
+    mirror.write({"a.jpg": b"a", "b.jpg": b"b"})
+    mirror.sync()
+    (mirror.folder / "b.jpg").unlink()
+    mirror.write({"c.jpg": b"c"})
+    different = mirror.compare()
+    Repository(mirror.connection, "images").write([PutFile("/photos%2Fnew.jpg", b"new"), PutFile("/other.jpg", b"o")])
+    ingest.remove(mirror.connection, ["photos/b.jpg"])
+    ingest.mirror(mirror.connection, different)
+    assert mirror.library() == mirror.on_disk() | {"photos/new.jpg": b"new", "other.jpg": b"o"}
+
+
+def test_unusual_names_are_mirrored(mirror: Mirror) -> None:
+    mirror.write({name: name.encode("utf-8", "surrogateescape") for name in ODD})
+    assert mirror.sync().files == len(ODD)
+    assert mirror.library() == mirror.on_disk()
+    assert mirror.compare().unchanged == len(ODD)
+    for name in ODD[1:]:
+        (mirror.folder / name).unlink()
+    mirror.sync()
+    assert mirror.library() == mirror.on_disk()
+
+
+def test_a_file_in_the_place_of_a_folder_and_the_reverse(mirror: Mirror) -> None:
+    mirror.write({"x": b"file", "y/a": b"below", "z": b"z"})
+    mirror.sync()
+    (mirror.folder / "x").unlink()
+    (mirror.folder / "y" / "a").unlink()
+    (mirror.folder / "y").rmdir()
+    mirror.write({"x/a": b"below", "y": b"file"})
+    mirror.sync()
+    assert mirror.library() == mirror.on_disk()

@@ -1,0 +1,43 @@
+"""Fixtures of the tests of moving: a library with a history, and a project to import it into."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.jobs.jobs import Job
+from pipelines.client.server.connection import Connection
+from tests.pipelines.transfer.libraries import put, shouting
+from tests.servers import Unique
+
+WaitForJobs = Callable[..., list[Job]]
+
+
+@pytest.fixture
+def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
+    """Another project, in place of another server."""
+    project = unique("other")
+    connection.client.create_project(project)
+    there = replace(connection, project=project)
+    yield there
+    connection.client.delete_pipeline("shout", force=True, project_name=project)
+    for repo in list(connection.client.list_repo()):
+        if repo.repo.project.name == project:
+            connection.client.delete_repo(repo.repo.name, force=True, project_name=project)
+    connection.client.delete_project(project)
+
+
+@pytest.fixture
+def library(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Connection:
+    """A library with a history: pictures added, changed and removed, and a query."""
+    shouting(connection, tmp_path)
+    for repo in ("queries", "models"):
+        connection.client.create_repo(repo, project_name=connection.project)
+    put(connection, "images", a="one", b="two", c="")
+    put(connection, "queries", q="two")
+    connection.client.create_repo("labels", project_name=connection.project)
+    put(connection, "labels", l="a,cat")
+    put(connection, "images", b="three", a=None)
+    wait_for_jobs(put(connection, "images", d="one"))
+    return connection

@@ -1,0 +1,72 @@
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from stages.decode import jpeg_scans
+from stages.decode.decoders import BadPicture
+from stages.decode.picture_normaliser import normalise
+from stages.record.file_kinds import FileKind
+from stages.record.file_limits import MAX_JPEG_SCANNED_PIXELS
+from stages.record.framing import PAD, Framing
+from tests.example_counts import examples
+
+FRAMING = Framing(32, PAD)
+
+
+def progressive(size: tuple[int, int], more: int = 0, exif: bytes = b"") -> bytes:
+    """A progressive JPEG of 10 scans whose last scan is there so many times more."""
+    file = io.BytesIO()
+    Image.new("RGB", size, "teal").save(file, "JPEG", progressive=True, exif=exif)
+    data = file.getvalue()
+    last, end = data.rfind(b"\xff\xda"), data.rfind(b"\xff\xd9")
+    return data[:end] + data[last:end] * more + data[end:]
+
+
+def baseline(**options: object) -> bytes:
+    file = io.BytesIO()
+    Image.effect_noise((200, 100), 80).save(file, "JPEG", **options)
+    return file.getvalue()
+
+
+@given(st.integers(0, 300))
+@settings(max_examples=examples(30), deadline=None)
+def test_every_scan_counts(more: int) -> None:
+    assert jpeg_scans.count(progressive((16, 16), more)) == 10 + more
+
+
+@pytest.mark.parametrize("data", [baseline(), baseline(restart_marker_rows=1), baseline(restart_marker_blocks=1)])
+def test_a_baseline_picture_has_one_scan_with_or_without_restarts(data: bytes) -> None:
+    assert jpeg_scans.count(data) == 1
+
+
+def test_thumbnails_and_pictures_behind_the_end_do_not_count() -> None:
+    thumbnail = b"Exif\0\0" + progressive((16, 16), 30)
+    data = progressive((16, 16), 5, thumbnail)
+    assert jpeg_scans.count(data + progressive((16, 16), 30)) == 15
+    assert jpeg_scans.at_most(data) == 55
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=60).map(lambda data: b"\xff\xd8\xff\xda" + data))
+@settings(max_examples=examples(300), deadline=None)
+def test_any_bytes_are_counted_and_never_above_the_bound(data: bytes) -> None:
+    assert 0 <= jpeg_scans.count(data) <= jpeg_scans.at_most(data)
+
+
+def test_a_picture_of_too_many_scans_is_rejected_before_it_is_decoded() -> None:
+    side = 4096
+    most = MAX_JPEG_SCANNED_PIXELS // side**2
+    data = progressive((side, side), most - 9)
+    with pytest.raises(BadPicture, match=rf"^a JPEG picture of {most + 1:,} scans: one of this size may have at most"):
+        normalise(data, FileKind.JPEG, FRAMING)
+    assert normalise(progressive((1000, 1000), 90), FileKind.JPEG, FRAMING).size == (1000, 1000)
+
+
+def test_a_picture_of_as_many_scans_in_its_thumbnail_is_decoded() -> None:
+    side = 4096
+    many = MAX_JPEG_SCANNED_PIXELS // side**2
+    data = progressive((side, side), 0, b"Exif\0\0" + progressive((16, 16), many))
+    assert jpeg_scans.at_most(data) * side**2 > MAX_JPEG_SCANNED_PIXELS
+    assert normalise(data, FileKind.JPEG, FRAMING).size == (side, side)

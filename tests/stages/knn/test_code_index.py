@@ -1,0 +1,297 @@
+"""Codes of a library: their bytes, their recall, and the searches of the stage and the service by them."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stages import index, search
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files import thumbnail_files
+from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.neighbour_table import read_neighbours
+from stages.knn import code_index
+from stages.knn.approximate_searcher import rank_candidates
+from stages.knn.code_index import CodeFacts
+from stages.knn.search_settings import SearchSettings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.top_k import NONE
+from stages.knn.vector_set import VectorSet
+from stages.record.sources import Source
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SearchEngine
+
+COUNT, DIMENSION = 5_000, 24
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
+ALGORITHMS = ("ivfflat", "ivfpq")
+
+
+@pytest.fixture(scope="module")
+def vectors() -> NDArray[np.float32]:
+    """Vectors around forty centres, as those of pictures of some kinds are."""
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(40, DIMENSION)).astype(np.float32)
+    spread = 0.5 * random.standard_normal((COUNT, DIMENSION), np.float32)
+    found: NDArray[np.float32] = centres[random.integers(40, size=COUNT)] + spread
+    return found
+
+
+def written(library: VectorSet, algorithm: str, path: Path) -> CodeFacts:
+    exact = open_searcher(library, SearchSettings(metric=library.metric), CPU)
+    found = code_index.write(library, algorithm, exact, path)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_most_neighbours_are_found_and_their_distances_are_true(
+    algorithm: str, metric: str, vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    library = VectorSet(vectors, metric)
+    coded = written(library, algorithm, tmp_path / "codes.bin")
+    assert (coded.algorithm, coded.metric, coded.lists, coded.probes) == (algorithm, metric, 96, 12)
+    assert coded.recall > 0.9
+    held = code_index.open_codes(tmp_path / "codes.bin", coded, COUNT, DIMENSION)
+    (tmp_path / "codes.bin").unlink()
+    queries, nobody = library.part(np.arange(0, COUNT, 50)), np.full(100, NONE, np.int64)
+    found = rank_candidates(library, held, queries, 10, nobody)
+    true = open_searcher(library, SearchSettings(metric=metric), CPU).search(queries, 10, nobody)
+    same = found.rows[:, :, None] == true.rows[:, None, :]
+    assert same.any(axis=2).mean() > 0.9
+    query, column, other = np.nonzero(same)
+    assert np.array_equal(found.distances[query, column], true.distances[query, other])
+
+
+def test_all_lists_and_all_candidates_are_the_exact_answer(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    library = VectorSet(vectors)
+    held = code_index.open_codes(
+        tmp_path / "codes.bin", written(library, "ivfflat", tmp_path / "codes.bin"), COUNT, DIMENSION
+    )
+    held._index.nprobe = 96
+    queries, nobody = library.part(np.arange(20)), np.full(20, NONE, np.int64)
+    found = rank_candidates(library, held, queries, 40, nobody)
+    true = open_searcher(library, SearchSettings(), CPU).search(queries, 40, nobody)
+    assert np.array_equal(found.rows[:, :10], true.rows[:, :10])
+    assert np.array_equal(found.distances[:, :10], true.distances[:, :10])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_bytes_do_not_depend_on_the_number_of_threads(
+    algorithm: str, vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    np.save(tmp_path / "vectors.npy", vectors)
+    program = (
+        "import sys, numpy as np, pathlib\n"
+        "from stages.knn import code_index; from stages.knn.vector_set import VectorSet\n"
+        "from stages.knn.searcher_factory import open_searcher; from stages.knn.search_settings import SearchSettings\n"
+        "library = VectorSet(np.load(sys.argv[1]))\n"
+        "searcher = open_searcher(library, SearchSettings(), {})\n"
+        "code_index.write(library, sys.argv[2], searcher, pathlib.Path(sys.argv[3]))\n"
+    )
+    found = set()
+    for threads in ("1", "2"):
+        to = tmp_path / threads
+        command = [sys.executable, "-c", program, str(tmp_path / "vectors.npy"), algorithm, str(to)]
+        subprocess.run(command, check=True, env={**os.environ, **CPU, "OMP_NUM_THREADS": threads})
+        found.add(to.read_bytes())
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_more_picture_leaves_the_codebook_and_all_other_codes_as_they_were(algorithm: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(code_index.SAMPLE + 60, 4)).astype(np.float32)  # training is slow
+    written(VectorSet(vectors), algorithm, tmp_path / "more")
+    written(VectorSet(np.delete(vectors, code_index.SAMPLE + 7, axis=0)), algorithm, tmp_path / "before")
+    written(VectorSet(np.delete(vectors, 7, axis=0)), algorithm, tmp_path / "another sample")
+    faiss = importlib.import_module("stages.knn.faiss_backend").faiss
+    more, before, other = (faiss.read_index(str(tmp_path / each)) for each in ("more", "before", "another sample"))
+
+    def centres(index: Any) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = index.quantizer.reconstruct_n(0, code_index.LISTS)
+        return found
+
+    assert np.array_equal(centres(more), centres(before))
+    assert not np.array_equal(centres(more), centres(other))
+    kept = [row for row in range(len(vectors)) if row != code_index.SAMPLE + 7]
+    for each in (more, before):
+        each.make_direct_map()
+    assert np.array_equal(more.reconstruct_batch(kept), before.reconstruct_n(0, len(kept)))
+
+
+def test_codes_are_the_same_whether_pictures_came_at_once_or_later(
+    vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    at_once = segment(tmp_path / "whole", vectors, {"ALGORITHM": "ivfpq"})
+    in_parts = segment(tmp_path / "parts", vectors, {"ALGORITHM": "ivfpq"}, parts=3)
+    files = ["codes.bin", "hashes.npy", "index.json"]  # the table names the parts
+    others = ["images.parquet", "thumbnails", "vectors"]
+    assert sorted(each.name for each in at_once.iterdir()) == sorted([*files, *others])
+    for file in files:
+        assert (at_once / file).read_bytes() == (in_parts / file).read_bytes(), file
+
+
+def test_a_small_library_has_no_codes(tmp_path: Path) -> None:
+    library = VectorSet(np.eye(40, dtype=np.float32))
+    assert (
+        code_index.write(library, "ivfpq", open_searcher(library, SearchSettings(), CPU), tmp_path / "codes.bin")
+        is None
+    )
+    assert not (tmp_path / "codes.bin").exists()
+
+
+def test_codes_that_are_damaged_or_of_others(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    path = tmp_path / "codes.bin"
+    coded = written(VectorSet(vectors), "ivfflat", path)
+    with pytest.raises(StageError, match=r"has codes of 5000 vectors of 24 dimensions, not of 5000 of 25"):
+        code_index.open_codes(path, coded, COUNT, DIMENSION + 1)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"no codes" * 1000):
+        path.write_bytes(content)
+        with pytest.raises(StageError, match=r"codes\.bin is not a file of codes: reprocess the index"):
+            code_index.open_codes(path, coded, COUNT, DIMENSION)
+
+
+def test_facts_of_another_version_are_none() -> None:
+    coded = CodeFacts("ivfpq", "cosine", 71, 8, 4544, 0.97)
+    assert code_index.from_data(coded.as_data()) == coded
+    assert code_index.from_data(None) is None
+    assert code_index.from_data({"algorithm": "ivfpq", "cells": 3}) is None
+
+
+def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, str], parts: int = 1) -> Path:
+    """The segment a of an index, as the stage writes it from so many parts, over which the pictures are spread."""
+    for directory in ("a", "vectors"):
+        (root / directory).mkdir(parents=True)
+    for part in range(parts):
+        rows = range(part, len(vectors), parts)
+        ids = [f"a{row:063x}" for row in rows]
+        images = ImageTable(
+            ids=ids,
+            sources=[(Source(f"trip/{row:05}.jpg", id),) for row, id in zip(rows, ids, strict=True)],
+            thumbnail_sizes=[4] * len(ids),
+            hashes=[0] * len(ids),
+            model="5eed" * 16,
+            image_size=96,
+            fit="pad",
+            dimension=vectors.shape[1],
+            devices=("cpu",),
+        )
+        write_images(images, root / "a" / f"part{part}.parquet")
+        np.save(root / "vectors" / f"part{part}.npy", vectors[rows])
+        thumbnail_files.write(root / "thumbnails" / f"part{part}.thumbnails", [b"jpeg"] * len(ids))
+    inputs = [
+        DatumInput("features", root / "a", "library/a", ""),
+        *(DatumInput(kind, root / kind, f"{kind}/a", "") for kind in ("vectors", "thumbnails")),
+    ]
+    index.start(CPU | dict(environment))(Datum({each.name: each for each in inputs}, root / "index"))
+    return root / "index" / "a"
+
+
+def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
+    """A bucket with an entry of queries that are near the library's pictures."""
+    ids = [f"b{row:063x}" for row in range(len(vectors))]
+    entry = root / "queries" / "3f" / "e"
+    entry.mkdir(parents=True)
+    images = ImageTable(
+        ids, [()] * len(ids), [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
+    )
+    write_images(images, entry / "images.parquet")
+    np.save(entry / "vectors.npy", vectors)
+    return entry.parent
+
+
+def test_the_stages_write_codes_on_request_and_search_by_them(
+    vectors: NDArray[np.float32], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = {"ALGORITHM": "ivfflat", "K": "5"}
+    coded = segment(tmp_path, vectors, chosen)
+    assert (coded / "codes.bin").exists()
+    assert not (segment(tmp_path / "exact", vectors, {}) / "codes.bin").exists()
+    bucket = asked(tmp_path, vectors[:50] + np.float32(0.01))
+    inputs = {"index": DatumInput("index", coded, "a", ""), "queries": DatumInput("queries", bucket, "queries/3f", "")}
+    capsys.readouterr()
+    search.start(CPU | chosen)(Datum(inputs, tmp_path / "out"))
+    stated = json.loads((coded / "index.json").read_text())["codes"]["recall"]
+    assert stated > 0.9
+    said = f"codes ivfflat: approximate, as asked; recall@10 {stated:.4f}, measured by index on 200 pictures of the"
+    assert said in capsys.readouterr().out
+    found = read_neighbours(tmp_path / "out" / "e" / "a.parquet")
+    search.start(CPU | {"K": "5"})(Datum(inputs, tmp_path / "exact"))
+    exact = read_neighbours(tmp_path / "exact" / "e" / "a.parquet")
+    assert np.mean([mine == true for mine, true in zip(found.ids, exact.ids, strict=True)]) > 0.9
+    (coded / "codes.bin").write_bytes(b"damaged")
+    with pytest.raises(StageError, match=r"codes\.bin is not a file of codes"):
+        search.start(CPU | chosen)(Datum(inputs, tmp_path / "damaged"))
+
+
+def test_a_search_by_codes_reads_no_vectors_but_those_of_the_candidates(
+    vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    """The others may be anything, as these are."""
+    chosen = {"ALGORITHM": "ivfflat", "K": "3"}
+    coded = segment(tmp_path, vectors, chosen)
+    inputs = {
+        "index": DatumInput("index", coded, "a", ""),
+        "queries": DatumInput("queries", asked(tmp_path, vectors[:1]), "queries/e", ""),
+    }
+    search.start(CPU | chosen)(Datum(inputs, tmp_path / "whole"))
+    nearest = np.argsort(((vectors - vectors[0]) ** 2).sum(axis=1))
+    there = np.load(coded / "vectors" / "part0.npy", mmap_mode="r+")
+    there[nearest[1000:]] = np.nan
+    there.flush()
+    search.start(CPU | chosen)(Datum(inputs, tmp_path / "without"))
+    one, other = (tmp_path / each / "e" / "a.parquet" for each in ("whole", "without"))
+    assert one.read_bytes() == other.read_bytes()
+    with pytest.raises(StageError, match="NaN or infinite"):
+        search.start(CPU | {"K": "3"})(Datum(inputs, tmp_path / "exact"))
+
+
+def test_the_service_answers_by_codes_when_asked_or_when_exact_answers_are_slow(
+    vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    library = MappedLibrary.open([segment(tmp_path, vectors, {"ALGORITHM": "ivfflat"})])
+    point, known = vectors[7:8], [7]
+    quick = SearchEngine(library, SearchSettings(), CPU, slow=1e6)
+    assert quick.prepared(60)
+    assert quick.exact
+    true = quick.search(point, 9, known=known)
+    assert (true.exact, true.recall) == (True, None)
+    coded = quick.search(point, 9, known=known, exact=False)
+    assert not coded.exact
+    assert coded.recall is not None
+    assert coded.recall > 0.9
+    assert (coded.topk.rows[0, 0], coded.topk.distances[0, 0]) == (7, 0)
+    common = np.isin(coded.topk.rows[0], true.topk.rows[0])
+    assert common.mean() > 0.8
+    slow = SearchEngine(library, SearchSettings(), CPU, slow=0.0)
+    assert slow.prepared(60)
+    assert slow.search(point, 9).exact  # how long it takes is not known before
+    assert not slow.exact
+    assert not slow.search(point, 9).exact
+    assert slow.search(point, 9, exact=True).exact
+    assert slow.search(point, 9, metric="cosine").exact  # these codes are of the other metric
+    within = np.zeros(COUNT, np.bool_)
+    within[:20] = True
+    assert slow.search(point, 9, within=within, exact=False).exact
+    assert slow.combined(vectors[:2], 9, how="all", exact=False).exact
+    for each in (quick, slow):
+        each.close()
+
+
+def test_the_service_answers_exactly_without_codes(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    library = MappedLibrary.open([segment(tmp_path, vectors[:100], {"ALGORITHM": "ivfpq"})])
+    searching = SearchEngine(library, SearchSettings(), CPU, slow=0.0)
+    for exact in (None, False, True):
+        assert searching.search(vectors[:1], 5, exact=exact).exact
+    assert searching.exact
+    searching.close()

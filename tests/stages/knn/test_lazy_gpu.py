@@ -1,0 +1,87 @@
+"""A GPU is used once its start pays, and answers do not tell when."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.knn import searcher_factory
+from stages.knn.lazy_gpu import ProductAccount, price
+from stages.knn.search_settings import SearchSettings
+from stages.knn.searcher_factory import SearchMachine, open_searcher
+from stages.knn.vector_set import VectorSet
+from tests.stages.knn import imitations
+from tests.stages.knn.oracle import brute
+
+VECTORS = np.random.default_rng(1).normal(size=(300, 16)).astype(np.float32)
+LIBRARY = VectorSet(VECTORS)
+ONE = len(VECTORS) * 16
+"""The products of one query."""
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has a GPU, as far as its files tell."""
+    monkeypatch.setattr(searcher_factory, "gpu_visible", lambda environment, devices=Path("/dev"): True)
+
+
+def machine(account: ProductAccount, loaded: list[str]) -> SearchMachine:
+    """One with an imitation of cuML. loaded: gets the name of each backend's module that is imported."""
+    cuml = imitations.module(imitations.plain)
+
+    def load(name: str) -> Any:
+        loaded.append(name)
+        return cuml if name == "cuml_backend" else searcher_factory.load(name)
+
+    return SearchMachine(set, load, lambda package: True, account)
+
+
+def test_few_queries_do_not_import_cuml() -> None:
+    loaded: list[str] = []
+    account = ProductAccount()
+    found = open_searcher(LIBRARY, SearchSettings(), {}, machine=machine(account, loaded)).search(LIBRARY, 5)
+    assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
+    assert set(loaded) == {"numpy_backend"}
+    assert (account.spent, account.price) == (300 * ONE, price())
+
+
+def test_many_queries_import_cuml_before_the_first_is_answered() -> None:
+    loaded: list[str] = []
+    account = ProductAccount(300 * ONE)
+    found = open_searcher(LIBRARY, SearchSettings(), {}, machine=machine(account, loaded)).search(LIBRARY, 5)
+    assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
+    assert "cuml_backend" in loaded
+    assert account.spent == 0
+
+
+def test_the_searches_of_all_segments_count_and_their_answers_are_the_same() -> None:
+    """Every query is searched for in two segments; the GPU begins within the third search, and is used from then on."""
+    loaded: list[str] = []
+    given = machine(ProductAccount(100 * ONE), loaded)
+    queries = LIBRARY.part(slice(0, 40))
+    distances, rows = brute(VECTORS[:40], VECTORS, 5)
+    begun = []
+    segments = [open_searcher(LIBRARY, SearchSettings(), {}, machine=given) for _ in range(2)]
+    for searcher in [*segments, *segments, open_searcher(LIBRARY, SearchSettings(), {}, machine=given)]:
+        found = searcher.search(queries, 5)
+        begun.append("cuml_backend" in loaded)
+        assert np.array_equal(found.rows, rows)
+        assert np.array_equal(found.distances, distances)
+    assert begun == [False, False, True, True, True]
+
+
+def test_a_gpu_that_was_asked_for_is_used_at_once() -> None:
+    loaded: list[str] = []
+    open_searcher(LIBRARY, SearchSettings(backend="cuml"), {}, machine=machine(ProductAccount(), loaded))
+    assert set(loaded) == {"cuml_backend"}
+
+
+@given(st.lists(st.floats(0, 3), max_size=40))
+def test_at_most_twice_the_time_of_the_better_way(searches: list[float]) -> None:
+    """The price is 1, and the GPU takes no time: the worst case for beginning on the processor."""
+    account = ProductAccount(1)
+    taken = sum(0.0 if account.pays(each) else each for each in searches) + account.open
+    assert taken <= 2 * min(sum(searches), 1) + 1e-9

@@ -1,0 +1,401 @@
+"""The service follows the commits of a real Pachyderm's index: what it takes, what it keeps, and what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import python_pachyderm
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from stages.datum.contract import StageError
+from stages.datum.file_cache import FileCache
+from stages.knn.search_settings import SearchSettings
+from stages.record.sources import Source
+from stages.serving.follow import segment_fetcher
+from stages.serving.follow.commit_follower import CommitFollower
+from stages.serving.follow.index_source import IndexSource
+from stages.serving.follow.original_files import SourceGoneError
+from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient
+from stages.serving.follow.snapshot_loader import SnapshotLoader
+from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from tests.servers import Localpachd, StartPachd
+from tests.stages.models import SmallModel
+from tests.stages.serving.segments import PARTS, ids, write_segment
+
+if TYPE_CHECKING:
+    from stages.backbone.backbone_spec import BackboneSpec
+
+pytestmark = pytest.mark.timeout(300)
+
+DIMENSION = 8
+ORIGINAL = b"\xff\xd8\xff\xe0 the original"
+_COPY = 'cd "${LOCALPACHD_PFS:-/pfs}" && test ! -e features/fails && cp -r features/index/. out/'
+
+
+@dataclass
+class World:
+    """A Pachyderm with `images`, `models`, and an `index` that is copied from `features`, whose directory `index` has
+    its segments."""
+
+    server: Localpachd
+    models: dict[str, Path]
+    specs: dict[str, BackboneSpec]
+    scratch: Path
+
+    @property
+    def client(self) -> python_pachyderm.Client:
+        """A client of the server."""
+        return self.server.client()
+
+    def put(self, repo: str, root: Path, below: str = "") -> str:
+        """Puts all files of a directory in one commit, in place of what is there; returns its id."""
+        client = self.client
+        with client.commit(repo, "master") as commit:
+            client.delete_file(commit, f"{below}/")
+            for path in sorted(each for each in root.rglob("*") if each.is_file()):
+                client.put_file_bytes(commit, f"{below}/{path.relative_to(root)}", path.read_bytes())
+        return str(commit.id)
+
+    def change(self, segments: dict[str, int], model: str = "first", name: str = "") -> str:
+        """Puts an index of segments with so many pictures, and waits until its job has ended; returns its commit."""
+        root = self.scratch / (name or f"{len(list(self.scratch.iterdir()))}")
+        spec = self.specs[model]
+        facts = {
+            "model": spec.sha256, "image_size": spec.image_size, "dimension": DIMENSION, "backbone": spec.described
+        }  # fmt: skip
+        for segment, count in segments.items():
+            random = np.random.default_rng(ord(segment))
+            write_segment(root / segment, ids(segment, count), random.normal(size=(count, DIMENSION)), facts=facts)
+        root.mkdir(exist_ok=True)
+        return self.ended(self.put("features", root, "/index"))
+
+    def ended(self, commit: str) -> str:
+        """The commit set, once it has ended."""
+        self.client.wait_commit(commit)
+        return commit
+
+    def push(self, model: str) -> str:
+        """Puts a backbone."""
+        return self.ended(self.put("models", self.models[model]))
+
+
+Follow = Callable[..., CommitFollower[Snapshot]]
+
+
+@pytest.fixture(scope="module")
+def backbones(
+    small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Path], dict[str, BackboneSpec]]:
+    """Two backbones of 32 pixels: their directories and descriptions."""
+    from stages.backbone.backbone_spec import WeightsOrigin, parse_spec  # noqa: PLC0415
+    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
+
+    places, specs = {}, {}
+    for seed, name in enumerate(("first", "second")):
+        place = tmp_path_factory.mktemp(name)
+        model = small_model(32, DIMENSION, seed)
+        save_backbone(model, describe(model, name, "avg", WeightsOrigin("made by a test", "0" * 64)), place)
+        places[name] = place
+        specs[name] = parse_spec((place / "backbone.json").read_bytes())
+    return places, specs
+
+
+@pytest.fixture
+def world(start_pachd: StartPachd, backbones: tuple[dict[str, Path], dict[str, BackboneSpec]], tmp_path: Path) -> World:
+    """A server with repos and no commits."""
+    server = start_pachd(tmp_path / "pachd")
+    (tmp_path / "scratch").mkdir()
+    made = World(server, *backbones, tmp_path / "scratch")
+    client = made.client
+    for repo in ("images", "models", "features"):
+        client.create_repo(repo)
+    return made
+
+
+def with_pipeline(world: World, model: str = "first") -> World:
+    """The same with a backbone, a picture and the pipeline index."""
+    client = world.client
+    with client.commit("images", "master") as commit:
+        client.put_file_bytes(commit, "/trip/a.jpg", ORIGINAL)
+    world.push(model)
+    every = [pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/")) for repo in ("features", "images", "models")]
+    client.create_pipeline(
+        "index",
+        transform=pps_pb2.Transform(cmd=["sh", "-c", _COPY], datum_batching=False),
+        input=pps_pb2.Input(cross=every),
+        datum_tries=1,
+    )
+    return world
+
+
+@pytest.fixture
+def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
+    """Begins to follow; everything that was begun ends after the test."""
+    begun: list[CommitFollower[Snapshot]] = []
+
+    def begin(at: str = "", lines: list[str] | None = None) -> CommitFollower[Snapshot]:
+        server = PachydermClient(PachydermAddress(world.server.address))
+        opening = SnapshotLoader(
+            server, FileCache(tmp_path / "cache"), SearchSettings(backend="numpy"), {}, lambda _: None
+        )
+        begun.append(
+            CommitFollower(server, IndexSource(server, opening), at, (lines if lines is not None else []).append)
+        )
+        begun[-1].start()
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
+
+
+def until(
+    following: CommitFollower[Snapshot], holds: Callable[[SnapshotState[Snapshot]], bool]
+) -> SnapshotState[Snapshot]:
+    state = following.wait(holds, 60)
+    assert holds(state), state
+    return state
+
+
+def served(following: CommitFollower[Snapshot], commit: str) -> Snapshot:
+    """The snapshot of that commit, once it answers."""
+    state = until(following, lambda each: each.snapshot is not None and each.snapshot.commits.index == commit)
+    assert state.kind == "ready"
+    assert state.snapshot is not None
+    return state.snapshot
+
+
+def test_a_new_index_is_taken_and_what_has_not_changed_is_kept(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    first = world.change({"0": 5, "a": 7})
+    following = follow()
+    before = served(following, first)
+    assert len(before.library) == 12
+    assert before.device == "cpu"
+    assert before.commits.model == next(iter(world.client.inspect_commit(("models", "master")))).commit.id
+    second = world.change({"0": 5, "a": 7, "f": 3})
+    after = served(following, second)
+    assert len(after.library) == 15
+    assert len(before.library) == 12
+    assert after.embedder is before.embedder
+    kept = [one.key == other.key for one, other in zip(before.library.segments, after.library.segments, strict=False)]
+    assert kept == [True, True]
+    point = after.library.vectors(np.array([14]))
+    assert after.searching.search(point, 1, known=[14]).topk.rows[0, 0] == 14
+
+
+def test_a_change_brings_its_segment_alone_and_leaves_no_old_vectors(
+    world: World, follow: Follow, tmp_path: Path
+) -> None:
+    with_pipeline(world)
+    following = follow()
+    first = world.change({"0": 5, "a": 7})
+    before = served(following, first)
+    files = tmp_path / "cache" / "files"
+    for path in files.glob("*/*"):
+        os.utime(path, (0, 0))
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("files", "read", "archive"):
+            patch.setattr(PachydermClient, name, noted(getattr(PachydermClient, name), asked))
+        second = world.change({"0": 5, "a": 8})
+        after = served(following, second)
+    assert after.library.segments[0] is before.library.segments[0]
+    assert [each for each in asked if each.startswith(("0", "/0"))] == []
+    assert {"a/images.parquet", "/a/vectors/*"} <= {*asked}
+    server = PachydermClient(PachydermAddress(world.server.address))
+    (zero, old), (same, new) = (
+        segment_fetcher.list_segments(server, server.commit("index", each)) for each in (first, second)
+    )
+    kept = {path.name: path.stat().st_mtime for path in files.glob("*/*")}
+    assert old.together not in kept and zero.together == same.together
+    opened = [*(file.hash for each in (same, new) for file in each.files), same.together, new.together]
+    assert all(kept[each] > 0 for each in opened)
+    buckets = [each.hash for each in server.files("index", second, "/0/vectors/*")]
+    assert len(buckets) == PARTS and not any(kept[each] for each in buckets)
+    server.close()
+
+
+def test_a_later_service_reads_no_vectors_of_buckets(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    commit = world.change({"0": 5, "a": 7})
+    first = served(follow(), commit)
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("files", "read", "archive"):
+            patch.setattr(PachydermClient, name, noted(getattr(PachydermClient, name), asked))
+        again = served(follow(), commit)
+    assert asked == ["/*/*", "/backbone.json", "backbone.json"]
+    rows = np.arange(12)
+    assert np.array_equal(again.library.vectors(rows), first.library.vectors(rows))
+
+
+def noted(call: Callable[..., Any], to: list[str]) -> Callable[..., Any]:
+    """A call of the server with a repo, a commit and a path, which is noted."""
+
+    def calling(server: PachydermClient, repo: str, commit: str, path: str, *others: Any) -> Any:
+        to.append(path)
+        return call(server, repo, commit, path, *others)
+
+    return calling
+
+
+def test_another_model_comes_with_its_index(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    following = follow()
+    before = served(following, world.change({"0": 5}))
+    world.push("second")
+    until(following, lambda state: "was computed with the model" in state.message)
+    assert following.state().snapshot is before
+    after = served(following, world.change({"0": 6}, "second"))
+    assert after.spec == world.specs["second"]
+    assert after.embedder is not before.embedder
+
+
+def test_an_empty_library_listens_and_pictures_come(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    following = follow()
+    world.change({})
+    state = until(following, lambda each: each.kind == "empty")
+    assert "lookalike add DIRECTORY" in state.message
+    served(following, world.change({"3": 2}))
+
+
+def test_a_failed_job_leaves_the_index_before_in_use(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    following = follow()
+    good = world.change({"0": 5})
+    before = served(following, good)
+    client = world.client
+    with client.commit("features", "master") as commit:
+        client.put_file_bytes(commit, "/fails", b"")
+    world.ended(commit.id)
+    until(following, lambda state: "failed" in state.message)
+    assert following.state().snapshot == before
+    with client.commit("features", "master") as commit:
+        client.delete_file(commit, "/fails")
+    served(following, world.ended(commit.id))
+
+
+def test_the_library_of_a_fixed_commit_stays(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    first = world.change({"0": 5})
+    world.change({"0": 6})
+    assert len(served(follow(at=first), first).library) == 5
+    state = until(follow(at="f" * 32), lambda each: each.kind == "failed")
+    assert "has no commit" in state.message
+
+
+def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow, start_pachd: StartPachd) -> None:
+    with_pipeline(world)
+    following = follow()
+    before = served(following, world.change({"0": 5}))
+    port = world.server.address.rpartition(":")[2]
+    world.server.kill()
+    until(following, lambda state: "trying again" in state.message)
+    assert following.state().snapshot == before
+    world.server = start_pachd(world.scratch.parent / "pachd", "--port", port)
+    served(following, world.change({"0": 5, "1": 1}))
+    assert following.state().message == ""
+
+
+def test_what_is_missing_is_said(world: World, follow: Follow) -> None:
+    following = follow()
+    state = until(following, lambda each: each.kind == "failed")
+    assert "has no pipeline index: create the pipelines with `lookalike deploy`" in state.message
+    with_pipeline(world)
+    served(following, world.change({"0": 2}))
+
+
+def test_an_index_of_another_version_is_said(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    following = follow()
+    before = served(following, world.change({"0": 2}))
+    root = world.scratch / "old"
+    spec = world.specs["first"]
+    facts = {"model": spec.sha256, "image_size": 32, "dimension": DIMENSION, "backbone": spec.described}
+    write_segment(root / "0", ids("0", 3), np.eye(3, DIMENSION), facts=facts)
+    (root / "0" / "hashes.npy").unlink()
+    world.ended(world.put("features", root, "/index"))
+    until(following, lambda state: "lookalike deploy --reprocess index" in state.message)
+    assert following.state().snapshot == before
+
+
+def test_a_calibration_is_taken_without_a_new_index(
+    world: World, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.serving.follow.index_source._LOOK_EVERY", 0.5)
+    with_pipeline(world)
+    following = follow()
+    before = served(following, world.change({"0": 5}))
+    assert before.similarity is None
+    client = world.client
+    client.create_repo("evaluate")
+    spec = world.specs["first"]
+    facts = {"model": spec.sha256, "metric": "euclidean"}
+    calibration = {"facts": facts, "knots": [[0.0, 1.0], [2.0, 0.1]]}
+    with client.commit("evaluate", "master") as commit:
+        client.put_file_bytes(commit, "/calibration.json", json.dumps(calibration).encode())
+    state = until(following, lambda each: each.snapshot is not None and each.snapshot.similarity is not None)
+    assert state.snapshot is not None
+    assert state.snapshot.library is before.library
+
+
+def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(
+    world: World, follow: Follow, tmp_path: Path
+) -> None:
+    """Those of the other parts may be damaged or missing, and those of the commit that is served stay its own."""
+    with_pipeline(world)
+    first = world.change({"0": 9, "a": 7}, name="first")
+    library = served(follow(), first).library
+    held = sorted(path.name for path in (world.scratch / "first" / "a" / "thumbnails").iterdir())
+    assert held == [f"part{number}.thumbnails" for number in range(PARTS)]
+    sizes = {path.stat().st_size for path in (world.scratch / "first").glob("*/thumbnails/*")}
+    kept = {path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert kept and not kept & sizes
+    asked: list[tuple[str, int, int | None]] = []
+    read = PachydermClient.read
+
+    def counted(
+        server: PachydermClient, repo: str, commit: str, path: str, offset: int = 0, most: int | None = None
+    ) -> Any:
+        asked.append((path, offset, most))
+        return read(server, repo, commit, path, offset, most)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PachydermClient, "read", counted)
+        assert library.thumbnail(13) == b"jpeg of " + library.id(13).encode()
+    assert asked == [("a/thumbnails/part1.thumbnails", 72, 72)]
+    with world.client.commit("features", "master") as commit:
+        world.client.put_file_bytes(commit, "/index/0/thumbnails/part0.thumbnails", b"")
+        world.client.delete_file(commit, "/index/0/thumbnails/part1.thumbnails")
+    damaged = served(follow(), world.ended(commit.id)).library
+    assert damaged.thumbnail(2) == b"jpeg of " + damaged.id(2).encode()
+    with pytest.raises(StageError, match=r"0/thumbnails/part0\.thumbnails is not the file of thumbnails"):
+        damaged.thumbnail(0)
+    with pytest.raises(Absent):
+        damaged.thumbnail(1)
+    assert library.thumbnail(0) == b"jpeg of " + library.id(0).encode()
+
+
+def test_originals_are_those_of_the_commit_that_made_the_index(world: World, follow: Follow) -> None:
+    with_pipeline(world)
+    snapshot = served(follow(), world.change({"0": 5}))
+    client = world.client
+    with client.commit("images", "master") as commit:
+        client.delete_file(commit, "/trip/a.jpg")
+    world.ended(commit.id)
+    digest = hashlib.sha256(ORIGINAL).hexdigest()
+    found = snapshot.originals.open(Source("trip/a.jpg", digest, 1, 1, len(ORIGINAL), ""))
+    assert b"".join(found.chunks) == ORIGINAL
+    assert found.media_type == "image/jpeg"
+    with pytest.raises(SourceGoneError, match=r"none\.jpg"):
+        snapshot.originals.open(Source("trip/none.jpg", digest, 1, 1, 1, ""))

@@ -1,0 +1,328 @@
+"""The service follows the branch `production` of a real Pachyderm's `select`: forward, back, and to nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from stages.datum.file_cache import FileCache
+from stages.record.framing import Framing
+from stages.serving.answer import upload_decoder
+from stages.serving.follow.backbone_pool import BackbonePool
+from stages.serving.follow.commit_follower import CommitFollower
+from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
+from stages.serving.follow.promoted_model import PromotedModel
+from stages.serving.follow.promotion_source import PromotionSource
+from stages.serving.follow.snapshots import SnapshotState
+from tests.servers import Localpachd, StartPachd
+from tests.stages.models import SmallModel
+from tests.stages.serving import models, services
+
+if TYPE_CHECKING:
+    import python_pachyderm
+
+    from stages.backbone.backbone_spec import BackboneSpec
+
+pytestmark = pytest.mark.timeout(300)
+
+DIMENSION = 8
+_COPY = 'cd "${LOCALPACHD_PFS:-/pfs}" && cp -r %s/. out/'
+
+
+@dataclass
+class World:
+    """A Pachyderm whose `select` is computed from `labelled`, that from `images`, `labels` and `models`, and from the
+    repo `trained`, which has the files of its models."""
+
+    server: Localpachd
+    backbone: Path
+    spec: BackboneSpec
+    scratch: Path
+    promoted: dict[str, PromotedModel]
+
+    @property
+    def client(self) -> python_pachyderm.Client:
+        """A client of the server."""
+        return self.server.client()
+
+    def put(self, repo: str, files: Mapping[str, bytes]) -> str:
+        """Puts files in place of all, and waits for the jobs; returns the commit's id."""
+        client = self.client
+        with client.commit(repo, "master") as commit:
+            for path in [each.file.path for each in client.list_file(commit, "/")]:
+                client.delete_file(commit, path)
+            for path, content in files.items():
+                client.put_file_bytes(commit, path, content)
+        client.wait_commit(commit.id)
+        return str(commit.id)
+
+    def select(self, seed: int, **options: Any) -> str:
+        """A commit of select with another model; returns its id."""
+        directory = models.write(self.scratch / f"model-{seed}", models.backbone(self.spec), seed, **options)
+        return self.put("trained", {f"/{each.name}": each.read_bytes() for each in directory.iterdir()})
+
+    def promote(self, commit: str) -> None:
+        """Moves the branch, as `lookalike classify promote` does."""
+        self.client.create_branch("select", "production", head_commit=("select", commit))
+
+
+Follow = Callable[..., CommitFollower[PromotedModel]]
+
+
+@pytest.fixture(scope="module")
+def backbone(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BackboneSpec]:
+    """The directory of a backbone of 32 pixels, and its description."""
+    from stages.backbone.backbone_spec import WeightsOrigin, parse_spec  # noqa: PLC0415
+    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
+
+    place, model = tmp_path_factory.mktemp("backbone"), small_model(32, DIMENSION)
+    save_backbone(model, describe(model, "small", "avg", WeightsOrigin("made by a test", "0" * 64)), place)
+    return place, parse_spec((place / "backbone.json").read_bytes())
+
+
+@pytest.fixture
+def world(start_pachd: StartPachd, backbone: tuple[Path, BackboneSpec], tmp_path: Path) -> World:
+    """A server without pipelines."""
+    (tmp_path / "scratch").mkdir()
+    return World(start_pachd(tmp_path / "pachd"), *backbone, tmp_path / "scratch", {})
+
+
+def with_pipelines(world: World) -> World:
+    """The same with the pipelines, and no model."""
+    client = world.client
+    for repo in ("images", "labels", "models", "trained"):
+        client.create_repo(repo)
+    world.put("images", {"/a.jpg": b"a picture"})
+    world.put("labels", {"/labels.csv": b"source,label,name\n"})
+    world.put("models", {f"/{each.name}": each.read_bytes() for each in world.backbone.iterdir()})
+    for name, copied, repos in (
+        ("labelled", "labels", ("images", "labels", "models")),
+        ("select", "trained", ("labelled", "labels", "trained")),
+    ):
+        every = [pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/")) for repo in repos]
+        client.create_pipeline(
+            name,
+            transform=pps_pb2.Transform(cmd=["sh", "-c", _COPY % copied], datum_batching=False),
+            input=pps_pb2.Input(cross=every),
+            datum_tries=1,
+        )
+    return world
+
+
+@pytest.fixture
+def follow(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
+    """Begins to follow; everything that was begun ends after the test."""
+    monkeypatch.setattr("stages.serving.follow.promotion_source._LOOK_EVERY", 0.1)
+    begun: list[CommitFollower[PromotedModel]] = []
+
+    def begin(at: str = "", backbones: BackbonePool | None = None, **options: Any) -> CommitFollower[PromotedModel]:
+        server, cache = PachydermClient(PachydermAddress(world.server.address)), FileCache(tmp_path / "cache")
+        promotions = PromotionSource(server, cache, backbones or BackbonePool(cache, {}))
+        begun.append(CommitFollower(server, promotions, at, **({"report": lambda _: None} | options)))
+        begun[-1].start()
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
+
+
+def until(
+    following: CommitFollower[PromotedModel], holds: Callable[[SnapshotState[PromotedModel]], bool]
+) -> SnapshotState[PromotedModel]:
+    state = following.wait(holds, 60)
+    assert holds(state), state
+    return state
+
+
+def served(following: CommitFollower[PromotedModel], commit: str) -> PromotedModel:
+    """The model of that commit, once it answers."""
+    state = until(following, lambda each: each.snapshot is not None and each.snapshot.commits.select == commit)
+    assert (state.kind, state.message) == ("ready", "")
+    assert state.snapshot is not None
+    return state.snapshot
+
+
+def test_the_branch_is_followed_forward_and_back(world: World, follow: Follow) -> None:
+    following = follow()
+    assert "`lookalike classify promote`" in until(following, lambda each: each.kind == "empty").message
+    with_pipelines(world)
+    first, second = world.select(1), world.select(2)
+    world.promote(first)
+    before = served(following, first)
+    assert before.classifier.chosen.run == "run-1"
+    world.promote(second)
+    after = served(following, second)
+    assert after.classifier.chosen.run == "run-2"
+    assert after.sha256 != before.sha256
+    assert after.embedder is before.embedder
+    world.promote(first)
+    assert served(following, first).sha256 == before.sha256
+    world.client.delete_branch("select", "production")
+    until(following, lambda each: each.kind == "empty" and each.snapshot is None)
+
+
+def test_the_commits_of_the_provenance_are_told(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    commit = world.select(1)
+    world.promote(commit)
+    told = served(follow(), commit).commits
+    client = world.client
+
+    def of(repo: str) -> str:
+        return str(next(iter(client.inspect_commit((repo, "master")))).commit.id)
+
+    assert (told.project, told.select) == ("default", commit)
+    assert (told.labels, told.library, told.model) == (of("labels"), of("images"), of("models"))
+    assert told.labelled == of("labelled")
+    later = world.put("labels", {"/labels.csv": b"source,label,name\na.jpg,cat,\n"})
+    world.promote(later)
+    assert served(follow(), later).commits.labels == later
+
+
+def test_a_commit_without_a_model_leaves_the_one_before_in_use(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    empty, good = world.put("trained", {"/runs.json": b"[]"}), world.select(1)
+    following = follow()
+    world.promote(empty)
+    assert "has no model: promote one with" in until(following, lambda each: each.kind == "failed").message
+    world.promote(good)
+    before = served(following, good)
+    world.promote(empty)
+    state = until(following, lambda each: "has no model" in each.message)
+    assert (state.kind, state.snapshot) == ("ready", before)
+    world.promote(good)
+    until(following, lambda each: not each.message)
+    assert following.state().snapshot is before
+
+
+def test_a_branch_that_pachyderm_made_for_a_pipeline_has_no_model(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    world.client.create_branch("select", "production")
+    following = follow()
+    until(following, lambda each: each.kind == "empty" and "`lookalike classify promote`" in each.message)
+    commit = world.select(1)
+    world.promote(commit)
+    served(following, commit)
+
+
+def test_a_model_of_another_backbone_is_refused(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    directory = models.write(world.scratch / "other", models.backbone(world.spec), 1)
+    content = (directory / "labels.json").read_text().replace(world.spec.sha256, "f" * 64)
+    (directory / "labels.json").write_text(content)
+    commit = world.put("trained", {f"/{each.name}": each.read_bytes() for each in directory.iterdir()})
+    world.promote(commit)
+    state = until(follow(), lambda each: each.kind == "failed")
+    assert "takes the vectors of small at 32 px " + "f" * 64 in state.message
+    assert "`lookalike deploy --reprocess train`" in state.message
+
+
+def test_a_model_of_pictures_needs_no_backbone(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    commit = world.select(3, takes="pictures")
+    world.promote(commit)
+    promoted = served(follow(), commit)
+    assert promoted.embedder is None
+    assert promoted.device == "cpu"
+    assert promoted.classifier(np.zeros((1, 32, 32, 3), np.uint8)).shape == (1, 5)
+
+
+def test_a_backbone_that_is_loaded_is_not_loaded_again(world: World, follow: Follow, tmp_path: Path) -> None:
+    with_pipelines(world)
+    cache = FileCache(tmp_path / "cache")
+    backbones = BackbonePool(cache, {})
+    models_commit = str(next(iter(world.client.inspect_commit(("models", "master")))).commit.id)
+    server = PachydermClient(PachydermAddress(world.server.address))
+    embedder, _ = backbones.embedder(server, world.spec, models_commit, tmp_path / "place")
+    server.close()
+    commit = world.select(1)
+    world.promote(commit)
+    assert served(follow(backbones=backbones), commit).embedder is embedder
+
+
+def test_the_model_of_a_fixed_commit_stays(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    first, second = world.select(1), world.select(2)
+    world.promote(second)
+    assert served(follow(at=first), first).classifier.chosen.run == "run-1"
+    state = until(follow(at="f" * 32), lambda each: each.kind == "failed")
+    assert "select has no commit" in state.message
+
+
+def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, follow: Follow) -> None:
+    lines: list[str] = []
+    following = follow(report=lines.append, optional=True)
+    until(following, lambda each: each.kind == "empty")
+    with_pipelines(world)
+    commit = world.select(1)
+    world.promote(commit)
+    served(following, commit)
+    following.close()
+    assert not [line for line in lines if "promote" in line]
+    assert lines[-1].endswith(f"the model run-1 with 5 labels of commit {commit[:12]}")
+
+
+def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow, start_pachd: StartPachd) -> None:
+    with_pipelines(world)
+    first, second = world.select(1), world.select(2)
+    world.promote(first)
+    following = follow()
+    before = served(following, first)
+    port = world.server.address.rpartition(":")[2]
+    world.server.kill()
+    until(following, lambda state: "trying again" in state.message)
+    assert following.state().snapshot is before
+    world.server = start_pachd(world.scratch.parent / "pachd", "--port", port)
+    world.promote(second)
+    served(following, second)
+
+
+def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) -> None:
+    """A load of requests, and promotions on the server meanwhile: no request fails, each names one commit, and its
+    probabilities are those of that commit's model."""
+    with_pipelines(world)
+    commits = [world.select(seed) for seed in (1, 2, 3)]
+    world.promote(commits[0])
+    following = follow()
+    every: dict[str, PromotedModel] = {}
+    contents = [services.made(seed) for seed in range(3)]
+    done = threading.Event()
+
+    def ask(number: int) -> list[tuple[str, int, Any]]:
+        client, answers = services.Client(service.port), []
+        turn = number
+        while not done.is_set():
+            turn = (turn + 1) % len(contents)
+            answer = client.ask("/classify", contents[turn], {"Content-Type": "image/png"})
+            assert answer.status == 200, answer
+            answers.append((answer.data["commits"]["select"], turn, answer.data["pictures"][0]["labels"]))
+        client.close()
+        return answers
+
+    every[commits[0]] = served(following, commits[0])
+    with services.running(None, promoted=following.state) as service, ThreadPoolExecutor(4) as threads:
+        asking = [threads.submit(ask, number) for number in range(4)]
+        try:
+            for commit in [*commits[1:], *commits[:2], commits[2]]:
+                world.promote(commit)
+                every[commit] = served(following, commit)
+        finally:
+            done.set()
+        answers = [each for asked in asking for each in asked.result()]
+    assert {commit for commit, _, _ in answers} == every.keys()
+    for commit, turn, labels in answers:
+        promoted = every[commit]
+        assert promoted.embedder is not None
+        pixels = upload_decoder.decode_upload("", contents[turn], Framing(32, "pad")).pixels[None]
+        (row,) = promoted.classifier(promoted.embedder(pixels))
+        by_label = dict(zip(promoted.classifier.labels, row.tolist(), strict=True))
+        assert {each["label"]: each["probability"] for each in labels} == pytest.approx(by_label, abs=0, rel=1e-7)

@@ -1,0 +1,24 @@
+"""The lines of the service's log: errors, each as one line, and nothing that a client can cause at will."""
+
+import logging
+
+from stages.serving.run.log_lines import errors_as_lines
+
+
+def test_errors_are_one_line_and_warnings_none() -> None:
+    lines: list[str] = []
+    with errors_as_lines(lines.append):
+        logging.getLogger("python_multipart.multipart").warning("Found invalid character 13")
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        logging.getLogger("uvicorn.error").error("ASGI callable returned without completing response.")
+        assert lines == []
+        logging.getLogger("uvicorn.error").error("cannot\nlisten")
+        try:
+            raise ValueError("odd")
+        except ValueError as error:
+            logging.getLogger("uvicorn.error").error("Exception in ASGI application\n", exc_info=error)
+    assert lines[0] == "cannot listen"
+    assert lines[1].startswith(
+        "a fault of lookalike's own, please report it (ValueError: odd in test_log_lines.py, line "
+    )
+    assert len(lines) == 2

@@ -1,0 +1,201 @@
+"""Folders of true paths, and filters."""
+
+import fnmatch
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.files.tables.parquet import stored_text
+from stages.serving.search.library_paths import FolderPage, FolderPicture, LibraryFolder, LibraryPaths
+from stages.serving.search.path_globs import LONGEST, MOST_WILDCARDS, FilterError
+
+NAMES = st.text("ab-0\udcff\0é\n.", max_size=3)
+TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), min_size=1, max_size=30, unique=True)
+
+
+def paths(*pictures: str | Sequence[str]) -> LibraryPaths:
+    """Of pictures with one or several paths each, in two segments."""
+    every = [[each] if isinstance(each, str) else list(each) for each in pictures]
+    halves = every[: len(every) // 2], every[len(every) // 2 :]
+    return LibraryPaths(
+        [
+            (
+                pa.array([stored_text(path) for one in half for path in one], pa.string()),
+                np.array([len(x) for x in half], np.int64),
+            )
+            for half in halves
+        ]
+    )
+
+
+def pages(every: LibraryPaths, folder: str, limit: int) -> list[FolderPage]:
+    found = [every.listing(folder, None, limit)]
+    while found[-1].after is not None:
+        found.append(every.listing(folder, found[-1].after, limit))
+        assert len(found) < 100
+    return found
+
+
+TRIP = paths(
+    "b.jpg", "trip/2.jpg", "trip-1/9.jpg", ["trip/1.jpg", "a.jpg"], "trip/x/y/3.jpg", "trip/x/4.jpg", "tri.jpg"
+)
+
+
+def test_a_folder() -> None:
+    top = FolderPage(
+        "",
+        (LibraryFolder("trip-1", 1), LibraryFolder("trip", 4)),
+        (FolderPicture(3, "a.jpg"), FolderPicture(0, "b.jpg"), FolderPicture(6, "tri.jpg")),
+        None,
+        8,
+    )
+    assert TRIP.listing() == top
+    inner = FolderPage(
+        "trip", (LibraryFolder("x", 2),), (FolderPicture(3, "trip/1.jpg"), FolderPicture(1, "trip/2.jpg")), None, 4
+    )
+    assert TRIP.listing("trip") == TRIP.listing("trip/") == inner
+    assert TRIP.listing("trip/x") == FolderPage(
+        "trip/x", (LibraryFolder("y", 1),), (FolderPicture(5, "trip/x/4.jpg"),), None, 2
+    )
+    for nothing in ("tri", "trip/2.jpg", "nothing", "trip/x/y/z"):
+        assert TRIP.listing(nothing) == FolderPage(nothing, (), (), None, 0)
+
+
+def test_pages_of_a_folder() -> None:
+    one, two, three = pages(TRIP, "", 2)
+    assert ([each.name for each in one.folders], one.pictures) == (["trip-1", "trip"], ())
+    assert (two.folders, [each.path for each in two.pictures]) == ((), ["a.jpg", "b.jpg"])
+    assert (three.folders, [each.path for each in three.pictures]) == ((), ["tri.jpg"])
+    mixed = TRIP.listing("", None, 3)
+    assert (len(mixed.folders), [each.path for each in mixed.pictures]) == (2, ["a.jpg"])
+
+
+def test_a_cursor_that_no_page_had() -> None:
+    with pytest.raises(FilterError, match="leave it out"):
+        TRIP.listing("", "anything")
+
+
+def test_a_cursor_of_a_path_that_is_gone_continues_after_it() -> None:
+    assert [each.path for each in TRIP.listing("", "p:aa.jpg").pictures] == ["b.jpg", "tri.jpg"]
+    assert [each.name for each in TRIP.listing("", "d:trip-0").folders] == ["trip-1", "trip"]
+
+
+def test_two_pictures_with_one_path_are_on_one_page() -> None:
+    every = paths("a", "b", "b", "b", "c")
+    assert [[each.row for each in page.pictures] for page in pages(every, "", 2)] == [[0, 1, 2, 3], [4]]
+
+
+@given(TREES, st.integers(1, 5))
+@settings(deadline=None)
+def test_pages_hold_everything_once(tree: list[str], limit: int) -> None:
+    every = paths(*tree)
+    for folder in {"", *(path.rpartition("/")[0] for path in tree)}:
+        inside = folder + "/" if folder else ""
+        if folder.endswith("/"):
+            continue  # a folder without a name
+        below = [path[len(inside) :] for path in tree if path.startswith(inside)]
+        found = pages(every, folder, limit)
+        assert {page.total for page in found} == {len(below)}
+        folders = [each for page in found for each in page.folders]
+        expected = {path.partition("/")[0] for path in below if "/" in path}
+        assert {each.name for each in folders} == expected
+        assert len(folders) == len(expected)
+        assert sum(each.pictures for each in folders) == sum("/" in path for path in below)
+        here = [each.path for page in found for each in page.pictures]
+        assert sorted(here) == sorted(inside + path for path in below if "/" not in path)
+        assert all(tree[each.row] == each.path for page in found for each in page.pictures)
+
+
+@pytest.mark.parametrize(
+    ("filter", "rows"),
+    [
+        ("", range(7)),
+        ("trip", [1, 2, 3, 4, 5]),
+        ("trip/", [1, 3, 4, 5]),
+        ("trip/x/", [4, 5]),
+        ("nothing", []),
+        ("*.jpg", range(7)),
+        ("[12].jpg", [1, 3]),
+        ("[!12a-b].jpg", [2, 4, 5]),
+        ("[^12a-b].jpg", [2, 4, 5]),
+        ("trip/*", [1, 3]),
+        ("trip/*.jpg", [1, 3]),
+        ("trip/**", [1, 3, 4, 5]),
+        ("trip/**/*.jpg", [1, 3, 4, 5]),
+        ("**/y/*", [4]),
+        ("*/?.jpg", [1, 2, 3]),
+        ("{a,tri}.jpg", [3, 6]),
+        ("trip{,-1}/{1,9}.*", [2, 3]),
+        ("trip?1/*", [2]),
+        ("*.JPG", []),
+        ("trip", [1, 2, 3, 4, 5]),
+    ],
+)
+def test_filters(filter: str, rows: Sequence[int]) -> None:
+    assert np.flatnonzero(TRIP.rows(filter)).tolist() == list(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("a[1].jpg", r"a\[1\]*"),
+        ("a*b", r"?\*b"),
+        ("a+(b)^$|.x", "a+(b)^$|.?"),
+        ("a]b", "a[]]*"),
+        ("a-b", "a[x-]?"),
+        ("a\\b", r"?\\b"),
+        ("a{b,c", r"a\{b,?"),
+        ("a,b", "?,b"),
+        ("a}b", "?}b"),
+        ("new\nline", "new?line"),
+        ("caf\udce9", "caf?????"),
+        ("[", "?"),
+        ("a&&b", "a[&]*"),
+    ],
+)
+def test_special_characters_in_names(name: str, pattern: str) -> None:
+    found = paths("other", name).rows(pattern)
+    assert found.tolist() == [False, True]
+
+
+@given(st.text("ab*?", min_size=1, max_size=8), st.lists(st.text("ab", max_size=6), min_size=1, max_size=9))
+@settings(deadline=None)
+def test_patterns_of_names_are_those_of_fnmatch(pattern: str, names: list[str]) -> None:
+    pattern = pattern.replace("**", "*").replace("**", "*").replace("**", "*")
+    found = paths(*names).rows(pattern + "*")
+    assert found.tolist() == [fnmatch.fnmatchcase(name, pattern + "*") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("filter", "reason"),
+    [
+        ("{a,b", "{ without a }"),
+        ("[z-a]", "wrong order: write a-z"),
+        ("*a" * (MOST_WILDCARDS + 1), f"use at most {MOST_WILDCARDS}"),
+        ("x" * (LONGEST + 1), f"use at most {LONGEST}"),
+    ],
+)
+def test_filters_that_are_refused(filter: str, reason: str) -> None:
+    with pytest.raises(FilterError) as failure:
+        TRIP.rows(filter)
+    assert reason in str(failure.value)
+
+
+@pytest.mark.parametrize("filter", ["*a" * MOST_WILDCARDS, "**a" * MOST_WILDCARDS, "**a" + "?" * (MOST_WILDCARDS - 1)])
+def test_no_filter_takes_long(filter: str) -> None:
+    every = paths(*("a" * 200 + f"{number:06}" for number in range(20_000)))
+    start = time.process_time()
+    assert not every.rows(filter + "z").any()
+    assert time.process_time() - start < 2  # a backtracking matcher would take years
+
+
+def test_masks_are_kept_and_cannot_be_changed() -> None:
+    mask = TRIP.rows("trip/")
+    assert TRIP.rows("trip/") is mask
+    with pytest.raises(ValueError, match="read-only"):
+        mask[0] = True

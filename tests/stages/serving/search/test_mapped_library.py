@@ -1,0 +1,198 @@
+"""The pictures of an index, mapped."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from stages.datum.contract import StageError
+from stages.files.thumbnail_files import ThumbnailPlace
+from stages.record.sources import Source
+from stages.serving.search.mapped_library import MappedLibrary
+from tests.stages.serving.segments import MODEL, PARTS, ids, write_index, write_segment
+
+VECTORS = np.random.default_rng(0).normal(size=(21, 8))
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> list[Path]:
+    return write_index(tmp_path / "index", VECTORS)
+
+
+def test_every_picture_by_row_and_by_id(directories: list[Path]) -> None:
+    library = MappedLibrary.open(list(reversed(directories)))
+    every = [*ids("0", 6), *ids("2", 5), *ids("a", 5), *ids("f", 5)]
+    assert len(library) == 21
+    assert [library.id(row) for row in range(21)] == every
+    assert [library.row(id) for id in every] == list(range(21))
+    for row, id in enumerate(every):
+        assert library.thumbnail(row) == b"jpeg of " + id.encode()
+        assert library.sources(row) == (Source(f"trip/{id[:2]}/{id[-6:]}.jpg", id, 640, 480, 1000, ""),)
+    assert [library.hash(row) for row in range(21)] == [*range(6), *range(5), *range(5), *range(5)]
+    assert np.array_equal(np.concatenate([each.vectors for each in library.segments]), VECTORS.astype(np.float32))
+
+
+@pytest.mark.parametrize("id", ["", "0", "0" * 63, "0" * 65, "0" * 63 + "9", "1" + "0" * 63, "f" * 64, "é" * 64, "0\0"])
+def test_an_id_that_is_not_there(id: str, directories: list[Path]) -> None:
+    assert MappedLibrary.open(directories).row(id) is None
+
+
+@pytest.mark.parametrize("row", [-1, 21])
+def test_a_row_that_is_not_there(row: int, directories: list[Path]) -> None:
+    with pytest.raises(IndexError, match="21 pictures"):
+        MappedLibrary.open(directories).id(row)
+
+
+def test_the_facts_of_all_segments(tmp_path: Path) -> None:
+    write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2], facts={"devices": ["cpu"]})
+    write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2], facts={"devices": ["NVIDIA H100", "cpu"]})
+    facts = MappedLibrary.open([tmp_path / "0", tmp_path / "1"]).facts
+    assert (facts.count, facts.model, facts.dimension, facts.metric) == (4, MODEL, 8, "euclidean")
+    assert facts.devices == ("NVIDIA H100", "cpu")
+    assert facts.described == f"small {MODEL} (IMAGE_SIZE=96, FIT=pad, 8 dimensions)"
+
+
+def test_all_files_but_thumbnails_may_be_deleted_once_open(directories: list[Path]) -> None:
+    library = MappedLibrary.open(directories)
+    for directory in directories:
+        shutil.rmtree(directory)
+    with pytest.raises(
+        StageError, match=r"^part1\.thumbnails, a file of thumbnails, is missing: .* deploy --reprocess"
+    ):
+        library.thumbnail(20)
+    assert library.segments[3].vectors[4, 7] == np.float32(VECTORS[20, 7])
+
+
+def test_keys_tell_changed_segments_from_unchanged_ones(directories: list[Path], tmp_path: Path) -> None:
+    before = [each.key for each in MappedLibrary.open(directories).segments]
+    assert [each.key for each in MappedLibrary.open(directories).segments] == before
+    shutil.rmtree(directories[1])
+    write_segment(directories[1], ids("2", 5), VECTORS[:5])
+    after = [each.key for each in MappedLibrary.open(directories).segments]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True, True]
+    assert [each.key for each in MappedLibrary.open(directories, ["w", "x", "y", "z"]).segments] == ["w", "x", "y", "z"]
+
+
+@pytest.mark.parametrize("name", ["images.parquet", *(f"vectors/part{part}.npy" for part in range(PARTS))])
+def test_any_file_of_the_vectors_and_the_table_change_the_key(name: str, directories: list[Path]) -> None:
+    before = [each.key for each in MappedLibrary.open(directories).segments]
+    path = directories[1] / name
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    after = [each.key for each in MappedLibrary.open(directories).segments]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True, True]
+
+
+def test_an_index_without_segments() -> None:
+    with pytest.raises(StageError, match="lookalike add"):
+        MappedLibrary.open([])
+
+
+def test_a_segment_without_pictures(directories: list[Path]) -> None:
+    table = directories[1] / "images.parquet"
+    pq.write_table(pq.read_table(table).slice(0, 0), table)
+    with pytest.raises(StageError, match="segment 2 has no pictures; reprocess the index pipeline"):
+        MappedLibrary.open(directories)
+
+
+def test_segments_that_are_open_already(directories: list[Path]) -> None:
+    """In any order, some of another library."""
+    one, other = MappedLibrary.open(directories[:2]), MappedLibrary.open(directories[2:])
+    read: list[str] = []
+
+    def thumbnail(segment: str, place: ThumbnailPlace) -> bytes:
+        read.append(f"{segment} {place.part}")
+        return b"jpeg"
+
+    library = MappedLibrary.joined([*other.segments, *one.segments], thumbnail)
+    assert [each.name for each in library.segments] == list("02af")
+    assert library.segments[3] is other.segments[1]
+    assert np.array_equal(library.vectors(np.arange(21)), VECTORS.astype(np.float32))
+    assert (library.thumbnail(20), read) == (b"jpeg", ["f part1"])
+
+
+def test_vectors_are_those_of_the_table_whatever_else_their_files_hold(directories: list[Path]) -> None:
+    path = directories[0] / "vectors" / "part2.npy"
+    np.save(path, np.concatenate([np.load(path), np.zeros((3, 8), np.float32)]))
+    np.save(directories[0] / "vectors" / "foreign.npy", np.zeros((3, 8), np.float32))
+    library = MappedLibrary.open(directories)
+    assert np.array_equal(library.vectors(np.arange(21)), VECTORS.astype(np.float32))
+    np.save(path, np.load(path)[:1])
+    with pytest.raises(StageError, match=r"part2\.npy does not have one vector for each .* --reprocess partition"):
+        MappedLibrary.open(directories)
+
+
+def test_vectors_of_another_dimension(directories: list[Path]) -> None:
+    np.save(directories[3] / "vectors" / "part0.npy", np.zeros((2, 9), np.float32))
+    with pytest.raises(StageError, match=r"part0\.npy holds float32 of shape \(2, 9\), not .* of 8 dimensions"):
+        MappedLibrary.open(directories)
+
+
+@pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors/part1.npy", "hashes.npy"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other"])
+def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directories: list[Path]) -> None:
+    path = directories[2] / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[: len(content) // 2], "other": b"anything else"}[damage])
+    with pytest.raises(StageError) as failure:
+        MappedLibrary.open(directories)
+    assert "\n" not in str(failure.value)
+    assert Path(name).stem in str(failure.value)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
+def test_a_damaged_file_of_thumbnails_is_named_when_it_is_needed(damage: str, directories: list[Path]) -> None:
+    """All others are read."""
+    path = directories[2] / "thumbnails" / "part1.thumbnails"
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[:-1]}[damage])
+    library, damaged = MappedLibrary.open(directories), []
+    for row in range(len(library)):
+        try:
+            assert library.thumbnail(row) == b"jpeg of " + library.id(row).encode()
+        except StageError as failure:
+            assert "part1.thumbnails" in str(failure) and "\n" not in str(failure)
+            damaged.append(row)
+    assert damaged == ([15] if damage == "cut" else [12, 15])
+
+
+def test_an_index_of_an_older_version(directories: list[Path]) -> None:
+    path = directories[0] / "index.json"
+    facts = json.loads(path.read_text())
+    del facts["devices"]
+    path.write_text(json.dumps(facts))
+    with pytest.raises(StageError, match="older version of lookalike; reprocess the index pipeline"):
+        MappedLibrary.open(directories)
+
+
+def test_segments_of_two_models(directories: list[Path], tmp_path: Path) -> None:
+    write_segment(tmp_path / "index" / "b", ids("b", 2), VECTORS[:2], facts={"model": "0" * 64})
+    with pytest.raises(StageError, match="segment a was computed with the model small 5eed.*segment b with small 0000"):
+        MappedLibrary.open(sorted([*directories, tmp_path / "index" / "b"]))
+
+
+def test_ids_out_of_order(tmp_path: Path) -> None:
+    table = write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2]) / "images.parquet"
+    pq.write_table(pq.read_table(table).take([1, 0]), table)
+    with pytest.raises(StageError, match="ids of segment 0 are not distinct and sorted"):
+        MappedLibrary.open([tmp_path / "0"])
+    write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2])
+    write_segment(tmp_path / "2", ids("1", 2), VECTORS[:2])
+    with pytest.raises(StageError, match="segment 2 do not follow those of segment 1"):
+        MappedLibrary.open([tmp_path / "1", tmp_path / "2"])
+
+
+def test_numbers_of_rows_that_differ(directories: list[Path]) -> None:
+    np.save(directories[0] / "hashes.npy", np.arange(3, dtype="<u8"))
+    with pytest.raises(StageError, match="segment 0 has 3 hashes for 6 pictures"):
+        MappedLibrary.open(directories)
