@@ -417,7 +417,7 @@ def test_the_values_files_are_those_of_the_guide() -> None:
 
 
 def test_the_arithmetic_of_scale_adds_up() -> None:
-    _, *bytes_of = (row[2].replace(",", "") for row in rows("docs/cluster.md", "| in | what | bytes |"))
+    _, *bytes_of = (row[2].replace(",", "") for row in rows("docs/cluster.md", "| in | content | bytes |"))
     *parts, total = map(int, bytes_of)
     assert sum(parts) == total
     billions = {"1 million": 1e6, "100 million": 1e8, "1 billion": 1e9}
