@@ -28,7 +28,7 @@ from stages.record.sources import Source
 from stages.report.copy_pages import EXACT, LIST, MOST_GROUPS, NEAR, CopyFacts, draw_pages, pages
 
 VERSION = 2
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:

@@ -28,7 +28,7 @@ from stages.quality.ranking import Ranking, SegmentNeighbours, rank
 from stages.report import evaluation_files
 
 VERSION = 2
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 MOST_NEIGHBOURS = 1000
 

@@ -24,7 +24,7 @@ from stages.files.pack_headers import picture_size
 from stages.record import entry_paths
 
 VERSION = 11
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
     from stages.backbone.feature_extractor import FeatureExtractor

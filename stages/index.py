@@ -28,7 +28,7 @@ from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 
 VERSION = 14
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:

@@ -29,7 +29,7 @@ from stages.files.thumbnail_files import ThumbnailFiles
 from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, read_labels
 
 VERSION = 4
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 LEFT_OUT = "left_out"
 

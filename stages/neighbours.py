@@ -33,7 +33,7 @@ from stages.record.hashes import Hashes
 from stages.record.sources import Source
 
 VERSION = 3
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 MOST_BITS = 24
 """The highest HASH_BITS: in 32 of 64 bits any two hashes differ."""

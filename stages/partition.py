@@ -28,7 +28,7 @@ from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record import part_names
 
 VERSION = 3
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _LIBRARY = "library"
 

@@ -26,7 +26,7 @@ from stages.record import part_names
 from stages.record.framing import FITS, Framing
 
 VERSION = 12
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
 

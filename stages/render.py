@@ -29,7 +29,7 @@ from stages.report.result_grid import grid
 from stages.report.result_pages import pages
 
 VERSION = 9
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 INPUTS = ("queries", "search")
 _TABLE = "images.parquet"

@@ -30,7 +30,7 @@ from stages.knn.vector_set import VectorSet
 from stages.report.query_sample import most_pictured, sheet_queries
 
 VERSION = 8
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _TOGETHER = 4096
 """Most queries of several entries that are searched in one call: a block of an exact search without threads."""

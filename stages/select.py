@@ -29,7 +29,7 @@ from stages.datum.contract import Datum, StageError, spool
 from stages.files.tables.prediction_table import read_predictions
 
 VERSION = 1
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 METRICS, RUNS, PAGE, CARD = "metrics.json", "runs.json", "index.html", "model-card.md"
 

@@ -27,7 +27,7 @@ from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.datum.input_cache import InputCache
 
 VERSION = 1
-"""Of the stage's output, as LOOKALIKE_STAGE in its specifications states it; see CONTRIBUTING.md."""
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:

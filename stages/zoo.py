@@ -141,8 +141,7 @@ def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, Backbon
         difference = apart(proof.vectors, Embedder(forward(model), spec)(pictures(spec.image_size)))
         if not difference <= TOLERANCE:
             raise StageError(
-                f"the vectors of {path.name} differ by {difference:.1%} from those of the original, {origin}: "
-                "export it again"
+                f"the vectors of {path.name} differ by {difference:.1%} from the original's, {origin}: export it again"
             )
     return model, spec
 

@@ -9,7 +9,7 @@ _SCAN_SHARE = 16
 
 
 def survey(below: FileSet, written: FileSet, whole: FileSet, size: int) -> tuple[str, int]:
-    """The first fault of `whole`, which is `written` on top of `below`, or "", and the size of `whole` in bytes.
+    """Returns the first inconsistency in `whole`, `written` on top of `below` ("" if none), and its size in bytes.
 
     `below`, of `size` bytes, must have no fault. Costs look-ups for each entry written or, if those are many, one full
     scan. The texts are the real server's (`src/server/pfs/server/compaction.go`); but it compares only neighbours in

@@ -26,7 +26,7 @@ def check(draft: SpecDraft) -> Iterator[Flaw]:
     """Images with invalid names or without a version, and commands that their image does not hold."""
     if draft.get("transform") is None:
         yield Flaw(
-            FlawLevel.ERROR, "command", (), "does not say what to run", 'add "transform": {"image": …, "cmd": […]}'
+            FlawLevel.ERROR, "command", (), "names no command to run", 'add "transform": {"image": …, "cmd": […]}'
         )
         return
     command = [str(word) for word in draft.get("transform", "cmd", default=())]

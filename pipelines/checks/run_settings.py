@@ -61,7 +61,7 @@ def _check_datum_sets(draft: SpecDraft) -> Iterator[Flaw]:
         why = "is empty: the worker divides by its per_worker of zero, and its jobs never end"
         yield Flaw(FlawLevel.ERROR, "datum-sets", ("datum_set_spec",), why, 'write {"number": 100}, or remove it')
     elif per_worker and (number or size):
-        why = "has no effect beside number or size_bytes"
+        why = "has no effect together with number or size_bytes"
         yield Flaw(FlawLevel.WARNING, "datum-sets", ("datum_set_spec", "per_worker"), why, "keep one of them")
     for name, value in (("number", number), ("size_bytes", size), ("per_worker", per_worker)):
         if value < 0:

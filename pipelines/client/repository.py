@@ -90,7 +90,7 @@ class Repository:
                 raise
             except OSError as error:
                 raise LookalikeError(
-                    f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put"
+                    f"cannot read {error.filename or 'a file'}: {error.strerror or error}: nothing was put"
                 ) from error
 
     def stage(self, edits: Iterable[FileEdit]) -> Any:

@@ -78,7 +78,7 @@ def check(cluster: ClusterState, drafts: Sequence[SpecDraft], new: frozenset[str
     if cluster.held is not None:
         yield from worker_placement.check(cluster.nodes, cluster.held, drafts)
     else:
-        why = "unchecked: whether all workers find room together, since the pods of other namespaces may not be listed"
+        why = "not checked: whether all workers fit at once (no permission to list pods in other namespaces)"
         yield Finding(Flaw(FlawLevel.NOTE, "room", (), why), "", FlawPlace(None))
     yield from _check_quotas(cluster, [draft for draft in drafts if draft.name in new])
 

@@ -23,7 +23,7 @@ from pipelines.errors import LookalikeError
 MOST_FAILURES = 10
 """Most failed datums of a pipeline that are listed."""
 
-_COUNTS = "a cluster counts datums when their datum set ends; until then the numbers of a running job stand still"
+_COUNTS = "a cluster counts datums when their datum set ends. Until then the numbers of a running job stand still"
 
 REJECTING = {"preprocess": "images", "preprocess-queries": "queries"}
 _LACKING = {

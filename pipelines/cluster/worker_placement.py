@@ -83,7 +83,7 @@ def check(nodes: Sequence[ClusterNode], held: Sequence[PodRequests], drafts: Seq
             suited = [space for space in spaces if each.suits(space.node)]
             why = (
                 f"a worker requests {format_amounts(_without_pods(each.asked))}, "
-                f"and beside other pods and the permanent workers {_left_over(suited, [each])}: its jobs would wait"
+                f"next to other pods and the permanent workers {_left_over(suited, [each])}: its jobs would wait"
             )
             yield each.draft.finding(Flaw(FlawLevel.WARNING, "room", ("resource_requests",), why, _FIX))
 
@@ -135,7 +135,7 @@ def _together(permanent: Sequence[_Worker], homeless: Mapping[str, int], before:
     places = ", ".join(f"{count} of {name}" for name, count in homeless.items())
     why = (
         f"{counted(number, 'permanent worker requests', 'permanent workers request')} {format_amounts(total)} "
-        "together, and beside other pods "
+        "together, next to other pods "
         f"{before}: no room for {places}"
     )
     return Flaw(FlawLevel.WARNING, "room", ("resource_requests",), why, _FIX)

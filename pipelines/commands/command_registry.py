@@ -34,7 +34,7 @@ GROUPS = {
     "Ask": {
         "query": CommandEntry("library.add_query", "Search the library for look-alikes of pictures."),
         "serve": CommandEntry("service.serve", "Search in the browser, over HTTP and from Python."),
-        "results": CommandEntry("ask.results", "Write result sheets, the current ones or those of an older time."),
+        "results": CommandEntry("ask.results", "Write result sheets, current or earlier ones."),
         "classify": CommandEntry(
             "classify.classify", "Train classifiers on labelled pictures, compare and serve them."
         ),
@@ -54,7 +54,9 @@ GROUPS = {
         "jobs": CommandEntry("pipelines.records", "Show the last jobs of all pipelines, or the datums of one job."),
         "commits": CommandEntry("pipelines.records", "Show the commits of repos, also of pipelines, with their ids."),
         "logs": CommandEntry("pipelines.records", "Show the lines that user code has written to the logs."),
-        "debug": CommandEntry("pipelines.debug", "Find the cause of a failed datum, or collect all for a report."),
+        "debug": CommandEntry(
+            "pipelines.debug", "Find the cause of a failed datum, or collect everything for a bug report."
+        ),
         "gpus": CommandEntry("pipelines.gpus", "Show the machines with GPUs, and the number in use."),
         "check": CommandEntry("pipelines.deploy", "Check specifications without a server."),
         "specs": CommandEntry("pipelines.deploy", "Write the specifications with overlays as plain files."),
@@ -63,7 +65,7 @@ GROUPS = {
     "Server": {
         "demo": CommandEntry("server.server", "Run everything on sample pictures, from server to result sheets."),
         "up": CommandEntry("server.server", "Start the local server of this directory's library."),
-        "down": CommandEntry("server.server", "Stop the local server; repos and results stay on disk."),
+        "down": CommandEntry("server.server", "Stop the local server. Repos and results stay on disk."),
         "stop": CommandEntry("server.server", "Stop all running and waiting jobs."),
     },
 }

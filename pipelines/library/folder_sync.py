@@ -97,7 +97,7 @@ def compare(
 def _folder(directory: Path) -> str:
     """The name of the folder in the library. Raises LookalikeError if there is none."""
     if not directory.is_dir():
-        raise LookalikeError(f"{directory} is not a directory" if directory.exists() else f"{directory} is not there")
+        raise LookalikeError(f"{directory} is not a directory" if directory.exists() else f"{directory}: not found")
     folder = picture_sources.folder_name(directory)
     if not folder:
         raise LookalikeError(f"{directory} has no name: give the folder of the pictures")

@@ -117,7 +117,7 @@ class LibraryCommit:
         self._put_files(library, [source for leaf in leaves for source in leaf.single])
         if self.unreadable and not self._sources and not self.removed:
             path, reason = next(iter(self.unreadable.items()))
-            raise LookalikeError(f"cannot read {path}: {reason}; nothing was put")
+            raise LookalikeError(f"cannot read {path}: {reason}: nothing was put")
         removals = self._removals(library, leaves)
         parts = [*self._files, *(each for leaf in leaves for each in leaf.filesets)]
         if removals or not parts:

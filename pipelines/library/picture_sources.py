@@ -118,7 +118,9 @@ def _expand(argument: Path) -> PictureSources:
         return PictureSources([PictureSource(argument.name, argument, argument.stat().st_size)])
     if argument.is_symlink() and not argument.exists():
         raise LookalikeError(f"{argument} is a broken link")
-    raise LookalikeError(f"{argument} is {'neither a file nor a directory' if argument.exists() else 'not there'}")
+    raise LookalikeError(
+        f"{argument} is neither a file nor a directory" if argument.exists() else f"{argument}: not found"
+    )
 
 
 def folder_name(directory: Path) -> str:

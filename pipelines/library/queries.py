@@ -117,7 +117,7 @@ def put_files(
 
 def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
     for path, reason in unreadable.items():
-        return f"cannot read {path}: {reason}; nothing was put"
+        return f"cannot read {path}: {reason}: nothing was put"
     return f"{argument} has no files: nothing to search for"
 
 
@@ -173,7 +173,7 @@ def _refuse_twins(repo: Repository, path: str, name: str, entries: Mapping[str, 
     _refuse_twin(path, name, entries)
     entry = path.partition("/")[0]
     if entry != path and repo.exists(f"/{entry}") and not repo.exists(f"/{path}"):
-        raise LookalikeError(f"there is another query whose long name begins as that of {name}: rename this one")
+        raise LookalikeError(f"the name {name} clashes with another query's after truncation: rename this one")
 
 
 def _edits(path: str, directory: bool, sources: Sequence[PictureSource]) -> list[FileEdit]:

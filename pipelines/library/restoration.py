@@ -109,7 +109,7 @@ def _refuse(different: Iterable[str], replace: bool) -> None:
         named = ", ".join(found[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
         number = counted(len(found), "of them is", "of them are")
         raise LookalikeError(
-            f"{number} there with other content: {named}; nothing was restored: --replace puts the older content in "
+            f"{number} there with other content: {named}. Nothing was restored: --replace puts the older content in "
             "its place"
         )
 
@@ -227,7 +227,7 @@ class _Restoration:
         )
         if above is not None:
             raise LookalikeError(
-                f"{name} is in {above}, which holds another picture of that name now: restore {above} itself; nothing "
+                f"{name} is in {above}, which holds another picture of that name now: restore {above} itself: nothing "
                 "was restored"
             )
         if isinstance(origin, str) and isinstance(there, PictureSource):
@@ -244,7 +244,7 @@ class _Restoration:
         if taken in self._now.entries:
             raise LookalikeError(
                 f"{REPO} has a {'file' if below else 'directory'} called {unescape(top)} now: remove it with "
-                f"`lookalike remove {unescape(taken)}`; nothing was restored"
+                f"`lookalike remove {unescape(taken)}`: nothing was restored"
             )
 
     def _equal(self, then: str | PictureSource, now: str | PictureSource) -> bool:

@@ -94,7 +94,7 @@ class ForwardPasses:
         self._same = all(_same(small, pictures, vectors, places) for places in (0, FEW // 2))
         self._sample = None
         if not self._same:
-            print(f"forward passes of {FEW} pictures give other bits than those of {self._batch} here: not used")
+            print(f"forward passes of {FEW} pictures give other bits than passes of {self._batch} here: not used")
 
 
 def even(forward: ForwardPass, pictures: NDArray[np.uint8]) -> bool:

@@ -104,7 +104,7 @@ def _checked(path: Path, pipe: BinaryIO | None, dimension: int) -> Vectors:
     try:
         vectors = _mapped(path) if pipe is None else _received(pipe)
     except FileNotFoundError as error:
-        raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
+        raise StageError(f"{path.name} is missing next to its table: reprocess the pipeline that wrote it") from error
     except Exception as error:
         if not is_damage(error):
             raise

@@ -103,7 +103,7 @@ def outlasts(command: Command, configuration: Path, *arguments: str) -> None:
             said = command.says(*arguments)
         assert cut.was_cut
         lines = said.splitlines()
-        told = told or any("does not answer; trying again" in line for line in lines)
+        told = told or any("does not answer, trying again" in line for line in lines)
         kept = [line for line in lines if cut.address not in line]
         assert kept == [line for line in usual.splitlines() if whole.address not in line]
     assert told

@@ -85,7 +85,7 @@ class Confinement:
         return PFS if self.mounts else str(pfs)
 
     def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None, view: MachineView = EVERYTHING) -> None:
-        """Makes ready what processes are to see: `view`, and with `rebuild` `root` as their root directory.
+        """Prepares the mounts that processes see: `view`, and with `rebuild` `root` as their root directory.
 
         Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """

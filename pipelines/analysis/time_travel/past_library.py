@@ -114,8 +114,8 @@ def check(past: PastLibrary, now: Mapping[str, StageEnvironment]) -> None:
             f"computes {_and(LIBRARY[LIBRARY.index(again[0]) :])} of the whole library again" if again else "answers"
         )
         raise LookalikeError(
-            f"at commit {past.short} {words}: the answer could differ from that of then. --with-todays-code {price} "
-            "with the code of today"
+            f"at commit {past.short} {words}: the answer could differ from the one at that time. --with-todays-code "
+            f"{price} with the code of today"
         )
 
 

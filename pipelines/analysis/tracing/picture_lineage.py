@@ -128,7 +128,7 @@ class PictureLineage:
             self.check("features used the answer's model", table.model == self._sha256)
         dealt = self._table(partition) if partition is not None else None
         if dealt is not None:
-            self.check("partition dealt the neighbour to its segment", side.id in dealt.ids)
+            self.check("partition put the neighbour into its segment", side.id in dealt.ids)
 
     def _table(self, step: TraceStep) -> ImageTable | None:
         """The table of a step; None if it is not there, is large, or is that of another version."""

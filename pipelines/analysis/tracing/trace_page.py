@@ -39,7 +39,7 @@ def picture_page(trace: PictureTrace) -> str:
     """The page of a picture of the index as text for a UTF-8 file."""
     picture = trace.picture
     title = trace_text.name(picture.names, picture.id)
-    head = _head(title, "the way of this picture into the index", trace)
+    head = _head(title, "the path of this picture into the index", trace)
     seen = [f'<p><img alt="" src="data:image/jpeg;base64,{b64encode(picture.thumbnail).decode("ascii")}"></p>']
     steps = _table(trace.model, [picture], (trace.index,))
     return _whole(head, [*(seen if picture.thumbnail else []), *steps], trace)

@@ -85,7 +85,7 @@ def computed(step: TraceStep) -> Iterator[str]:
         code = f"{step.stage or 'code without LOOKALIKE_STAGE'}, pipeline version {step.version}, {step.image}"
         yield f"{code}, {values}" if values else code
     if step.unchanged is False:
-        yield "computed from other inputs than those of this commit"
+        yield "computed from other inputs than this commit's"
     if step.note:
         yield step.note
 

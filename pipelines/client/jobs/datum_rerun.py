@@ -38,8 +38,8 @@ def job_of(jobs: ProjectJobs, pipeline: str, job: str) -> Job:
         raise LookalikeError(f"{pipeline} has no {named}: `lookalike jobs {pipeline}` lists its jobs")
     if not found.started:
         raise LookalikeError(
-            f"{pipeline}@{found.id} has not started, so its datums are not known yet: wait for it, or see in "
-            "`lookalike status` what it is waiting for"
+            f"{pipeline}@{found.id} has not started, so its datums are not known yet: wait for it, or see "
+            "the reason in `lookalike status`"
         )
     return found
 

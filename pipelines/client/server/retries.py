@@ -47,7 +47,9 @@ class _Outage:
         self._connection = connection
         self._began = time.monotonic()
         until = datetime.now() + LONGEST
-        self._reason = f"pachd at {connection.address} does not answer; trying again until {until:%H:%M:%S}"
+        self._reason = (
+            f"the library's server at {connection.address} does not answer, trying again until {until:%H:%M:%S}"
+        )
 
     def wait(self, failed: grpc.RpcError) -> None:
         """Waits for the next attempt."""
@@ -58,4 +60,4 @@ class _Outage:
 
     def end(self) -> None:
         """The server has answered."""
-        self._connection.waiting(f"pachd at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}")
+        self._connection.waiting(f"the library's server at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}")

@@ -23,7 +23,7 @@ def ask(
     connection: Connection, at: str, paths: Sequence[Path], to: Path, k: int | None, todays_code: bool
 ) -> PastAnswers:
     """Asks the library at the commit set that `at` means."""
-    interrupts.explain("interrupted; nothing was written")
+    interrupts.explain("interrupted: nothing was written")
     commit = past_library.answering_commit(connection, with_retries(connection, partial(commit_at, connection, at)))
     say(f"asking the library of commit {commit}; nothing is written to the server")
     return past_search.ask(connection, commit, paths, to, STEPS, k, todays_code)

@@ -43,7 +43,7 @@ def show_results(
         str,
         typer.Option(
             metavar="COMMIT|DATE",
-            help="A commit's id, see `lookalike commits`, an ancestor such as master^, or a date: the sheets of then.",
+            help="The sheets as of a commit id (see `lookalike commits`), an ancestor such as master^, or a date.",
         ),
     ] = "",
     with_originals: Annotated[

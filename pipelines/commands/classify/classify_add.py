@@ -50,7 +50,7 @@ def add(
             "--labels",
             parser=path,
             metavar="FILE",
-            help="A CSV file with the columns source and label, in place of the folders; repeatable. A file labels.csv "
+            help="A CSV file with the columns source and label, instead of the folders (repeatable). A file labels.csv "
             "in a folder does the same for this folder.",
         ),
     ] = None,
@@ -60,7 +60,7 @@ def add(
 ) -> None:
     """Put pictures with labels into the library: the folder of each picture is its label.
 
-    Names are those of `lookalike add`, and so are the reports on files that cannot be read. The labels of a folder are
+    Names and reports on unreadable files are as for `lookalike add`. The labels of a folder are
     a file of its own in the repo labels, which only the same folder replaces.
     """
     found = find(paths)
@@ -99,7 +99,7 @@ def add(
         if not with_retries(connection, partial(optional_deployment.deployed, connection, GROUP)):
             say("to train on them: lookalike classify train")
     if unreadable:
-        raise LookalikeError(f"{files(len(unreadable))} could not be read; all others were put")
+        raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")
 
 
 def _conflicts(connection: Connection, planned: LabelPlan) -> dict[str, list[str]]:

@@ -40,7 +40,7 @@ def promote(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Bring the chosen classifier into production, which the service follows; an older one is the way back.
+    """Bring the chosen classifier into production, which the service follows. Promote an older one to go back.
 
     Both classifiers are evaluated on the held-out pictures of the newest labels, on this machine: pictures that neither
     was trained on. Then the branch production of the repo select is moved.

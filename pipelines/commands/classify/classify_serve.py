@@ -39,7 +39,7 @@ app = App()
 def serve(
     at: Annotated[
         str,
-        typer.Option(metavar="COMMIT", help="The model of this commit of select [default: follow what is promoted]."),
+        typer.Option(metavar="COMMIT", help="The model of this commit of select [default: follow promotions]."),
     ] = "",
     port: Annotated[
         int | None,
@@ -47,7 +47,7 @@ def serve(
             min=0,
             max=65535,
             metavar="PORT",
-            help=f"The port of 127.0.0.1, 0 for a free one; of a deployed service, that of the nodes "
+            help=f"The port of 127.0.0.1 (0 for a free one), or of the nodes for a deployed service "
             f"[default: {CLASSIFY.port}].",
         ),
     ] = None,

@@ -41,7 +41,7 @@ def train(
         typer.Argument(parser=path, metavar="FILE", help="Files of parameters (.json), each of which is one run."),
     ] = None,
     remove: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Remove the run of this name; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Remove the run of this name (repeatable).")
     ] = None,
     now: Annotated[
         bool, typer.Option("--now", help="Where trainings are held back: train on the newest labelled pictures.")
@@ -58,7 +58,7 @@ def train(
     wait: WaitOption = True,
     address: AddressOption = "",
 ) -> None:
-    """Train a classifier for each file of parameters, and choose the best; list all runs.
+    """Train a classifier for each file of parameters, choose the best, and list all runs.
 
     The first call creates the pipelines for that, which then follow every change of labels, pictures and parameters. A
     run that has been computed is not computed again. The report is copied to a directory.
@@ -94,7 +94,7 @@ def off(
     force: Annotated[bool, typer.Option("--force", help="Delete a promoted classifier, too.")] = False,
     address: AddressOption = "",
 ) -> None:
-    """Delete the pipelines that train, with all runs and classifiers; labels and parameters stay.
+    """Delete the pipelines that train, with all runs and classifiers. Labels and parameters stay.
 
     A classifier in production is kept, and so are all pipelines, unless --force is given.
     """

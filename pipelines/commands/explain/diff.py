@@ -41,7 +41,7 @@ _SHORT = 8
     ),
 )
 def diff(
-    old: Annotated[str, typer.Argument(metavar="A", help="A commit's id or its start, an ancestor, or a date.")],
+    old: Annotated[str, typer.Argument(metavar="A", help="A commit id (or prefix), an ancestor, or a date.")],
     new: Annotated[str, typer.Argument(metavar="B", help="The same, for the later moment [default: now].")] = "",
     limit: Annotated[
         int | None,
@@ -58,9 +58,9 @@ def diff(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Show whose neighbours changed between two commits or dates, and why; also as a page, side by side.
+    """Show whose neighbours changed between two commits or dates, and why, also as a page, side by side.
 
-    Ids are those of `lookalike history`. An answer changes because pictures of the library were added, replaced or
+    Ids are as in `lookalike history`. An answer changes because pictures of the library were added, replaced or
     removed, because of another model, or of other parameters.
     """
     connection = open_connection(address)

@@ -44,7 +44,7 @@ def evaluate(
         typer.Option(
             parser=path,
             metavar="FILE",
-            help="A CSV file with the columns source, label and, if wanted, name, for the repo labels; repeatable.",
+            help="A CSV file with the columns source, label and, if wanted, name, for the repo labels (repeatable).",
         ),
     ] = None,
     folders: Annotated[
@@ -64,10 +64,10 @@ def evaluate(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="METRIC", help="The same for a metric, euclidean or cosine; with two models, one for each."
+            metavar="METRIC", help="The same for a metric, euclidean or cosine. With two models, one for each."
         ),
     ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that evaluate; labels stay.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that evaluate. Labels stay.")] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:

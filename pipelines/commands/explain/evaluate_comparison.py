@@ -18,7 +18,7 @@ _MOST_LABELS = 5
 
 def compare(connection: Connection, model: Sequence[str], metric: Sequence[str], to: Path, as_json: bool) -> None:
     """Compares, writes the report below `to`, and shows the table or, as JSON, everything."""
-    interrupts.explain("interrupted; nothing was written")
+    interrupts.explain("interrupted: nothing was written")
     found = model_comparison.compare(connection, model, metric, to, STEPS)
     if as_json:
         say_json({**found.found, "report": str(found.directory)})

@@ -56,7 +56,7 @@ def history(
         str,
         typer.Argument(
             metavar="PATH|REPO",
-            help="A picture's name, or a folder of names; or images, queries, models, labels or pipelines [default: "
+            help="A picture's name, a folder of names, or images, queries, models, labels or pipelines [default: "
             "all changes].",
         ),
     ] = "",
@@ -67,7 +67,7 @@ def history(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Show the changes of the library, the newest first: when, by whom, and what they changed.
+    """Show the changes of the library, the newest first: when, by whom, and their effect.
 
     With the name of a picture, the commits that added, replaced or removed it.
     """

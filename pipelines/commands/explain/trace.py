@@ -53,7 +53,7 @@ def trace(
     ] = "",
     rank: Annotated[int, typer.Option(metavar="NUMBER", help="The number of its neighbour, from 1, the nearest.")] = 1,
     at: Annotated[
-        str, typer.Option(metavar="COMMIT|DATE", help="The answer of then: a commit's id, an ancestor, or a date.")
+        str, typer.Option(metavar="COMMIT|DATE", help="The answer as of a commit id, an ancestor, or a date.")
     ] = "",
     picture: Annotated[
         str,

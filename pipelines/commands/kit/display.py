@@ -56,7 +56,7 @@ def show_status(status: ProjectStatus) -> None:
                 table.add_row("", "", *row, "")
         console.print(table)
     if status.missing:
-        say(f"not deployed: {', '.join(status.missing)}; run `lookalike deploy`")
+        say(f"not deployed: {', '.join(status.missing)}: run `lookalike deploy`")
     _show_reasons(status.pipelines)
     show_rejections(status.rejected)
     for note in status.notes:

@@ -40,7 +40,7 @@ def conclude_all(
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
         jobs = progress.wait(connection, list(done)) if wanted else []
     except KeyboardInterrupt:
-        interrupts.explain("no longer waiting; the jobs continue: see `lookalike status`")
+        interrupts.explain("no longer waiting, but the jobs continue: see `lookalike status`")
         raise
     if not wanted:
         say("its jobs are running: see `lookalike status`")

@@ -29,7 +29,7 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
     that of the newest commits. Says what it does. Raises LookalikeError if they cannot be deployed or a job fails."""
     if not optional_deployment.deployed(connection, group):
         optional_deployment.check(connection, group)
-        say(f"deploying the pipelines that this needs; `{optional_specs.removal(group)}` deletes them again")
+        say(f"deploying the pipelines that this needs: `{optional_specs.removal(group)}` deletes them again")
         if any(spec.name == _COMPARES for spec in optional_specs.required_specs(specs_directory.current(), group)):
             _say_expected(connection)
         optional_deployment.deploy(connection, group, lambda each: say(f"{each.kind} {each.name}: {each.action}"))
@@ -43,7 +43,7 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
         try:
             waited += progress.wait(connection, sorted(unfinished), names)
         except KeyboardInterrupt:
-            interrupts.explain("no longer waiting; the jobs continue: see `lookalike status`")
+            interrupts.explain("no longer waiting, but the jobs continue: see `lookalike status`")
             raise
     newest = {name: with_retries(connection, partial(found.newest, name)) for name in names}
     if not waited:

@@ -24,7 +24,7 @@ RootOption = Annotated[
 def path(text: str) -> Path:
     """The parser of a path. An empty one would be the current directory, which nobody has named."""
     if not text:
-        raise typer.BadParameter("a path is empty; the current directory is .")
+        raise typer.BadParameter("a path is empty (the current directory is .)")
     return Path(text)
 
 
@@ -33,10 +33,10 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         metavar="ADDRESS",
-        help="The server's address [default: PACHD_ADDRESS, else that of the library here or above, else pachctl's].",
+        help="The server's address [default: PACHD_ADDRESS, else the library here or above, else pachctl's context].",
     ),
 ]
-PortOption = Annotated[int, typer.Option(help="The local server's port; 0 takes a free one.")]
+PortOption = Annotated[int, typer.Option(help="The local server's port (0 takes a free one).")]
 SheetsOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write result sheets to.")
 ]
@@ -68,7 +68,7 @@ NearestOption = Annotated[
 ]
 ListOption = Annotated[
     str,
-    typer.Option("--from", metavar="FILE", help="Take the names from a file, exactly one name a line; - for stdin."),
+    typer.Option("--from", metavar="FILE", help="Take the names from a file, exactly one name a line (- for stdin)."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

@@ -34,7 +34,7 @@ def add(
         list[str],
         typer.Argument(
             metavar="PATH",
-            help="Pictures, directories, archives or STL-10 files; or the word stl10, the data set itself.",
+            help="Pictures, directories, archives or STL-10 files, or the word stl10, the data set itself.",
         ),
     ],
     data_dir: Annotated[
@@ -53,10 +53,10 @@ def add(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Put pictures into the library; those of the same name are replaced.
+    """Put pictures into the library, replacing any of the same name.
 
-    Files that cannot be read are named and left out; the exit code is then 1. The word stl10 alone is the data set
-    STL-10: it is downloaded unless it is there; one part of its pictures becomes library pictures, the rest one query
+    Files that cannot be read are named and left out, and the exit code is then 1. The word stl10 alone is the data set
+    STL-10, which is downloaded if missing. One part of its pictures becomes library pictures, the rest one query
     entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
@@ -112,7 +112,7 @@ def query(
     context: typer.Context,
     paths: Annotated[
         list[Path],
-        typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them; each is one entry."),
+        typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them. Each is one entry."),
     ],
     k: NearestOption = None,
     output: SheetsOption = Path("results"),
@@ -121,8 +121,8 @@ def query(
         str,
         typer.Option(
             metavar="COMMIT|DATE",
-            help="A commit's id, see `lookalike commits`, an ancestor such as master^, or a date: asks the library and "
-            "the model of then. The stages run on this machine, and nothing is written to the server.",
+            help="A commit id (see `lookalike commits`), an ancestor such as master^, or a date: search library and "
+            "model as they were. The stages run on this machine, and nothing is written to the server.",
         ),
     ] = "",
     with_todays_code: Annotated[
@@ -212,4 +212,4 @@ def _answer(asked: queries.QueryUpload, sheets: Sequence[ResultSheet], k: int | 
 
 def _end(unreadable: Mapping[str, str]) -> None:
     if unreadable:
-        raise LookalikeError(f"{files(len(unreadable))} could not be read; all others were put")
+        raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")

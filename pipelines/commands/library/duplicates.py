@@ -39,7 +39,7 @@ def duplicates(
         tuple[str, str] | None,
         typer.Option(
             metavar="FOLDER FOLDER",
-            help="Only pictures that are in both; those in the first are kept, those in the second listed.",
+            help="Only pictures that are in both folders: the first keeps them, the second's are listed.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most groups to list, the largest ones.")] = 20,

@@ -46,7 +46,7 @@ def export_library(
 ) -> None:
     """Write the library, queries and backbones with their history, and the hashes of all outputs, as one tar.
 
-    An interrupted export to a file continues, and one to the file of an earlier export fetches only what is new.
+    An interrupted export to a file continues, and one to the file of an earlier export fetches only the new part.
     """
     connection = open_connection(address)
     names = [spec.name for spec in pipeline_specs.upstream_first(pipeline_specs.load(specs_directory.current()))]
@@ -92,7 +92,7 @@ def import_library(
         left = sum(each.bytes for each in commits if each.id not in made[each.repo])
         with progress.transferring("importing", left) as done:
             imported = library_import.replay(connection, reader, commits, made, done)
-    say(f"{counted(len(commits), 'commit is', 'commits are')} here")
+    say(f"imported {counted(len(commits), 'commit', 'commits')}")
     if ids is not None:
         ids.write_text(library_import.table(imported))
         say(f"their ids there and here: {display_path(ids)}")
@@ -138,7 +138,7 @@ def _say_comparison(connection: Connection, outputs: Sequence[PipelineOutput]) -
         say(f"{each.pipeline}: {_words(each)}")
     absent = [each.pipeline for each in outputs if each.pipeline not in {one.pipeline for one in compared}]
     if absent:
-        say(f"not deployed here: {', '.join(absent)}; run `lookalike deploy`, then this again")
+        say(f"not deployed here: {', '.join(absent)}: run `lookalike deploy`, then this again")
     different = [each.pipeline for each in compared if not each.equal]
     if different:
         raise LookalikeError(

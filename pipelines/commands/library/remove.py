@@ -35,7 +35,7 @@ def remove(
         list[str] | None,
         typer.Argument(
             metavar="NAME|FOLDER|GLOB",
-            help="Names in the library, as result sheets show them; folders of such names; quoted globs: 'trip/*.jpg'.",
+            help="Names in the library, as result sheets show them, folders of them, or quoted globs: 'trip/*.jpg'.",
         ),
     ] = None,
     from_: ListOption = "",
@@ -53,11 +53,11 @@ def remove(
     The pictures of a list are shown first, and removed if you agree.
     """
     if everything + bool(names) + bool(from_) != 1:
-        raise typer.BadParameter("name what to remove, or give --from or --all; only one of these")
+        raise typer.BadParameter("give one of these: names to remove, --from or --all")
     if "" in (names or ()):
         raise typer.BadParameter("a name is empty")
     if from_ and query:
-        raise typer.BadParameter("a list names pictures; name query entries one by one", param_hint="'--from'")
+        raise typer.BadParameter("a list names pictures: name query entries one by one", param_hint="'--from'")
     if from_:
         _remove_listed(address, from_, yes, wait, as_json)
         return

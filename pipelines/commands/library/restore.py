@@ -40,19 +40,19 @@ _NAMED = 5
 def restore(
     at: Annotated[
         str,
-        typer.Option(metavar="COMMIT|DATE", help="A commit's id or its start, an ancestor such as master^, or a date."),
+        typer.Option(metavar="COMMIT|DATE", help="A commit id (or prefix), an ancestor such as master^, or a date."),
     ],
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME|FOLDER|GLOB",
-            help="Names that pictures had, as result sheets show them; folders of such names; quoted globs.",
+            help="Names that pictures had, as result sheets show them, folders of such names, or quoted globs.",
         ),
     ] = None,
     from_: ListOption = "",
     query: Annotated[bool, typer.Option("--query", help="Restore query entries, not library pictures.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace what is there under these names with other content.")
+        bool, typer.Option("--replace", help="Replace pictures of these names that have other content now.")
     ] = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
@@ -60,11 +60,11 @@ def restore(
 ) -> None:
     """Put removed pictures, or older versions of pictures, back into the library as they were at a commit or date.
 
-    What is there and equal stays as it is. What is there with other content is kept unless --replace is given; also
-    then older commits have it. All is one commit, and answers become what they were.
+    Unchanged pictures are left alone. A picture with other content is kept unless --replace is given, and older
+    commits keep it in any case. This is one change, and brings the earlier answers back.
     """
     if bool(names) == bool(from_):
-        raise typer.BadParameter("name what to restore, or give --from; only one of these")
+        raise typer.BadParameter("give one of these: names to restore, or --from")
     names = listed(from_) if from_ else names or []
     if "" in names:
         raise typer.BadParameter("a name is empty")

@@ -40,9 +40,7 @@ _SHARE = 10
 def sync(
     directory: Annotated[Path, typer.Argument(metavar="DIR", parser=path, help="The folder of pictures.")],
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and mirror every change, until Ctrl-C.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would change, and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show the changes, and change nothing.")] = False,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Sync even if that removes every picture of the folder.")
     ] = False,
@@ -55,9 +53,9 @@ def sync(
 ) -> None:
     """Make the library's pictures of a folder equal to the folder, in one commit.
 
-    New pictures are put, changed ones replaced, and those whose files are gone removed; content counts, not dates. Only
+    New pictures are put, changed ones replaced, and those whose files are gone removed. Content counts, not dates. Only
     names that begin with the folder's own are touched, the ones that `lookalike add DIR` gives. Files that cannot be
-    read are named, and stay in the library as they are; the exit code is then 1. An empty folder is refused.
+    read are named, and stay in the library as they are. The exit code is then 1. An empty folder is refused.
     """
     if watch and (dry_run or as_json):
         raise typer.BadParameter("--dry-run and --json are for a single sync: give them without --watch")
@@ -185,4 +183,4 @@ def _unreadable(different: FolderDifference, written: IngestResult | None) -> di
 
 def _end(unreadable: Mapping[str, str]) -> None:
     if unreadable:
-        raise LookalikeError(f"{files(len(unreadable))} could not be read; the library keeps what it has of them")
+        raise LookalikeError(f"{files(len(unreadable))} could not be read: the library keeps its pictures of them")

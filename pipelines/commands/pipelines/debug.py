@@ -77,7 +77,7 @@ def datum(
     if rerun.failed_before:
         say(f"it succeeded this time; it failed in its job: {rerun.failed_before}")
     elif rerun.changed:
-        say(f"it succeeded, but its output differs from that of its job in {files(len(rerun.changed))}:")
+        say(f"it succeeded, but its output differs from its job's in {files(len(rerun.changed))}:")
         for path in rerun.changed:
             say(f"  {path}")
     else:
@@ -94,7 +94,7 @@ def dump(
 ) -> None:
     """Write everything that a report of a bug needs into one archive: versions, history, logs, the state of the server.
 
-    localpachd hides secrets in it; Pachyderm does not. Look through it before you send it.
+    localpachd hides secrets in it, Pachyderm does not. Look through it before you send it.
     """
     debug_dump.save(open_connection(address), file, lambda part, done, total: say(f"  {part}: {done} of {total}"))
     say(f"wrote {display_path(file)}: look through it before you send it")

@@ -44,7 +44,7 @@ SpecsOption = Annotated[
         metavar="DIR",
         show_default=False,
         default_factory=specs_directory.current,
-        help="The directory of specifications [default: specs/ here or above, else those of lookalike].",
+        help="The directory of specifications [default: specs/ here or above, else lookalike's own].",
     ),
 ]
 OverlaysOption = Annotated[
@@ -52,14 +52,14 @@ OverlaysOption = Annotated[
     typer.Option(
         "--overlay",
         metavar="NAME|FILE",
-        help=f"The differences of a cluster: {', '.join(overlays.names())}, or a file; repeatable, in order.",
+        help=f"The differences of a cluster: {', '.join(overlays.names())}, or a file (repeatable, in order).",
     ),
 ]
 
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="A variable in every pipeline that has it, such as K=10; repeatable."
+        "--set", metavar="NAME=VALUE", help="A variable in every pipeline that has it, such as K=10 (repeatable)."
     ),
 ]
 
@@ -78,12 +78,12 @@ def deploy(
     settings: SetOption = None,
     reprocess: Annotated[
         list[str] | None,
-        typer.Option(metavar="PIPELINE", help="Compute everything of this pipeline again; repeatable."),
+        typer.Option(metavar="PIPELINE", help="Compute everything of this pipeline again (repeatable)."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Deploy even if the check reports errors.")] = False,
     address: AddressOption = "",
 ) -> None:
-    """Create or update repos and pipelines from the specifications; safe to repeat.
+    """Create or update repos and pipelines from the specifications. Safe to repeat.
 
     The opt-in pipelines, which `lookalike duplicates`, `lookalike evaluate` and `lookalike serve --deploy` create, are
     updated where they exist."""
@@ -125,7 +125,7 @@ def write_specs(
     overlay: OverlaysOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`; and the services as
+    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`, and the services as
     Deployments, the one that classifies also as a Service of Knative, for `kubectl apply -f`."""
     found, _, on_top = _read([directory], overlay, settings)
     wrong = [finding for draft in found for finding in draft.findings]
@@ -150,7 +150,7 @@ def check(
         typer.Argument(
             exists=True,
             metavar="SPEC|DIR",
-            help="Specifications, or directories of them [default: specs/ here or above, else those of lookalike].",
+            help="Specifications, or directories of them [default: specs/ here or above, else lookalike's own].",
         ),
     ] = None,
     overlay: OverlaysOption = None,
@@ -159,13 +159,13 @@ def check(
         typer.Option(
             metavar="[REPO=]DIR|REPO",
             help="Count datums with the files of a directory, or of a repo on the server; REPO=DIR names the repo "
-            "for the files, a directory alone stands for every repo that no pipeline writes; repeatable.",
+            "for the files, a directory alone stands for every repo that no pipeline writes (repeatable).",
         ),
     ] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Check specifications without a server; the exit code is 1 if there are errors."""
+    """Check specifications without a server. The exit code is 1 if there are errors."""
     found, beside, on_top = _read(paths or [specs_directory.current()], overlay)
     report = suite.check(found, on_top, _repos(against or [], [*found, *beside], address), beside)
     if as_json:

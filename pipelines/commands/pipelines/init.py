@@ -20,9 +20,7 @@ app = App()
     examples=("lookalike init pictures", "lookalike init ."),
 )
 def init(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=path, help="The directory; it is created if missing.")
-    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", parser=path, help="The directory, created if missing.")],
 ) -> None:
     """Write the specifications, their overlays and a Makefile into a directory of your own, to change and to commit.
 
@@ -40,4 +38,4 @@ def init(
     if mine.name == "lookalike" and shutil.which("lookalike") is None:
         say(f"  export LOOKALIKE={mine.absolute()}")  # the Makefile's variable
     say("  make up deploy model   start a server, create the pipelines, push a backbone")
-    say("  make                   list what else there is")
+    say("  make                   list all other targets")

@@ -91,12 +91,12 @@ def push(
     ] = None,
     precision: Annotated[
         backbone_push.Precision,
-        typer.Option(help="What a named backbone computes in; any but float32 is another model."),
+        typer.Option(help="The precision of a named backbone. Any but float32 is another model."),
     ] = "float32",
     wait: WaitOption = True,
     address: AddressOption = "",
 ) -> None:
-    """Put a backbone into the repo models; a new one recomputes the features and all below.
+    """Put a backbone into the repo models. A new one recomputes the features and all below.
 
     The pictures keep the size that the library has. A backbone of another size changes it in the same step: then the
     pictures, too, are computed again.

@@ -68,9 +68,7 @@ def commits(
 def jobs(
     pipeline: Annotated[
         str,
-        typer.Argument(
-            metavar="PIPELINE[@JOB]", help="A pipeline [default: all]; with the id of a job the datums of that job."
-        ),
+        typer.Argument(metavar="PIPELINE[@JOB]", help="A pipeline [default: all], or with the id of a job its datums."),
     ] = "",
     limit: LimitOption = 20,
     as_json: JsonOption = False,
@@ -110,7 +108,7 @@ def logs(
     datum: Annotated[
         str, typer.Option(metavar="ID|PATH", help="Only lines of this datum: its id, or the path of an input.")
     ] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more lines; Ctrl-C ends it.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more lines, until Ctrl-C.")] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="The lines of the workers, too, not only of user code.")
     ] = False,
@@ -118,7 +116,7 @@ def logs(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Show the last lines of the logs: those of a job, or of the last day. JSON is one object a line."""
+    """Show the last lines of the logs of a job, or of the last day. JSON is one object a line."""
     connection = open_connection(address)
     there = ProjectJobs(connection)
     if follow and not pipeline:
@@ -139,7 +137,7 @@ def logs(
         _show_line(line, as_json)
     _say_unreadable(unreadable, found)
     if not found and not unreadable:
-        say("no lines" if everything else "no lines of user code; --all shows those of the workers, too")
+        say("no lines" if everything else "no lines of user code: --all shows the workers' lines, too")
 
 
 def _show_datums(connection: Connection, pipeline: str, job: str, limit: int, as_json: bool) -> None:

@@ -54,7 +54,7 @@ def show_status(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Show the library at a glance: pictures, queries, model, disk, GPUs and jobs; then every pipeline with its running
+    """Show the library at a glance: pictures, queries, model, disk, GPUs and jobs, then every pipeline with its running
     and newest jobs, and the reasons of failures and rejections."""
     if output is not None and graph is None:
         raise typer.BadParameter("it is for --graph", param_hint="'--output'")

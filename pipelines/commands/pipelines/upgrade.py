@@ -45,11 +45,11 @@ def upgrade(
     overlay: OverlaysOption = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another value than the one that is kept; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Another value than the one that is kept (repeatable)."),
     ] = None,
     as_written: Annotated[
         list[str] | None,
-        typer.Option(metavar="PIPELINE", help="Keep none of this library's choices in this pipeline; repeatable."),
+        typer.Option(metavar="PIPELINE", help="Keep none of this library's choices in this pipeline (repeatable)."),
     ] = None,
     sizes: Annotated[
         bool,
@@ -60,13 +60,13 @@ def upgrade(
 ) -> None:
     """Bring the deployed pipelines to the installed version, or back. Shows the cost and asks first.
 
-    The library's own choices stay: parameters of --set, overlays, sizes of pictures. All pipelines change at once;
+    The library's own choices stay: parameters of --set, overlays, sizes of pictures. All pipelines change at once, and
     older commits keep their answers. Call it again after an interruption: it goes on, or finds that all is done."""
     if back and (overlay or settings or as_written or sizes):
         raise typer.BadParameter(
-            "the way back restores what ran before, and takes no --overlay, --set, --as-written or --sizes"
+            "--back restores the previous pipelines, and takes no --overlay, --set, --as-written or --sizes"
         )
-    interrupts.explain("interrupted: run it again; it goes on, or finds that all is done")
+    interrupts.explain("interrupted: run it again to continue")
     connection = open_connection(address) if dry_run else open_write_connection(address)
     there = ProjectJobs(connection).pipelines()
     larger = _larger(connection, there) if sizes else {}

@@ -26,7 +26,7 @@ _OF_QUERIES = "features-queries"
 def show(plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: bool) -> None:
     """Prints the pipelines with their changes, the choices that are kept, and the cost."""
     if not plan.sent:
-        say("all of it is back already" if back else "the pipelines are those of the installed version: nothing to do")
+        say("all of it is back already" if back else "the pipelines are up to date: nothing to do")
     table = _table("pipeline", "change")
     for step in plan.steps:
         table.add_row(step.pipeline, visible(change(step)))
@@ -36,7 +36,7 @@ def show(plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: 
     if not plan.sent:
         return
     if not found:
-        say("the cost: none; no datum is computed again")
+        say("the cost: none, no datum is computed again")
         return
     console.print(_cost_table(found))
     say(_total(found, pictures))

@@ -43,7 +43,7 @@ def watch(
 ) -> None:
     """Show the repos and pipelines as a graph, live while jobs run, until Ctrl-C. Where there is no terminal, print a
     line for each change."""
-    interrupts.explain("no longer watching; the jobs continue")
+    interrupts.explain("no longer watching, but the jobs continue")
     seeing = GraphReader(open_connection(address))
     with _showing() as show:
         while True:

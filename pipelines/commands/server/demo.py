@@ -159,6 +159,6 @@ def say_next_steps(program: Path, has_samples: bool) -> None:
         ("serve", "search in the browser"),
         *(of_samples if has_samples else ()),
         ("status", "show the state of every pipeline"),
-        ("down", "stop the server; everything stays on disk"),
+        ("down", "stop the server (everything stays on disk)"),
     ):
         say(f"  {command} {arguments:<16}{meaning}")

@@ -55,16 +55,17 @@ def up(
         typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
     ] = WorkerRunner.PROCESS,
     retention: Annotated[
-        int, typer.Option(min=0, metavar="DAYS", help="Squash commits that nothing needs after so many days; 0: never.")
+        int,
+        typer.Option(min=0, metavar="DAYS", help="Squash commits that nothing needs after so many days (0: never)."),
     ] = 0,
     quota: Annotated[str, typer.Option(metavar="SIZE", help="The most bytes to store, such as 50G.")] = "",
     metrics_port: Annotated[
         int | None,
-        typer.Option(min=0, metavar="PORT", help="Show metrics for Prometheus on this port; 0 takes a free one."),
+        typer.Option(min=0, metavar="PORT", help="Show metrics for Prometheus on this port (0 takes a free one)."),
     ] = None,
     pass_env: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A variable of this environment that workers get; repeatable."),
+        typer.Option(metavar="NAME", help="A variable of this environment that workers get (repeatable)."),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(parser=path, metavar="FILE", help="A file with the token that the server asks for.")
@@ -81,7 +82,7 @@ def up(
 ) -> None:
     """Start localpachd in the background and point pachctl at it.
 
-    Its library is that of this directory: lookalike uses it in this directory and below.
+    Its library belongs to this directory: lookalike uses it here and below.
     """
     options = ["--gpus", gpus, "--runner", runner, *(["--strict-gpus"] if strict_gpus else [])]
     options += ["--retention", str(retention)] + [word for name in pass_env or () for word in ("--pass-env", name)]
@@ -109,7 +110,7 @@ def down(root: RootOption = None) -> None:
 def stop(address: AddressOption = "") -> None:
     """Stop all running and waiting jobs.
 
-    Pictures and queries stay. The next change of the library or of the queries computes what the jobs have left.
+    Pictures and queries stay. The next change of the library or of the queries computes the rest.
     """
     jobs = ProjectJobs(open_write_connection(address))
     stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
@@ -128,10 +129,10 @@ def stop(address: AddressOption = "") -> None:
 def run_demo(
     images: Annotated[
         Path | None,
-        typer.Option(parser=path, metavar="DIR", help="A directory of your own for the library; also to search for."),
+        typer.Option(parser=path, metavar="DIR", help="Your own pictures for the library, instead of the samples."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(parser=path, metavar="PATH", help="A picture or directory of your own to search for.")
+        Path | None, typer.Option(parser=path, metavar="PATH", help="Your own pictures to search with.")
     ] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the sample pictures and the sample queries from the library again.")
@@ -159,7 +160,7 @@ def run_demo(
     demo.say_next_steps(Path(sys.argv[0]), images is None or queries is None)
     say_all(local_server.overridden(server))
     if outcome.unreadable:
-        raise LookalikeError(f"{files(outcome.unreadable)} could not be read; all others were put")
+        raise LookalikeError(f"{files(outcome.unreadable)} could not be read: all others were put")
 
 
 def _remove_samples(root: Path, wait: bool) -> None:

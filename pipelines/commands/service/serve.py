@@ -51,7 +51,7 @@ def serve(
     at: Annotated[
         str,
         typer.Option(
-            metavar="COMMIT|DATE", help="The library of then: a commit's id, an ancestor, or a date [default: follow]."
+            metavar="COMMIT|DATE", help="Serve the library as of a commit id, an ancestor, or a date [default: follow]."
         ),
     ] = "",
     port: Annotated[
@@ -60,7 +60,7 @@ def serve(
             min=0,
             max=65535,
             metavar="PORT",
-            help=f"The port of 127.0.0.1, 0 for a free one; of a deployed service, that of the nodes "
+            help=f"The port of 127.0.0.1 (0 for a free one), or of the nodes for a deployed service "
             f"[default: {SEARCH.port}].",
         ),
     ] = None,

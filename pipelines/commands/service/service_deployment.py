@@ -131,7 +131,7 @@ def _protection(
 def _answering(connection: Connection, role: ServiceRole) -> ServiceEndpoint | None:
     """The deployed service, once it answers searches or says why it cannot; None, with the reason said, if it cannot be
     reached. Raises LookalikeError if its job fails."""
-    interrupts.explain("no longer waiting; the service goes on starting: see `lookalike status`")
+    interrupts.explain("no longer waiting, but the service goes on starting: see `lookalike status`")
     say("waiting until it answers")
     running_since: float | None = None
     told = ""

@@ -75,7 +75,7 @@ class PictureRequest(_Strict):
         if not short and not self.pictures and uploads:
             short = [PictureReference(upload=number, box=self.box) for number in range(uploads)]
         elif self.box is not None and not short:
-            raise bad_request("box belongs to a picture: write it beside its upload, url or id")
+            raise bad_request("box belongs to a picture: write it next to its upload, url or id")
         found = [*self.pictures, *short]
         if not found:
             raise bad_request("there is no picture to ask about: upload one, or name its url or id")

@@ -88,7 +88,7 @@ def check(configuration: ServiceConfiguration) -> ServiceConfiguration:
         )
     if not (configuration.certificate or configuration.proxy):
         raise StageError(
-            f"at {configuration.host} others can read what is sent: name --tls-cert and --tls-key, or the proxy with "
+            f"at {configuration.host} others can read the requests: name --tls-cert and --tls-key, or the proxy with "
             "TLS in front of the service with --behind-proxy, or listen on 127.0.0.1"
         )
     return configuration

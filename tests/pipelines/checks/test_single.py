@@ -225,7 +225,7 @@ CASES: list[tuple[FlawLevel, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "transform.image", "not a valid name of an image", "lower case", runs("Shell:1"), runs("shell:1")),
     (E, "transform.image", "placeholder", "your registry", runs("registry.example.com/t/a:1"),
      runs("example.io/t/a:1")),
-    (E, "", "does not say what to run", '"transform"', {"transform": ...}, {}),
+    (E, "", "names no command to run", '"transform"', {"transform": ...}, {}),
     (E, "transform.stdin", "there is no command", '"cmd"', {"transform": {"image": "a:1", "stdin": ["x"]}},
      {"transform": {"image": "a:1", "cmd": ["sh"], "stdin": ["x"]}}),
     (E, "transform.cmd[2]", "has no module stages.indx", "stages.index",

@@ -111,13 +111,13 @@ def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_repl
     (finding,) = preflight.find_obstacles(like_a_cluster, [many])
     assert finding.flaw.level == FlawLevel.WARNING
     assert finding.flaw.why == (
-        "3 permanent workers request cpu 6, memory 3.179Gi together, and beside other pods plain has "
+        "3 permanent workers request cpu 6, memory 3.179Gi together, next to other pods plain has "
         "cpu 5.41, memory 26Gi left: no room for 1 of p"
     )
     serve_api({path: each for path, each in unlimited.items() if path != "/api/v1/pods"})
     (finding,) = preflight.find_obstacles(like_a_cluster, [many])
     assert finding.flaw.level == FlawLevel.NOTE
-    assert finding.flaw.why.startswith("unchecked: whether all workers find room together")
+    assert finding.flaw.why.startswith("not checked: whether all workers fit at once")
 
 
 def test_a_different_cluster_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:

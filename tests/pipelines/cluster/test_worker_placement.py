@@ -57,7 +57,7 @@ def test_permanent_workers_of_all_pipelines_together(draft: MakeDraft) -> None:
     found = [draft("small", 4, 1), draft("large", 2, 3)]
     assert not told([node("a", "10")], found)
     expected = (
-        "6 permanent workers request cpu 10, memory 6.358Gi together, and beside other pods a has "
+        "6 permanent workers request cpu 10, memory 6.358Gi together, next to other pods a has "
         "cpu 8, memory 64Gi left: no room for 2 of small"
     )
     assert told([node("a", "10")], found, held("a", 2), held("b", 9)) == {"small": expected, "large": expected}
@@ -67,7 +67,7 @@ def test_nodes_are_filled_one_by_one(draft: MakeDraft) -> None:
     found = [draft("large", 2, 3)]
     assert not told([node("a", "4"), node("b", "4")], found)
     assert told([node("a", "2"), node("b", "3"), node("c", "2")], found) == {
-        "large": "2 permanent workers request cpu 6, memory 2.119Gi together, and beside other pods "
+        "large": "2 permanent workers request cpu 6, memory 2.119Gi together, next to other pods "
         "3 nodes have cpu 7, memory 192Gi left, and none of them more than cpu 3, memory 64Gi: no room for 1 of large"
     }
 
@@ -79,7 +79,7 @@ def test_pipelines_that_autoscale_need_room_for_one_worker_at_a_time(draft: Make
     found = told([node("a", "4")], [permanent, *scaling], held("a", 1))
     assert list(found) == ["index", "search"]
     assert set(found.values()) == {
-        "a worker requests cpu 2, memory 1.06Gi, and beside other pods and the permanent workers a has "
+        "a worker requests cpu 2, memory 1.06Gi, next to other pods and the permanent workers a has "
         "cpu 1, memory 61.88Gi left: its jobs would wait"
     }
 

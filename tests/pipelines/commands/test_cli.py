@@ -78,8 +78,8 @@ def test_on_an_empty_server(as_user: Connection, command: Command, picture: Path
 
 def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command: Command) -> None:
     (command.directory / "empty").mkdir()
-    assert command.fails("add", "gone.jpg") == "gone.jpg is not there"
-    assert command.fails("query", "gone.jpg") == "gone.jpg is not there"
+    assert command.fails("add", "gone.jpg") == "gone.jpg: not found"
+    assert command.fails("query", "gone.jpg") == "gone.jpg: not found"
     assert "nothing was put" in command.fails("add", "empty")
     assert "empty has no files" in command.fails("query", "empty")
     assert "no result sheet for nosuch" in command.fails("results", "nosuch")
@@ -254,5 +254,5 @@ def test_interrupting_the_wait_says_that_the_jobs_continue(
     typed.send_signal(signal.SIGINT)
     said, complained = typed.communicate(timeout=60)
     assert (typed.returncode, said) == (130, "")
-    assert complained == "lookalike: no longer waiting; the jobs continue: see `lookalike status`\n"
+    assert complained == "lookalike: no longer waiting, but the jobs continue: see `lookalike status`\n"
     assert Repository(as_user, "queries").exists("/a")

@@ -117,7 +117,7 @@ def waiting(
             client.delete_repo(repo)
     render(server, tmp_path)
     typed = command.start(request.param, "a" if request.param == "query" else "library.tar", interruptible=True)
-    seen(lines_of(typed), "put 1 file into queries" if request.param == "query" else "1 commit is here")
+    seen(lines_of(typed), "put 1 file into queries" if request.param == "query" else "imported 1 commit")
     while not running(server):
         assert typed.poll() is None
     yield typed
@@ -132,9 +132,11 @@ def test_a_command_that_waits_goes_on_after_a_restart(
     for _ in range(2):
         server.kill()
         line = seen(lines, " does not answer")
-        assert re.fullmatch(rf"pachd at {server.address} does not answer; trying again until \d\d:\d\d:\d\d", line)
+        assert re.fullmatch(
+            rf"the library's server at {server.address} does not answer, trying again until \d\d:\d\d:\d\d", line
+        )
         server.start()
-        assert re.fullmatch(rf"pachd at {server.address} answers again, at \d\d:\d\d:\d\d", next(lines))
+        assert re.fullmatch(rf"the library's server at {server.address} answers again, at \d\d:\d\d:\d\d", next(lines))
     (tmp_path / "gate").touch()
     assert seen(lines, "render: success") == "render: success, 1 of 1 datum"
     _, complained = waiting.communicate(timeout=60)
@@ -169,7 +171,7 @@ def test_ctrl_c_ends_the_wait_for_a_server(waiting: "subprocess.Popen[str]", ser
     assert waiting.returncode == 130
     assert complained in (
         "lookalike: interrupted\n",
-        "lookalike: no longer waiting; the jobs continue: see `lookalike status`\n",
+        "lookalike: no longer waiting, but the jobs continue: see `lookalike status`\n",
     )
 
 

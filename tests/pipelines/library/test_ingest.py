@@ -333,7 +333,7 @@ def test_files_that_cannot_be_read_are_left_out_with_a_reason(place: Place, in_b
 def test_nothing_is_put_if_no_file_can_be_read(place: Place) -> None:
     (source,) = place.files({"a.jpg": b"one"})
     source.path.unlink()
-    with pytest.raises(LookalikeError, match=rf"cannot read {source.path}: No such file.*; nothing was put"):
+    with pytest.raises(LookalikeError, match=rf"cannot read {source.path}: No such file.*: nothing was put"):
         ingest.add(place.connection, [source])
     assert place.commits() == 0
 

@@ -82,8 +82,8 @@ def test_special_files_are_skipped_and_reported(tmp_path: Path) -> None:
 def test_named_paths_must_exist(tmp_path: Path) -> None:
     (tmp_path / "dead").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "pipe")
-    for name, reason in (("gone", "is not there"), ("dead", "is a broken link"), ("pipe", "is neither a file nor")):
-        with pytest.raises(LookalikeError, match=re.escape(f"{tmp_path / name} {reason}")):
+    for name, reason in (("gone", ": not found"), ("dead", " is a broken link"), ("pipe", " is neither a file nor")):
+        with pytest.raises(LookalikeError, match=re.escape(f"{tmp_path / name}{reason}")):
             find([file(tmp_path / "good.jpg"), tmp_path / name])
 
 

@@ -120,7 +120,7 @@ def test_unusable_queries_are_reported(connection: Connection, repo: Repository,
     good = file(tmp_path / "a.jpg")
     for paths, said in (
         ([good, tmp_path / "empty"], "empty has no files"),
-        ([good, tmp_path / "gone"], "gone is not there"),
+        ([good, tmp_path / "gone"], "gone: not found"),
         ([good, file(tmp_path / "sub" / "a.jpg")], r"two of the queries are called a\.jpg"),
     ):
         with pytest.raises(LookalikeError, match=said):

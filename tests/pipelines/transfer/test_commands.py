@@ -60,7 +60,7 @@ def test_an_export_to_a_file(history: Connection, other: Connection, command: Co
     assert command.says("export", "library.tar") == (
         "wrote 3 commits with 4 files, and the hashes of the output of 0 pipelines, to library.tar\n"
     )
-    ids = f"{written_to(other)}3 commits are here\ntheir ids there and here: ids.tsv\n"
+    ids = f"{written_to(other)}imported 3 commits\ntheir ids there and here: ids.tsv\n"
     assert there.says("import", "library.tar", "--ids", "ids.tsv") == ids
     assert (command.directory / "ids.tsv").read_text().count("\n") == 4
     assert hashes(other) == hashes(history)
@@ -72,7 +72,7 @@ def test_an_export_through_a_pipe(history: Connection, other: Connection, comman
     if out.stdout is not None:
         out.stdout.close()
     said, complained = brought.communicate(timeout=60)
-    assert (brought.returncode, said, complained) == (0, f"{written_to(other)}3 commits are here\n", "")
+    assert (brought.returncode, said, complained) == (0, f"{written_to(other)}imported 3 commits\n", "")
     assert out.stderr is not None
     assert out.stderr.read() == (
         "wrote 3 commits with 4 files, and the hashes of the output of 0 pipelines, to the standard output\n"
@@ -180,6 +180,6 @@ def test_an_import_that_was_killed_continues(
 def continued(history: Connection, other: Connection, there: Command) -> None:
     """The first commit is here and only that one; another import makes the rest."""
     (first,) = CommitHistory(other).commits("images")
-    assert there.says("import", "library.tar") == f"{written_to(other)}3 commits are here\n"
+    assert there.says("import", "library.tar") == f"{written_to(other)}imported 3 commits\n"
     assert CommitHistory(other).commits("images")[0] == first
     assert hashes(other) == hashes(history)

@@ -101,7 +101,7 @@ def test_small_passes_that_give_other_bits_are_not_used(capsys: pytest.CaptureFi
     for _ in range(5):
         passes(noise(1))
     assert (full.ran, small.ran) == (5, 1)
-    assert capsys.readouterr().out == "forward passes of 8 pictures give other bits than those of 32 here: not used\n"
+    assert capsys.readouterr().out == "forward passes of 8 pictures give other bits than passes of 32 here: not used\n"
 
 
 def test_small_passes_whose_bits_depend_on_the_place_are_not_used() -> None:

@@ -125,7 +125,7 @@ def test_the_command_reports_it(judged: Job, as_user: Connection, command: Comma
     (good,) = {each.id for each in JobDatums(as_user, judged)} - {JobDatums(as_user, judged).failed(1)[0].datum}
     well = command.run("debug", "datum", f"judge@{judged.id}", good)
     assert (well.returncode, well.stderr) == (0, "")
-    assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")
+    assert well.stdout.endswith("its output differs from its job's in 1 file:\n  /when\n")
 
 
 def test_other_servers_are_recognised(stranger: str, command: Command) -> None:

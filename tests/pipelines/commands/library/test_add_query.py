@@ -53,14 +53,14 @@ def test_one_unreadable_file_is_left_out_and_named(repos: Connection, command: C
     (trip / "bad.png").symlink_to("/proc/self/mem")  # reading its beginning is an error, for root, too
     done = command.run("add", "trip")
     assert (done.returncode, done.stderr) == (
-        1, "lookalike: 1 file could not be read; all others were put\n"
+        1, "lookalike: 1 file could not be read: all others were put\n"
     )  # fmt: skip
     assert "left out trip/bad.png: Input/output error\n" in done.stdout
     assert "put 2 files into images: commit " in done.stdout
     assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
     done = command.run("query", "trip", "--no-wait")
     assert (done.returncode, "put 2 files into queries" in done.stdout) == (1, True)
-    assert "cannot read trip/bad.png: Input/output error; nothing was put" in command.fails("add", "trip/bad.png")
+    assert "cannot read trip/bad.png: Input/output error: nothing was put" in command.fails("add", "trip/bad.png")
 
 
 def test_only_this_commands_files_are_counted(

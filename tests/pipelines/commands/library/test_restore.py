@@ -113,7 +113,7 @@ def test_an_older_version_replaces_the_present_one_only_on_request(library: Libr
     library.add(a=b"22", b=b"newer")
     said = library.refuses("trip", "--at", then)
     assert said.endswith(
-        "2 of them are there with other content: trip/a, trip/b; nothing was restored: --replace puts the older "
+        "2 of them are there with other content: trip/a, trip/b. Nothing was restored: --replace puts the older "
         "content in its place"
     )
     done = library.restore("trip", "--at", then, "--replace")

@@ -107,7 +107,7 @@ def test_an_empty_or_missing_folder_removes_nothing(repo: Connection, command: C
     sync(command, "trip")
     before = library(repo)
     kept = trip.rename(command.directory / "kept")
-    assert command.fails("sync", "trip") == "trip is not there"
+    assert command.fails("sync", "trip") == "trip: not found"
     trip.mkdir()
     why = "trip is empty, but the library has 3 pictures of it: is its disk mounted?"
     for arguments in ([], ["--dry-run"]):
@@ -139,7 +139,7 @@ def test_an_unreadable_file_is_named_and_stays_in_the_library(repo: Connection, 
     (trip / "new.png").write_bytes(b"new")
     done = command.run("sync", "trip", "--no-wait")
     assert (done.returncode, done.stderr) == (
-        1, "lookalike: 1 file could not be read; the library keeps what it has of them\n"
+        1, "lookalike: 1 file could not be read: the library keeps its pictures of them\n"
     )  # fmt: skip
     assert said(done.stdout) == [
         "skipped trip/late/c.png: a broken link",
@@ -213,7 +213,7 @@ def test_a_watch_outlasts_a_disk_that_is_not_there(
 ) -> None:
     assert watching.stderr is not None
     gone = trip.rename(command.directory / "gone")
-    assert watching.stderr.readline() == "lookalike: trip is not there\n"
+    assert watching.stderr.readline() == "lookalike: trip: not found\n"
     trip.mkdir()
     assert watching.stderr.readline().startswith("lookalike: trip is empty, but the library has 3 pictures of it")
     trip.rmdir()

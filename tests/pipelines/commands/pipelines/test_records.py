@@ -117,7 +117,7 @@ def test_the_log_has_the_lines_of_user_code(judged: Job, command: Command, as_us
         ("reading one", True, ["/one"]),
         ("reading bad", True, ["/bad"]),
     ]
-    assert command.says("logs", "--datum", "/two") == "no lines of user code; --all shows those of the workers, too\n"
+    assert command.says("logs", "--datum", "/two") == "no lines of user code: --all shows the workers' lines, too\n"
     assert "the server has no job nosuch" in command.fails("logs", "--job", "nosuch")
 
 

@@ -103,7 +103,7 @@ def test_a_watch_tells_each_change_until_ctrl_c(
     seen(watching, "second: deleted")
     watching.send_signal(signal.SIGINT)
     _, complained = watching.communicate(timeout=60)
-    assert (watching.returncode, complained) == (130, "lookalike: no longer watching; the jobs continue\n")
+    assert (watching.returncode, complained) == (130, "lookalike: no longer watching, but the jobs continue\n")
 
 
 def test_a_watch_until_idle_ends_with_the_jobs(as_user: Connection, gate: Path, command: Command) -> None:
@@ -133,7 +133,7 @@ def test_on_a_terminal_the_graph_is_drawn_again(as_user: Connection, gate: Path,
         until(screen.fileno(), b"success")
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert process.stderr.read() == "lookalike: no longer watching; the jobs continue\n"
+        assert process.stderr.read() == "lookalike: no longer watching, but the jobs continue\n"
         assert process.wait() == 130
 
 

@@ -282,7 +282,7 @@ def test_a_deployment_leaves_a_retired_pipeline_to_the_upgrade(divided: Library)
     assert "pipeline evaluate: updated, reprocessing everything\n" in said
     assert "evaluate-sum is no longer a pipeline of lookalike" in said
     said = divided.upgrade()
-    assert "the cost: none; no datum is computed again\nupgraded\n" in said and "way back" not in said
+    assert "the cost: none, no datum is computed again\nupgraded\n" in said and "way back" not in said
     assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
 
 
@@ -320,7 +320,7 @@ def test_resources_alone_compute_nothing(library: Library) -> None:
     library.command.says("deploy")
     library.put()
     library.change("first", {"resource_requests": {"memory": "128Mi"}})
-    assert "the cost: none; no datum is computed again\n" in library.upgrade()
+    assert "the cost: none, no datum is computed again\n" in library.upgrade()
     job = ProjectJobs(library.connection).newest("first")
     assert job is not None and (job.processed, job.skipped) == (0, 2)
 

@@ -133,7 +133,7 @@ def test_another_version_is_to_be_deployed_first(here: Connection, command: Comm
 def test_a_cluster_needs_tls_or_a_proxy(here: Connection, like_a_cluster: Connection) -> None:
     """localpachd's services are reached from its own machine alone."""
     deploy_usual(here)
-    with pytest.raises(StageError, match="others can read what is sent: name --tls-cert and --tls-key, or the proxy"):
+    with pytest.raises(StageError, match="others can read the requests: name --tls-cert and --tls-key, or the proxy"):
         service_deployment.deploy(like_a_cluster, DeployedServiceOptions(port=30995))
     assert not service_credentials.exists(here)
     service_deployment.deploy(like_a_cluster, DeployedServiceOptions(port=30995, proxy="pictures.example.org"))

@@ -76,7 +76,7 @@ def test_the_token_for_pachyderm_is_the_secrets_or_the_workers(secrets: Path, tm
 @pytest.mark.parametrize(
     ("environment", "missing", "said"),
     [
-        (WORKER, (), r"others can read what is sent: name --tls-cert"),
+        (WORKER, (), r"others can read the requests: name --tls-cert"),
         ({**WORKER, "PROXY": "p.example.org"}, ("token",), r"needs a token: write a long random one into a file"),
         ({**PACHD, "LISTEN": "192.168.0.1:80"}, ("token",), r"at 192.168.0.1 others .* needs a token"),
         ({**PACHD, "PROXY": "p.example.org"}, ("token",), r"behind p.example.org others .* needs a token"),

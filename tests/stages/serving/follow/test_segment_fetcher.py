@@ -196,7 +196,7 @@ def test_vectors_that_change_files_change_the_key(world: World) -> None:
     (directory / "part2.npy").rename(directory / "part3.npy")
     after = segment_fetcher.list_segments(world.server, world.put("0"))
     assert before[0].vectors.hash == after[0].vectors.hash
-    with pytest.raises(StageError, match=r"part2\.npy is missing beside its table"):
+    with pytest.raises(StageError, match=r"part2\.npy is missing next to its table"):
         world.start(world.put("0"))
 
 
@@ -317,7 +317,7 @@ def test_a_missing_file_of_vectors_and_damaged_ones(world: World) -> None:
     path = world.root / "0" / "vectors" / "part1.npy"
     content = path.read_bytes()
     path.unlink()
-    with pytest.raises(StageError, match=r"part1\.npy is missing beside its table"):
+    with pytest.raises(StageError, match=r"part1\.npy is missing next to its table"):
         world.start(world.put("0", "a"))
     for damaged in (content[:-1], b"anything", b""):
         path.write_bytes(damaged)
