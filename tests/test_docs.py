@@ -209,6 +209,15 @@ def test_relative_links_resolve(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
+def test_anchors_of_links_exist(document: str) -> None:
+    place = (ROOT / document).parent
+    for path, anchor in re.findall(r"\]\(([^):#]*)#([^)]+)\)", text(document)):
+        target = (place / path).resolve().relative_to(ROOT).as_posix() if path else document
+        headings = re.findall(r"^#+ (.+)$", text(target), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings}, (path, anchor)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_paths_exist(document: str) -> None:
     places = {path.name for path in ROOT.iterdir() if path.is_dir()} & {*PACKAGES, "specs", "tests", "docs", ".ci"}
     words = {word for line in code(document) for word in re.findall(r"(?<![\w./<-])([\w.-]+/[\w./-]*)(?![\w<*])", line)}

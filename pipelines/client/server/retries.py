@@ -60,4 +60,6 @@ class _Outage:
 
     def end(self) -> None:
         """The server has answered."""
-        self._connection.waiting(f"the library's server at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}")
+        self._connection.waiting(
+            f"the library's server at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}"
+        )
