@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.upgrades.pipeline_infos import env
 
 from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import Job, ProjectJobs
@@ -23,6 +22,7 @@ from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from speclang.merge_patches import merge
 from tests.command import Command
+from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
 
