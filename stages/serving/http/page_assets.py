@@ -23,7 +23,9 @@ _TYPES = {
 
 def add_to(app: FastAPI, directory: Path = PAGE) -> None:
     """Adds the routes of the page and of its files."""
-    files = {path.name: _Asset(path) for path in directory.iterdir() if path.suffix in _TYPES}
+    files = {
+        path.relative_to(directory).as_posix(): _Asset(path) for path in directory.rglob("*.*") if path.suffix in _TYPES
+    }
 
     async def asset(name: str, request: Request) -> Response:
         if name not in files:
@@ -38,7 +40,7 @@ def add_to(app: FastAPI, directory: Path = PAGE) -> None:
 
     app.get("/", include_in_schema=False)(page)
     app.get("/favicon.ico", include_in_schema=False)(icon)
-    app.get("/assets/{name}", include_in_schema=False)(asset)
+    app.get("/assets/{name:path}", include_in_schema=False)(asset)
 
 
 class _Asset:

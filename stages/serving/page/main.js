@@ -1,26 +1,26 @@
 /* The page as a whole: its address decides which of the views is shown: the answer to a question, the library, or the
  * labels of pictures; a service that does not search has the last alone. */
 
-import * as address from "./address.js";
-import { Answers } from "./answers.js";
-import { arrived } from "./arrivals.js";
-import * as browse from "./browse.js";
-import { Classified } from "./classified.js";
-import { byId } from "./elements.js";
-import * as failing from "./failing.js";
-import { Folders } from "./folders.js";
-import * as intake from "./intake.js";
-import * as keyboard from "./keyboard.js";
-import * as moves from "./moves.js";
-import * as navigation from "./navigation.js";
-import * as notices from "./notices.js";
-import * as options from "./options.js";
-import * as service from "./service.js";
-import { Standing } from "./standing.js";
-import { choose, chosen } from "./stored.js";
-import * as uploads from "./uploads.js";
-import * as viewer from "./viewer.js";
-import * as words from "./words.js";
+import * as address from "./kit/address.js";
+import { Answers } from "./search/search-view.js";
+import { arrived } from "./pictures/picture-intake.js";
+import * as browse from "./library/folder-grid.js";
+import { Classified } from "./classify/classify-view.js";
+import { byId } from "./kit/elements.js";
+import * as failing from "./failure-notices.js";
+import { Folders } from "./library/library-view.js";
+import * as intake from "./pictures/picture-input.js";
+import * as keyboard from "./kit/keyboard.js";
+import * as moves from "./search/query-links.js";
+import * as navigation from "./kit/browser-history.js";
+import * as notices from "./kit/notices.js";
+import * as options from "./search/query-options.js";
+import * as service from "./kit/service-client.js";
+import { Standing } from "./kit/service-status.js";
+import { choose, chosen } from "./kit/preferences.js";
+import * as uploads from "./pictures/upload-store.js";
+import * as viewer from "./pictures/picture-viewer.js";
+import * as words from "./kit/text-format.js";
 
 const SESSION = "signed-in";
 

@@ -1,18 +1,18 @@
 /* The view of labels: asks, keeps the newest answers so that going back is immediate, and draws them; without a picture,
  * the labels of the model. */
 
-import * as address from "./address.js";
-import { classify } from "./asking.js";
-import * as details from "./details.js";
-import { button, byId } from "./elements.js";
-import { lookUp } from "./known.js";
-import * as labels from "./labels.js";
-import * as moves from "./moves.js";
-import * as notices from "./notices.js";
-import * as query from "./query.js";
-import * as service from "./service.js";
-import { classifying } from "./standing.js";
-import * as words from "./words.js";
+import * as address from "../kit/address.js";
+import { classify } from "../search/query-request.js";
+import * as details from "../pictures/answer-details.js";
+import { button, byId } from "../kit/elements.js";
+import { lookUp } from "../pictures/picture-lookup.js";
+import * as labels from "./label-bars.js";
+import * as moves from "../search/query-links.js";
+import * as notices from "../kit/notices.js";
+import * as query from "../search/query-pictures.js";
+import * as service from "../kit/service-client.js";
+import { classifying } from "../kit/service-status.js";
+import * as words from "../kit/text-format.js";
 
 const KEPT = 50;
 const SLOW = 400; // milliseconds after which the page says that it works

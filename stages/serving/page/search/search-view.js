@@ -1,17 +1,17 @@
 /* The view of a question: asks, keeps the newest answers so that going back is immediate, and draws them. */
 
-import * as address from "./address.js";
-import { ask } from "./asking.js";
-import * as details from "./details.js";
-import { button, byId, make } from "./elements.js";
-import * as moves from "./moves.js";
-import * as notices from "./notices.js";
-import * as options from "./options.js";
-import * as query from "./query.js";
-import * as results from "./results.js";
-import { olderThan } from "./standing.js";
-import { lookUp } from "./known.js";
-import * as words from "./words.js";
+import * as address from "../kit/address.js";
+import { ask } from "./query-request.js";
+import * as details from "../pictures/answer-details.js";
+import { button, byId, make } from "../kit/elements.js";
+import * as moves from "./query-links.js";
+import * as notices from "../kit/notices.js";
+import * as options from "./query-options.js";
+import * as query from "./query-pictures.js";
+import * as results from "./result-tiles.js";
+import { olderThan } from "../kit/service-status.js";
+import { lookUp } from "../pictures/picture-lookup.js";
+import * as words from "../kit/text-format.js";
 
 const KEPT = 50;
 const SLOW = 400; // milliseconds after which the page says that it searches

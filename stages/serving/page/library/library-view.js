@@ -1,11 +1,11 @@
 /* The view of the library: loads folders, keeps what was loaded so that coming back to one is immediate. */
 
-import * as browse from "./browse.js";
-import * as moves from "./moves.js";
-import * as notices from "./notices.js";
-import * as service from "./service.js";
-import { olderThan } from "./standing.js";
-import { basename } from "./words.js";
+import * as browse from "./folder-grid.js";
+import * as moves from "../search/query-links.js";
+import * as notices from "../kit/notices.js";
+import * as service from "../kit/service-client.js";
+import { olderThan } from "../kit/service-status.js";
+import { basename } from "../kit/text-format.js";
 
 const SLOW = 400; // milliseconds after which the page says that it loads
 

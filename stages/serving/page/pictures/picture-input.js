@@ -1,7 +1,7 @@
 /* The ways in which pictures arrive: dropped, pasted, chosen, photographed, or by address. Calls
  * receive({files, addresses}, add) with what came; add: to the question that is shown. Asks nothing itself. */
 
-import { byId } from "./elements.js";
+import { byId } from "../kit/elements.js";
 
 /** Connects the page's controls. `asking()` says whether a question is shown, to which pictures can be added. */
 export function connect(receive, asking, complain) {

@@ -2,7 +2,7 @@
  * dictate. Knows no questions: `actions` are functions by name. */
 
 import { byId } from "./elements.js";
-import { choose, chosen } from "./stored.js";
+import { choose, chosen } from "./preferences.js";
 
 const OFF = "single-keys-off";
 

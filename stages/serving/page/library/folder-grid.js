@@ -2,9 +2,9 @@
  * addresses, view(picture) opens the larger view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs
  * what loads a page. */
 
-import { button, byId, icon, make } from "./elements.js";
-import { tile } from "./tiles.js";
-import * as words from "./words.js";
+import { button, byId, icon, make } from "../kit/elements.js";
+import { tile } from "../pictures/picture-tile.js";
+import * as words from "../kit/text-format.js";
 
 const PAGE = 120; // folders and pictures
 const COVER = 4; // pictures

@@ -1,9 +1,9 @@
 /* An answer as tiles: neighbours that are near-duplicates of each other are folded behind the nearest of them. Knows
  * neither the service nor the address; the hooks say where a tile leads. */
 
-import { button, make } from "./elements.js";
-import { tile } from "./tiles.js";
-import { count } from "./words.js";
+import { button, make } from "../kit/elements.js";
+import { tile } from "../pictures/picture-tile.js";
+import { count } from "../kit/text-format.js";
 
 /** Neighbours in groups, nearest first: [[nearest, its near-duplicates…], …]. */
 export function folded(neighbours) {

@@ -1,9 +1,9 @@
 /* The words and the ways out when something fails: a refusal, a picture that is gone, a missing token. */
 
-import { Gone } from "./asking.js";
-import { button, make } from "./elements.js";
-import { notice } from "./notices.js";
-import * as service from "./service.js";
+import { Gone } from "./search/query-request.js";
+import { button, make } from "./kit/elements.js";
+import { notice } from "./kit/notices.js";
+import * as service from "./kit/service-client.js";
 
 /** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, signedIn(). Throws what is not a
  * failure of the service's, once it is shown. */

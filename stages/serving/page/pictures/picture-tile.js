@@ -1,8 +1,8 @@
 /* A picture of the library as a tile: a link that searches on from it, its name, and the way to the larger view.
  * Knows no service. */
 
-import { icon, make } from "./elements.js";
-import * as words from "./words.js";
+import { icon, make } from "../kit/elements.js";
+import * as words from "../kit/text-format.js";
 
 /** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, similarity,
  * same and near, or is null where the library is browsed. href: of the search on from it. view() opens the larger view.

@@ -1,7 +1,7 @@
 /* The standing of the service: asks /status often while it starts and seldom while it is ready, and not at all while the
  * page is hidden. Knows nothing of questions. */
 
-import { Refusal, status, Unreachable } from "./service.js";
+import { Refusal, status, Unreachable } from "./service-client.js";
 
 const EVERY = { loading: 1, empty: 3, failed: 3, ready: 15 }; // seconds
 const AWAY = 4; // seconds between attempts while the service does not answer

@@ -1,8 +1,8 @@
 /* A box on a picture, drawn with the pointer or moved with the keys. Knows neither questions nor addresses: the box is
  * [left, top, right, bottom], as shares of the picture. */
 
-import { byId, make } from "./elements.js";
-import { share } from "./words.js";
+import { byId, make } from "../kit/elements.js";
+import { share } from "../kit/text-format.js";
 
 const STEP = 0.02; // of the picture, for a press of an arrow key
 const LEAST = 0.02; // the smallest edge of a box

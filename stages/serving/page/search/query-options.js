@@ -1,8 +1,8 @@
 /* The options of a question: folder or glob, number of results, largest distance, metric, exactness. Knows neither the
  * service nor the address: changed(options) is called with what was set. */
 
-import { byId, make } from "./elements.js";
-import { number } from "./words.js";
+import { byId, make } from "../kit/elements.js";
+import { number } from "../kit/text-format.js";
 
 const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
 const METRICS = ["euclidean", "cosine"];

@@ -2,8 +2,8 @@
  * address; hooks: draw(place, box), remove(place), combine(how), add(), and the verb of the question, "Search" or
  * "Classify". */
 
-import { button, byId, icon, make } from "./elements.js";
-import * as region from "./region.js";
+import { button, byId, icon, make } from "../kit/elements.js";
+import * as region from "./region-box.js";
 
 /** pictures: of the state; known: for each the {name, preview, original, width, height, inLibrary}; combine: null where
  * each has an answer of its own; hooks as above. */

@@ -1,7 +1,7 @@
 /* Where an answer came from: commits, model, devices, exactness, time, and the files with their traces. */
 
-import { byId, copying, make } from "./elements.js";
-import * as words from "./words.js";
+import { byId, copying, make } from "../kit/elements.js";
+import * as words from "../kit/text-format.js";
 
 /** The line above the tiles: "12 nearest of 540 pictures · euclidean · exact · 41 ms". */
 export function summary(answer, pictures) {

@@ -1,10 +1,10 @@
 /* The larger view: a picture of the library in a dialog, with its files. The list that it steps through and the ways out
  * of it are given; knows neither the service nor the address. */
 
-import { button, byId, copying, icon, make } from "./elements.js";
-import { trace } from "./details.js";
-import { badges, measure } from "./tiles.js";
-import * as words from "./words.js";
+import { button, byId, copying, icon, make } from "../kit/elements.js";
+import { trace } from "./answer-details.js";
+import { badges, measure } from "./picture-tile.js";
+import * as words from "../kit/text-format.js";
 
 let leave = null; // called when the user closes the dialog
 let step = null; // (by) => void

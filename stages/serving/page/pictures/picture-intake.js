@@ -1,9 +1,9 @@
 /* Pictures that were dropped, pasted, chosen or named by address, on their way into a question. */
 
-import * as address from "./address.js";
-import { complain } from "./notices.js";
-import * as uploads from "./uploads.js";
-import { bytes, count } from "./words.js";
+import * as address from "../kit/address.js";
+import { complain } from "../kit/notices.js";
+import * as uploads from "./upload-store.js";
+import { bytes, count } from "../kit/text-format.js";
 
 /** The pictures of a question made of files and addresses, after `before`; null if one cannot be asked with, which the
  * page then says. limits: the service's, undefined while they are not known. */

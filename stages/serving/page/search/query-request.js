@@ -1,8 +1,8 @@
 /* One question, from the page's state to the service's answer. Knows no elements. */
 
-import * as service from "./service.js";
-import { classifying } from "./standing.js";
-import * as uploads from "./uploads.js";
+import * as service from "../kit/service-client.js";
+import { classifying } from "../kit/service-status.js";
+import * as uploads from "../pictures/upload-store.js";
 
 /** The question has a picture that this browser does not have, or no longer. */
 export class Gone extends Error {}

@@ -1,7 +1,7 @@
 /* What is known of a picture of the question: its name, and where the browser finds it. */
 
-import * as uploads from "./uploads.js";
-import { basename } from "./words.js";
+import * as uploads from "./upload-store.js";
+import { basename } from "../kit/text-format.js";
 
 /** picture: of the state. told: the answer's words on it, undefined before there is an answer. fit: of the model; with
  * "crop" thumbnails are only the middles of pictures, on which a region cannot be drawn. */

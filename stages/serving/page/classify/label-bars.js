@@ -1,8 +1,8 @@
 /* Labels with their probabilities, as bars, and what is known of the model that gives them. Knows neither the service nor
  * the address. */
 
-import { make } from "./elements.js";
-import { count, likely, number } from "./words.js";
+import { make } from "../kit/elements.js";
+import { count, likely, number } from "../kit/text-format.js";
 
 /** The labels of pictures. names: of the pictures, shown where there are several. */
 export function bars(pictures, names) {
