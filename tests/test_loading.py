@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("benchmarks", "docker", "localpachd", "lookalike", "pipelines", "setup", "speclang", "stages", "towers")
+PACKAGES = (
+    "benchmarks",
+    "docker",
+    "localpachd",
+    "lookalike",
+    "pipelines",
+    "setup",
+    "speclang",
+    "stages",
+    "studies",
+    "towers",
+)
 RUNS_CODE = frozenset(("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"))
 
 # Reads weights of PyTorch, with an unpickler that knows tensors and dictionaries only:

@@ -81,7 +81,9 @@ def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> Non
     assert {path.relative_to(ROOT) for path in (ROOT / "specs").rglob("*.json")} <= held
     template = ROOT / "pipelines" / "specifications" / "template"
     assert {path.relative_to(ROOT) for path in template.iterdir()} <= held
-    assert not [name for name in names if name.startswith(("tests", "benchmarks", "docker", "setup", "build"))]
+    assert not [
+        name for name in names if name.startswith(("tests", "benchmarks", "studies", "docker", "setup", "build"))
+    ]
 
 
 def test_the_wheel_holds_the_page(wheel: Path) -> None:
