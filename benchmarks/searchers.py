@@ -4,9 +4,9 @@ DIR holds library.npy and queries.npy; the answers go to DIR/NAME.npz."""
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,6 @@ def main(name: str, directory: Path) -> None:
             np.savez(directory / f"{name}.npz", distances=found[0], rows=found[1])
 
     serve(lambda: _WAYS[name.partition(":")[0]](library.view(np.ndarray), queries.view(np.ndarray)), keep)
-
-
-def as_the_article(package: str, library: Vectors, queries: Vectors, k: int, **options: Any) -> Found:
-    """The search of the article: NearestNeighbors of cuML, or of scikit-learn, which uses the same names. Returns the
-    distances and rows of the k nearest."""
-    neighbours = importlib.import_module(f"{package}.neighbors").NearestNeighbors(n_neighbors=k, **options)
-    distances, rows = neighbours.fit(library).kneighbors(queries)
-    return np.asarray(distances, np.float32), np.asarray(rows, np.int64)
 
 
 def _segments(library: Vectors) -> list[Vectors]:
@@ -127,14 +119,26 @@ def _faiss(library: Vectors, queries: Vectors) -> Work:
     return search
 
 
+def _as_the_article(package: str, library: Vectors, queries: Vectors) -> Work:
+    """NearestNeighbors of cuML, or of scikit-learn, on all cores; both have the same names."""
+    module = importlib.import_module(f"{package}.neighbors")
+    options = {"n_jobs": -1} if package == "sklearn" else {}
+
+    def search() -> Found:
+        distances, rows = module.NearestNeighbors(n_neighbors=K, **options).fit(library).kneighbors(queries)
+        return np.asarray(distances, np.float32), np.asarray(rows, np.int64)
+
+    return search
+
+
 _WAYS: dict[str, Callable[[Vectors, Vectors], Work]] = {
     "numpy": _numpy,
     "tensorflow": _tensorflow,
     "onnxruntime": _onnxruntime,
     "ours": _ours,
     "faiss": _faiss,
-    "sklearn": lambda library, queries: lambda: as_the_article("sklearn", library, queries, K, n_jobs=-1),
-    "cuml": lambda library, queries: lambda: as_the_article("cuml", library, queries, K),
+    "sklearn": partial(_as_the_article, "sklearn"),
+    "cuml": partial(_as_the_article, "cuml"),
 }
 
 

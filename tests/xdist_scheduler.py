@@ -32,7 +32,6 @@ TENSORFLOW = (
     "tests/pipelines/analysis/test_stage_runs.py",
     "tests/benchmarks/test_classify.py",
     "tests/benchmarks/test_experiment.py",
-    "tests/benchmarks/test_gpu.py",
 )
 SERVICE = (
     "tests/stages/serving/page/test_access.py",
