@@ -42,7 +42,7 @@ HOUSE := tests/test_house.py
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
 # benchmarks create them.
-PEERS := benchmarks/setups
+PEERS := studies/setups
 # The first Python on the PATH that the dependencies support and that can create an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
@@ -111,11 +111,11 @@ ifneq (,$(filter --short,$(ARGS)))
 	@$(BIN)/python -m benchmarks.short $(filter-out --short,$(ARGS))
 else
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
-	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
+	@$(if $(ARGS),,$(BIN)/python -m studies.experiment)
 endif
 
 stages: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
-	@$(BIN)/python -m benchmarks.experiment $(ARGS)
+	@$(BIN)/python -m studies.experiment $(ARGS)
 
 experiment: $(READY) ## The original experiment with STL-10, in a library of its own; DATA_DIR=, MODEL=, EXPERIMENT=dir, PORT=n.
 	@unset PACHD_ADDRESS PACH_CONTEXT; export LOOKALIKE_ROOT="$(EXPERIMENT)/.lookalike"; \
@@ -129,25 +129,25 @@ pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 quality: $(READY) ## Measure the precision of framings, sizes, poolings and backbones; ARGS="framing --sets emoji" selects.
-	@$(BIN)/python -m benchmarks.quality $(ARGS)
+	@$(BIN)/python -m studies.quality $(ARGS)
 
 copies: $(READY) ## Measure finding copies of pictures beside imagededup, which the first run installs separately (6 GB).
-	@$(BIN)/python -m benchmarks.copies $(ARGS)
+	@$(BIN)/python -m studies.copies $(ARGS)
 
 classify: $(READY) ## Measure trainings of classifiers beside scikit-learn and plain Keras; ARGS="--sets views" selects.
-	@$(BIN)/python -m benchmarks.classify $(ARGS)
+	@$(BIN)/python -m studies.classify $(ARGS)
 
 retraining: $(READY) ## Measure one more labelled picture in a library with classifiers; two minutes; ARGS="--rounds 5".
-	@$(BIN)/python -m benchmarks.retraining $(ARGS)
+	@$(BIN)/python -m studies.retraining $(ARGS)
 
 serving: $(READY) ## Measure the service over HTTP beside FAISS; two minutes; ARGS="--pictures 10000" selects the size.
 	@$(BIN)/python -m benchmarks.serving $(ARGS)
 
 codes: $(READY) ## Measure searches of a million pictures by codes beside exact ones; five minutes, 10 GB of memory.
-	@$(BIN)/python -m benchmarks.codes $(ARGS)
+	@$(BIN)/python -m studies.codes $(ARGS)
 
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
-	@$(BIN)/python -m benchmarks.peers $(ARGS)
+	@$(BIN)/python -m studies.peers $(ARGS)
 
 towers: $(TOWERS_READY) ## Create .venv-towers with KerasHub, whose image towers towers/README.md exports.
 

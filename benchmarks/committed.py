@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.report import Row, aligned
+from benchmarks.kit.report import Row, aligned
 
 FILE = Path(__file__).with_name("committed.json")
 """{class of machine: {"commit", "date", "load", "figures": {name: {"seconds": [...], "bounds": [...]}}}}"""

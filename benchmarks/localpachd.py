@@ -4,9 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import counted, datums, durability, files, holding, lines, memory, program, scale
-from benchmarks.program import positive
-from benchmarks.report import Result
+from benchmarks.kit import program
+from benchmarks.kit.program import positive
+from benchmarks.kit.report import Result
+from benchmarks.server import counted, datums, durability, files, holding, lines, memory, scale
 
 PACKAGES = ("grpcio", "protobuf", "python-pachyderm")
 

@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from benchmarks import bysize, figures, program, report, whole
-from benchmarks.backbones import RESNET50, Backbone, random_resnet50
-from benchmarks.changes import CHANGES
-from benchmarks.plots import curves
-from benchmarks.program import positive
-from benchmarks.report import Result
-from benchmarks.whole import SWAP, Size, Whole
+from benchmarks.kit import program, report
+from benchmarks.kit.plots import curves
+from benchmarks.kit.program import positive
+from benchmarks.kit.report import Result
+from benchmarks.races.backbones import RESNET50, Backbone, random_resnet50
+from benchmarks.whole import bysize, figures, runs
+from benchmarks.whole.changes import CHANGES
+from benchmarks.whole.runs import SWAP, Size, Whole
 from pipelines.errors import LookalikeError
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             size = by_name[name]
             backbone = _made(given.model, size.side, given.directory)
             swapped = _made(other, size.side, given.directory) if SWAP in given.changes else backbone
-            done[size] = whole.measure(size, _place(size, given.directory), backbone, swapped, given.changes)
+            done[size] = runs.measure(size, _place(size, given.directory), backbone, swapped, given.changes)
             return figures.result(done[size])
 
         _, surroundings = program.run(given, measure, PACKAGES)
@@ -81,7 +82,7 @@ def _made(source: str, side: int, directory: Path) -> Path:
 def _check_room(sizes: Sequence[Size], changes: Collection[str], directory: Path) -> None:
     """Raises RuntimeError unless the disk has room for each run that has not begun, one after another."""
     begun = {size for size in sizes if (_place(size, directory) / "journal.json").exists()}
-    rooms = [whole.room(size.pictures, size.side, changes) for size in sizes if size not in begun]
+    rooms = [runs.room(size.pictures, size.side, changes) for size in sizes if size not in begun]
     wanted = max(rooms, default=0)
     there = next(each for each in (directory.absolute(), *directory.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free

@@ -20,13 +20,13 @@ import numpy as np
 from PIL import Image
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from benchmarks import program, servers
-from benchmarks.engine import settle
-from benchmarks.httpload import Load, Taken, measure
-from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
-from benchmarks.program import positive
-from benchmarks.report import Line, Result, Row, line
-from benchmarks.served import Served, serving
+from benchmarks.kit import program, servers
+from benchmarks.kit.engine import settle
+from benchmarks.kit.madeindex import DIMENSION, SEGMENTS, MadeIndex
+from benchmarks.kit.program import positive
+from benchmarks.kit.report import Line, Result, Row, line
+from benchmarks.service.httpload import Load, Taken, measure
+from benchmarks.service.served import Served, serving
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.library import backbone_push
@@ -149,7 +149,7 @@ def _files(root: Path) -> list[PutFile]:
 
 
 def _passes(backbone: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.httppeers", "passes", str(backbone)]
+    command = [sys.executable, "-m", "benchmarks.service.httppeers", "passes", str(backbone)]
     found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found
 

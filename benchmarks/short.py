@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import coldstart, committed, datums, durability, files, lines, preprocessing, program, report, searching
-from benchmarks.program import positive
-from benchmarks.report import Result, Row
+from benchmarks import committed
+from benchmarks.kit import program, report
+from benchmarks.kit.program import positive
+from benchmarks.kit.report import Result, Row
+from benchmarks.races import coldstart, preprocessing, searching
+from benchmarks.server import datums, durability, files, lines
 
 PASSES = 3
 

@@ -30,8 +30,8 @@ TENSORFLOW = (
     "tests/stages/test_train.py",
     "tests/pipelines/library/test_backbone_push.py",
     "tests/pipelines/analysis/test_stage_runs.py",
-    "tests/benchmarks/test_classify.py",
-    "tests/benchmarks/test_experiment.py",
+    "tests/studies/test_classify.py",
+    "tests/studies/test_experiment.py",
 )
 SERVICE = (
     "tests/stages/serving/page/test_access.py",
@@ -85,7 +85,7 @@ LONGEST = (
     "tests/docker/test_images.py",
     "tests/e2e/test_faults.py",
     "tests/e2e/test_crashes.py",
-    "tests/benchmarks/test_peers.py",
+    "tests/studies/test_peers.py",
     "tests/pipelines/commands/test_cli.py",
     "tests/localpachd/test_server.py",
     "tests/localpachd/test_recovery.py",
@@ -99,7 +99,7 @@ LONGEST = (
     "tests/stages/test_preprocess.py",
     "tests/setup/test_environment.py",
     "tests/examples/test_cron.py",
-    "tests/benchmarks/test_copies.py",
+    "tests/studies/test_copies.py",
 )
 """Files that take ten seconds or more; the others take a few at most."""
 

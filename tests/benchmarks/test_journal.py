@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import bysize, journal, passes
-from benchmarks.engine import Work
-from benchmarks.journal import Journal
-from benchmarks.library import Step
-from benchmarks.passes import Pass
-from benchmarks.storage import Needed
-from benchmarks.supply import MOST_QUERIES, supply
-from benchmarks.trees import Usage
-from benchmarks.whole import Kept, Size, Whole
+from benchmarks.kit.engine import Work
+from benchmarks.kit.trees import Usage
+from benchmarks.races import passes
+from benchmarks.races.passes import Pass
+from benchmarks.whole import bysize, journal
+from benchmarks.whole.journal import Journal
+from benchmarks.whole.library import Step
+from benchmarks.whole.runs import Kept, Size, Whole
+from benchmarks.whole.storage import Needed
+from benchmarks.whole.supply import MOST_QUERIES, supply
 from pipelines.library import blocks
 from stages.decode.stl10 import RECORD
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import localpachd, report
+from benchmarks import localpachd
+from benchmarks.kit import report
 
 TINY = (
     "--rounds",

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import segments
-from benchmarks.madeindex import MadeIndex
+from benchmarks.kit import segments
+from benchmarks.kit.madeindex import MadeIndex
 from stages.datum.contract import DatumInput
 from stages.files.segment_files import read_facts, read_hashes, read_table, thumbnails
 

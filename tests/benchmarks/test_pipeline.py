@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import pipeline, whole
-from benchmarks.engine import Work, longest, share
-from benchmarks.growth import allowed, growth
-from benchmarks.plots import Panel, apart, curves
-from benchmarks.sheets import Answers
-from benchmarks.trees import Tree, members, parents
+from benchmarks import pipeline
+from benchmarks.kit.engine import Work, longest, share
+from benchmarks.kit.growth import allowed, growth
+from benchmarks.kit.plots import Panel, apart, curves
+from benchmarks.kit.trees import Tree, members, parents
+from benchmarks.whole import runs
+from benchmarks.whole.sheets import Answers
 
 SIZE = "60 pictures, 96 px"
 PLACE = {"processor": "A & B", "cores": 2, "date": "2026-01-01"}
@@ -71,7 +72,7 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
     for change in ("add one picture", "query one picture"):
         assert rows[SIZE, f"{change}, warm"]["seconds"] < rows[SIZE, change]["seconds"]
     assert (SIZE, "remove one picture, a file, features") in rows
-    for when in ("full", whole.HISTORY, "history forgotten"):
+    for when in ("full", runs.HISTORY, "history forgotten"):
         assert rows[f"{SIZE}, bytes, {when}", "chunks"]["rate"] > 60 * 2 * 96 * 96 * 3
         assert rows[f"{SIZE}, bytes, {when}", "needed"]["rate"] > 60 * 2 * 96 * 96 * 3
 

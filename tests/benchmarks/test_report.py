@@ -3,8 +3,8 @@ import re
 from itertools import count
 from pathlib import Path
 
-from benchmarks import report
-from benchmarks.report import Line, Row
+from benchmarks.kit import report
+from benchmarks.kit.report import Line, Row
 
 
 def test_measures_take_turns_and_the_least_of_each_counts() -> None:

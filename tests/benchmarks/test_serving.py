@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks import serving
-from benchmarks.httpload import Load, Taken, measure
+from benchmarks.service.httpload import Load, Taken, measure
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks import committed, short
 from benchmarks.committed import MARGIN, Figure
-from benchmarks.report import Row
+from benchmarks.kit.report import Row
 from tests.example_counts import examples
 
 SECONDS = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=4).map(tuple)

@@ -23,7 +23,7 @@ _PFS = 'PFS="${LOCALPACHD_PFS:-/pfs}"'
 _UPPER = (_PFS, 'for each in "$PFS"/in/*; do tr a-z A-Z < "$each" > "$PFS/out/${each##*/}"; done')
 _SUM = (_PFS, 'cat "$PFS"/in/* | sha256sum | cut -d " " -f 1 > "$PFS/out/sum"')
 # A program that asks for its datums and copies them.
-_COPYING = Path(__file__).parents[2] / "benchmarks" / "trivial.py"
+_COPYING = Path(__file__).parents[2] / "benchmarks" / "server" / "trivial.py"
 
 
 class TextClient:

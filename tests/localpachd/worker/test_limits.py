@@ -62,7 +62,7 @@ def test_pages_that_the_system_can_take_away_and_shared_ones_do_not_count_twice(
 
 
 def test_a_batched_process_that_holds_too_much_fails_its_datum_and_not_the_next(at_home: Bench) -> None:
-    program = Path(__file__).parents[3] / "benchmarks" / "trivial.py"
+    program = Path(__file__).parents[3] / "benchmarks" / "server" / "trivial.py"
     code = (
         "import os, runpy, sys; sys.path.insert(0, '.')\n"
         f"source = open({str(program)!r}).read().replace('source = Path', 'held = bytearray({400 * _MEBI}) if "

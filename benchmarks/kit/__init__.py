@@ -1,0 +1,1 @@
+"""The parts that the benchmarks share, and that the studies use, too."""

@@ -1,0 +1,1 @@
+"""Measurements of single stages, beside other programs and bare products."""

@@ -1,0 +1,1 @@
+"""Measurements of localpachd, through its API."""

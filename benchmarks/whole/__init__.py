@@ -1,0 +1,1 @@
+"""The whole pipeline, from pictures to sheets."""

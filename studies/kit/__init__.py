@@ -1,0 +1,1 @@
+"""The packages that single studies need, outside of the project's environment."""

@@ -1,0 +1,1 @@
+"""Labelled sets of pictures, and the ways to turn them into vectors."""

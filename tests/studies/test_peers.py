@@ -1,0 +1,207 @@
+"""The comparison with DVC and Snakemake: its files, its table, and lookalike's part in it, at a tiny size."""
+
+import json
+import os
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from benchmarks.kit import disk
+from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import WeightsOrigin
+from studies import peers, racing, workflows
+from studies.kit import environment
+from studies.kit.environment import SETUPS, Tool, Unavailable
+from studies.racing import OURS, Found
+from studies.workflows import Dvc, Lookalike
+
+LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
+
+
+def test_the_lock_pins_every_package_with_hashes() -> None:
+    pinned = re.findall(r"^([a-z0-9.-]+)==\S+.* \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", _lock(), re.M)
+    assert {"dvc", "snakemake"} <= {name for name, _ in pinned}
+    assert len(pinned) == len(re.findall(r"^\S", _lock(), re.M))
+
+
+def _lock() -> str:
+    return environment.LOCK.read_text()
+
+
+@pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
+def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
+    stages = yaml.safe_load((SETUPS / setup / "dvc.yaml").read_text())["stages"]
+    specifications = {spec.name: spec.document for spec in pipeline_specs.load()}
+    commands = {
+        name: each["cmd"] if isinstance(each["cmd"], str) else "\n".join(each["cmd"]) for name, each in stages.items()
+    }
+    for name in ("preprocess", "features", "partition", "index", "search", "render"):
+        assert f"stages.{name} " in commands[name]
+        for joined in specifications[name]["input"].get("join", []):
+            assert re.search(rf"--input '?{joined['pfs']['name']}=", commands[name])
+    written = {Path(out).parts[0] for each in stages.values() for out in each["outs"]}
+    read = {Path(dep).parts[0] for each in stages.values() for dep in each["deps"]}
+    assert read - written == {"images", "queries", "models"}
+    assert written - read == {"render"}
+    assert all(dep in commands[name] for name, each in stages.items() for dep in each["deps"] if dep != "search")
+
+
+def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -> None:
+    files = []
+    for batch in ("000", "added"):
+        for kind, name in (("library", "1f.parquet"), ("vectors", "1f.npy"), ("thumbnails", "1f.thumbnails")):
+            file = tmp_path / batch / kind / "a" / name
+            file.parent.mkdir(parents=True)
+            file.write_text(f"{batch} {kind}")
+            files.append(str(file))
+    workflows.run(["python3", str(SETUPS / "by_segment.py"), "out", *files], tmp_path, {})
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == list("0123456789abcdef")
+    linked = tmp_path / "out" / "a"
+    assert {str(each.relative_to(linked)): each.read_text() for each in linked.rglob("*.*")} == {
+        "library/a/000-1f.parquet": "000 library",
+        "library/a/added-1f.parquet": "added library",
+        "thumbnails/a/000-1f.thumbnails": "000 thumbnails",
+        "thumbnails/a/added-1f.thumbnails": "added thumbnails",
+        "vectors/a/000-1f.npy": "000 vectors",
+        "vectors/a/added-1f.npy": "added vectors",
+    }
+
+
+def test_steps_are_counted_from_the_output_of_the_tools() -> None:
+    dvc = (
+        "'images.dvc' didn't change, skipping\nStage 'a' didn't change, skipping\nRunning stage 'index@c':\n> python\n"
+    )
+    assert workflows.stages_run(dvc + "Running stage 'render':\n> python\n") == 2
+    assert workflows.stages_run("Data and pipelines are up to date.\n") == 0
+    assert workflows.jobs_run("1 of 4 steps (25%) done\n5 of 6 steps (83%) done\n6 of 6 steps (100%) done\n") == 5
+    assert workflows.jobs_run("Nothing to be done (all requested files are present and up to date).\n") == 0
+
+
+def test_hard_links_are_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(2**20))
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").symlink_to(tmp_path / "a")
+    assert disk.mib(tmp_path) == 1.0
+
+
+def test_answers_are_ids_and_distances_and_ignore_the_sources() -> None:
+    def text(distance: float, source: str) -> str:
+        neighbour = {"id": "1f", "distance": distance, "sources": [source]}
+        return json.dumps({"query": "ab", "sources": [source], "neighbors": [neighbour]}) + "\n"
+
+    assert racing.answers(text(0.5, "x")) == racing.answers(text(0.5, "y")) == {"ab": [("1f", 0.5)]}
+    assert racing.answers(text(0.5, "x")) != racing.answers(text(0.50001, "x"))
+
+
+def test_the_table_holds_all_results() -> None:
+    found = Found(
+        seconds={("add", OURS): 10.0, ("add", "dvc"): 40.0, ("add", "snakemake"): 8.0},
+        steps={("add", OURS): 5, ("add", "dvc"): 6, ("add", "snakemake"): 5},
+        disk={OURS: 10.0, "dvc": 20.0, "snakemake": 5.0},
+        failed={"dvc in batches": "one line\ndvc: no room\n"},
+        differing={"snakemake": "remove"},
+    )
+    added = peers.result("add", found, LABELS, last=False)
+    assert [(each.what, each.ours, each.bound, each.ratio) for each in added.lines] == [
+        ("adding one picture, beside DVC 3", "10.00 s, 5 datums", "40.00 s, 6 stages", "0.25"),
+        ("adding one picture, beside Snakemake 9", "10.00 s, 5 datums", "8.00 s, 5 jobs", "1.25"),
+    ]
+    assert [(row.name, row.seconds, row.rate) for row in added.rows][:2] == [(OURS, 10.0, 0.5), ("dvc", 40.0, 0.15)]
+    disk = peers.result("disk", found, LABELS, last=True)
+    assert {row.name: row.peak_mib for row in disk.rows} == found.disk
+    assert [(each.bound, each.met) for each in disk.lines[2:]] == [
+        ("the same after every step", "yes"),
+        ("failed: dvc: no room", "no"),
+        ("different after: deleting one picture", "no"),
+    ]
+
+
+@pytest.mark.soak
+def test_an_unavailable_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").write_text("keep")
+    with pytest.raises(
+        Unavailable, match="/bin/dvc does not exist: install it there, or name a directory that does not"
+    ):
+        environment.tools(tmp_path)
+    assert (tmp_path / "mine").read_text() == "keep"
+    for name, value in {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_RETRIES": "0",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        Unavailable, match=r"PyPI must be reachable once, or name .* --environment or LOOKALIKE_PEERS \("
+    ):
+        environment.tools(tmp_path / "new")
+
+
+def test_the_environment_has_a_place_of_its_own() -> None:
+    assert environment.place({"LOOKALIKE_PEERS": "/there", "XDG_CACHE_HOME": "/cache"}) == Path("/there")
+    usual = environment.place({"XDG_CACHE_HOME": "/cache"})
+    assert usual.parent == Path("/cache/lookalike")
+    assert usual != environment.place({"HOME": "/x"})
+
+
+def test_wrong_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["nothing"], ["--pictures", "10"], ["--rounds", "0"]):
+        with pytest.raises(SystemExit):
+            peers.main(wrong)
+    assert "10 is not a number from 50" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some pictures and a backbone that takes no time to make."""
+    import keras  # noqa: PLC0415  takes seconds; the other tests do without
+
+    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
+
+    directory = tmp_path_factory.mktemp("peers") / "inputs"
+    racing.write_inputs(directory, 40, 1)
+    (directory / "models").mkdir()
+    pixels = keras.Input((224, 224, 3), dtype="uint8")  # the size in the specifications
+    mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(pixels))
+    model = keras.Model(pixels, mean, name="mean")
+    save_backbone(model, describe(model, "mean", "avg", WeightsOrigin("a test", "")), directory / "models")
+    return directory
+
+
+@pytest.mark.soak
+def test_ours_is_timed_from_nothing_and_failing_peers_are_left_out(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
+    found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, ["remove", "again"])
+    assert found.failed.keys() == {"dvc"}
+    assert "dvc fails and is left out: false ended with status 1" in capsys.readouterr().err
+    assert found.seconds.keys() == {("first", OURS), ("remove", OURS), ("again", OURS)}
+    assert found.steps["remove", OURS] > 0
+    assert found.steps["again", OURS] == 0  # what was removed does not come back
+    assert found.steps["first", OURS] > 40
+    assert found.disk[OURS] > 1
+    (line,) = peers.result("first", found, {}, last=False).lines
+    assert re.fullmatch(r"\d+\.\d\d s, \d+ datums", line.ours)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(
+    "LOOKALIKE_PEERS" not in os.environ, reason="LOOKALIKE_PEERS names no environment with DVC and Snakemake"
+)
+def test_the_peers_give_the_same_answers(inputs: Path) -> None:
+    tools = environment.tools(environment.place(os.environ))
+    found = racing.race(peers.makers(inputs, tools), inputs, 1, racing.ACTS)
+    assert not found.failed
+    assert not found.differing
+    assert found.steps["first", "dvc"] == 8
+    assert {name: found.steps["again", name] for name in (OURS, *LABELS)} == dict.fromkeys((OURS, *LABELS), 0)
+    assert {name: found.steps["add", name] for name in (OURS, *LABELS)} == {
+        OURS: 6,
+        "dvc": 6,
+        "dvc in batches": 7,
+        "snakemake": 6,
+    }
