@@ -41,8 +41,8 @@ HOUSE := tests/test_house.py
 # The library of the original experiment.
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
-# benchmarks create them.
-PEERS := studies/setups
+# studies create them.
+SETUPS := studies/setups
 # The first Python on the PATH that the dependencies support and that can create an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
@@ -51,7 +51,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help environments setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
+.PHONY: help environments setup demo classify-demo test soak sdk bench stages pipeline serving study experiment towers fuzz lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -111,11 +111,20 @@ ifneq (,$(filter --short,$(ARGS)))
 	@$(BIN)/python -m benchmarks.short $(filter-out --short,$(ARGS))
 else
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
-	@$(if $(ARGS),,$(BIN)/python -m studies.experiment)
+	@$(if $(ARGS),,$(BIN)/python -m benchmarks.stages)
 endif
 
 stages: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
-	@$(BIN)/python -m studies.experiment $(ARGS)
+	@$(BIN)/python -m benchmarks.stages $(ARGS)
+
+pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000" selects sizes.
+	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
+
+serving: $(READY) ## Measure the service over HTTP beside FAISS; two minutes; ARGS="--pictures 10000" selects the size.
+	@$(BIN)/python -m benchmarks.serving $(ARGS)
+
+study: $(READY) ## Repeat a study of studies/README.md: NAME=quality ARGS="framing --sets emoji".
+	@$(BIN)/python -m studies.$(or $(NAME),$(error make study needs NAME=, see studies/README.md)) $(ARGS)
 
 experiment: $(READY) ## The original experiment with STL-10, in a library of its own; DATA_DIR=, MODEL=, EXPERIMENT=dir, PORT=n.
 	@unset PACHD_ADDRESS PACH_CONTEXT; export LOOKALIKE_ROOT="$(EXPERIMENT)/.lookalike"; \
@@ -124,30 +133,6 @@ experiment: $(READY) ## The original experiment with STL-10, in a library of its
 	$(BIN)/lookalike model push "$(or $(MODEL),resnet50)" --image-size 96 && \
 	$(BIN)/lookalike add stl10 $(if $(DATA_DIR),--data-dir "$(DATA_DIR)") && \
 	$(BIN)/lookalike results stl10 --output "$(EXPERIMENT)/results"
-
-pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000" selects sizes.
-	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
-
-quality: $(READY) ## Measure the precision of framings, sizes, poolings and backbones; ARGS="framing --sets emoji" selects.
-	@$(BIN)/python -m studies.quality $(ARGS)
-
-copies: $(READY) ## Measure finding copies of pictures beside imagededup, which the first run installs separately (6 GB).
-	@$(BIN)/python -m studies.copies $(ARGS)
-
-classify: $(READY) ## Measure trainings of classifiers beside scikit-learn and plain Keras; ARGS="--sets views" selects.
-	@$(BIN)/python -m studies.classify $(ARGS)
-
-retraining: $(READY) ## Measure one more labelled picture in a library with classifiers; two minutes; ARGS="--rounds 5".
-	@$(BIN)/python -m studies.retraining $(ARGS)
-
-serving: $(READY) ## Measure the service over HTTP beside FAISS; two minutes; ARGS="--pictures 10000" selects the size.
-	@$(BIN)/python -m benchmarks.serving $(ARGS)
-
-codes: $(READY) ## Measure searches of a million pictures by codes beside exact ones; five minutes, 10 GB of memory.
-	@$(BIN)/python -m studies.codes $(ARGS)
-
-peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
-	@$(BIN)/python -m studies.peers $(ARGS)
 
 towers: $(TOWERS_READY) ## Create .venv-towers with KerasHub, whose image towers towers/README.md exports.
 
@@ -199,12 +184,12 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 	@uv pip compile $(SCHEMA)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(SCHEMA)/stubs.lock
 	@uv pip compile towers/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o towers/requirements.lock
-	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
-		-o $(PEERS)/requirements.lock
-	@uv pip compile $(PEERS)/copies.in --universal --python-version 3.11 --generate-hashes --no-header -q \
-		-o $(PEERS)/copies.lock
-	@uv pip compile $(PEERS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
-		-o $(PEERS)/pictures.lock
+	@uv pip compile $(SETUPS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(SETUPS)/requirements.lock
+	@uv pip compile $(SETUPS)/copies.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(SETUPS)/copies.lock
+	@uv pip compile $(SETUPS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(SETUPS)/pictures.lock
 	@for image in $(ENVIRONMENTS); do \
 		uv pip compile --group pyproject.toml:$$image --constraints requirements.lock --python-version 3.11 \
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \

@@ -66,8 +66,8 @@ DOCUMENTS = (
     "docs/reliability.md",
     "docs/serving.md",
     "docs/tutorial.md",
-    "docs/decisions/README.md",
-    *(f"docs/decisions/{path.name}" for path in DECISIONS),
+    "studies/README.md",
+    "studies/gpu/README.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")
 ROOMS = ("api", "pps", "pfs", "worker", "storage", "db", "ids", "errors", "server")

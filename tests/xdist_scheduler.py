@@ -31,7 +31,7 @@ TENSORFLOW = (
     "tests/pipelines/library/test_backbone_push.py",
     "tests/pipelines/analysis/test_stage_runs.py",
     "tests/studies/test_classify.py",
-    "tests/studies/test_experiment.py",
+    "tests/benchmarks/test_stages.py",
 )
 SERVICE = (
     "tests/stages/serving/page/test_access.py",
@@ -85,7 +85,7 @@ LONGEST = (
     "tests/docker/test_images.py",
     "tests/e2e/test_faults.py",
     "tests/e2e/test_crashes.py",
-    "tests/studies/test_peers.py",
+    "tests/studies/test_gpu.py",
     "tests/pipelines/commands/test_cli.py",
     "tests/localpachd/test_server.py",
     "tests/localpachd/test_recovery.py",
@@ -99,7 +99,6 @@ LONGEST = (
     "tests/stages/test_preprocess.py",
     "tests/setup/test_environment.py",
     "tests/examples/test_cron.py",
-    "tests/studies/test_copies.py",
 )
 """Files that take ten seconds or more; the others take a few at most."""
 

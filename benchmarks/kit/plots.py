@@ -1,16 +1,14 @@
-"""Plots as SVG, written by hand: bars of measurements, and curves of their growth. Knows no benchmark."""
+"""Plots as SVG, written by hand: curves of growth. Knows no benchmark."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 from typing import Any
 
 from benchmarks.kit.growth import allowed
-from benchmarks.kit.report import Row
 
-_WIDTH, _LABEL, _BAR, _STEP = 760, 190, 420, 22
+_WIDTH, _LABEL = 760, 190
 _HEIGHT, _CURVES, _LINE = 320, 520, 13
 _GREY = "#718096"
 _COLOURS = (
@@ -25,36 +23,6 @@ _COLOURS = (
     "#e53e3e",
     "#1a202c",
 )
-
-
-def bars(rows: Sequence[Row], surroundings: Mapping[str, Any]) -> str:
-    """A bar for each row with a rate, by section, each section on its own scale."""
-    parts: list[str] = []
-    top = 30
-    with_rates = [row for row in rows if row.rate is not None and row.seconds is not None]
-    for section, members in groupby(with_rates, lambda row: row.section):
-        group = list(members)
-        most = max(row.rate or 0.0 for row in group) or 1.0
-        parts.append(f'<text x="10" y="{top + 14}" font-weight="bold">{escape(section)}</text>')
-        top += _STEP
-        for row in group:
-            rate = row.rate or 0.0
-            colour = "#2b6cb0" if row.name == "ours" else "#a0aec0"
-            parts.append(f'<text x="{_LABEL - 8}" y="{top + 14}" text-anchor="end">{escape(row.name)}</text>')
-            long = _BAR * rate / most
-            parts.append(f'<rect x="{_LABEL}" y="{top + 2}" width="{long:.1f}" height="{_STEP - 6}" fill="{colour}"/>')
-            parts.append(f'<text x="{_LABEL + long + 6:.1f}" y="{top + 14}">{_short(rate)}/s</text>')
-            top += _STEP
-        top += 10
-    return _drawing(parts, top, surroundings)
-
-
-def _short(rate: float) -> str:
-    """A rate in few digits: 12.3 G, 456 k."""
-    for size, letter in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")):
-        if rate >= size:
-            return f"{rate / (1e3 if letter == ' k' else size):,.1f}{letter}"
-    return f"{rate:,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
