@@ -6,7 +6,6 @@ their own on the same machine, so they take processor time from all servers alik
 """
 
 import argparse
-import io
 import json
 import os
 import subprocess
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from benchmarks.kit import program, servers
@@ -27,10 +25,10 @@ from benchmarks.kit.program import positive
 from benchmarks.kit.report import Line, Result, Row, line
 from benchmarks.service.httpload import Load, Taken, measure
 from benchmarks.service.served import Served, serving
+from benchmarks.service.uploads import UPLOADS, pictures
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.library import backbone_push
-from pipelines.library.datasets import samples
 from stages.files.tables.index_table import TABLE, read_indexed
 
 PACKAGES = ("numpy", "onnxruntime", "faiss", "tensorflow", "fastapi", "uvicorn", "grpcio")
@@ -39,7 +37,6 @@ _BACKBONE = "efficientnet-lite0"
 _SIDE = 224
 _CLIENTS = 200
 _ONE_BY_ONE = 300  # questions
-_UPLOADS = 48  # distinct pictures
 _SECONDS = 10.0
 _BESIDE = 1.2  # GiB of memory beside the vectors
 _JSON, _JPEG = "application/json", "image/jpeg"
@@ -119,18 +116,6 @@ def _questions(index: Path) -> list[bytes]:
     return [json.dumps({"id": id}).encode() for id in ids]
 
 
-def pictures() -> Iterator[bytes]:
-    """JPEG files of 640 × 480 pixels: different parts of a photograph."""
-    photograph = samples.open_photograph("astronaut").convert("RGB").resize((1280, 960))
-    for number in range(_UPLOADS):
-        left, top = number * 13 % 640, number * 29 % 480
-        file = io.BytesIO()
-        photograph.crop((left, top, left + 640, top + 480)).transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(
-            file, "JPEG"
-        )
-        yield file.getvalue()
-
-
 def _put(connection: Connection, place: Path) -> None:
     client = connection.client
     for repo in ("images", "models", "made"):
@@ -171,7 +156,7 @@ def _loads(ours: Served, by_id: list[bytes], uploads: list[bytes], seconds: floa
     _warm(ours.port, by_id)
     alone = measure(Load(ours.port, _JSON, by_id, most=_ONE_BY_ONE))
     measure(Load(ours.port, _JPEG, uploads, most=3))
-    alone_uploads = measure(Load(ours.port, _JPEG, uploads, most=_UPLOADS))
+    alone_uploads = measure(Load(ours.port, _JPEG, uploads, most=UPLOADS))
     _say(f"the service, {_CLIENTS} clients")
     crowd = measure(Load(ours.port, _JSON, by_id, _CLIENTS, seconds))
     before = ours.passed()

@@ -102,7 +102,7 @@ def _decoding(side: int) -> float:
     """Seconds of one core to decode and normalise an uploaded picture."""
     seen = importlib.import_module("stages.serving.answer.upload_decoder").seen
     framing = importlib.import_module("stages.record.framing").Framing(side, "pad")
-    pictures = [*importlib.import_module("benchmarks.serving").pictures()]
+    pictures = [*importlib.import_module("benchmarks.service.uploads").pictures()]
     return min(timed(lambda: [seen("", each, framing) for each in pictures]) for _ in range(3)) / len(pictures)
 
 

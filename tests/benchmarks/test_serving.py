@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks import serving
+from benchmarks.service import uploads
 from benchmarks.service.httpload import Load, Taken, measure
 
 
@@ -59,7 +60,7 @@ def test_shares_are_of_all_answers_in_milliseconds() -> None:
 
 
 def test_the_pictures_are_distinct() -> None:
-    found = list(serving.pictures())
+    found = list(uploads.pictures())
     assert len(set(found)) == len(found) == 48
 
 
