@@ -10,6 +10,8 @@ from stages.classify.training.dataset import Dataset
 from studies import classify
 from studies.sets.labelledvectors import as_dataset
 
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
@@ -28,7 +30,6 @@ def test_vectors_become_a_dataset(dataset: Dataset) -> None:
     assert [dataset.labels[code] == "cat" for code in dataset.codes] == right.tolist()
 
 
-@pytest.mark.soak
 def test_all_contenders_train_on_the_same_pictures(dataset: Dataset) -> None:
     lines = list(  # few epochs, since those of plain Keras take long
         classify.table({"made": (dataset, 0.1)}, rounds=1, epochs=5)

@@ -21,6 +21,8 @@ from studies.duplicates.lookalikes import SCRIPTED, LookalikeSet
 from studies.duplicates.rewritings import EQUAL, UNEQUAL
 from studies.duplicates.verdicts import judge
 
+pytestmark = pytest.mark.soak
+
 CHANGE = "mirrored"
 
 
@@ -160,14 +162,6 @@ def test_only_files_of_equal_pixels_are_exact_copies() -> None:
     assert missed == {"JPEG of 3000 × 2000 → PNG of its pixels"}  # it is compared by its coded data
 
 
-def test_the_lock_of_imagededup_pins_every_package_with_hashes() -> None:
-    text = finders.LOCK.read_text()
-    pinned = re.findall(r"^([a-z0-9.-]+)==\S+.* \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.M)
-    assert "imagededup" in {name for name, _ in pinned}
-    assert len(pinned) == len(re.findall(r"^\S", text, re.M))
-
-
-@pytest.mark.soak
 def test_copies_are_measured_without_imagededup(capsys: pytest.CaptureFixture[str]) -> None:
     assert copies.main(["--alone", "--originals", "8"]) == 0
     printed = capsys.readouterr().out

