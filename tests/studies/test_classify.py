@@ -8,7 +8,7 @@ import pytest
 from stages.classify.training import splits
 from stages.classify.training.dataset import Dataset
 from studies import classify
-from studies.sets.labelledvectors import as_dataset
+from studies.classify import as_dataset
 
 pytestmark = pytest.mark.soak
 
