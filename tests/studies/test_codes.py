@@ -7,10 +7,9 @@ import pytest
 
 from studies import codes
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
 def test_a_library_is_measured_in_both_ways(algorithm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measured = tmp_path / "measured.json"

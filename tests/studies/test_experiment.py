@@ -10,7 +10,7 @@ from benchmarks.races import searching
 from stages.report.result_grid import TILE
 from studies import experiment
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
 def test_the_experiment_ends_in_a_sheet_of_real_neighbours(tmp_path: Path) -> None:
