@@ -26,7 +26,7 @@ LIMIT = pieces.BLOCK + (5 << 18)
 
 def rehearse(out: Path, *arguments: str) -> Findings:
     """All findings of a rehearsal, by step; every step has to be done."""
-    command = [sys.executable, "-m", "studies.gpu.prove", "--rehearse", "--out", str(out), *arguments]
+    command = [sys.executable, "-m", prove.__name__, "--rehearse", "--out", str(out), *arguments]
     subprocess.run(command, check=True, cwd=prove.ROOT)
     summary = json.loads((out / "summary.json").read_text())
     assert [name for name, said in summary.items() if not said.startswith("done in ")] == []
