@@ -122,14 +122,14 @@ class Library:
         max_distance: float | None = None,
         box: Box | None = None,
         combine: Literal["any", "all"] = "any",
-        exact: bool | None = None,
+        exact: bool = True,
     ) -> Neighbours:
         """The k nearest pictures of the library, by distance.
 
         picture: see lookalike.pictures.PictureInput, or several, to any of which the pictures are near (or to all, with
         combine="all"). metric: by default that of the index. filter: a folder of the library, or a glob, that paths
-        must match. box: the region of the picture to search for. exact: False for approximate answers where the index
-        has codes, None for what is fast enough. Raises LookalikeError, with the reason.
+        must match. box: the region of the picture to search for. exact: False for an approximate answer by the codes of
+        the index, which is refused if it has none. Raises LookalikeError, with the reason.
         """
         question = asked(picture, box)
 

@@ -94,7 +94,7 @@ class SearchRequest(PictureRequest):
     metric: Literal["euclidean", "cosine"] | None = None
     filter: Annotated[str, Field(max_length=LONGEST)] = ""
     max_distance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    exact: bool | None = None
+    exact: bool = True
 
     @property
     def wanted(self) -> int:

@@ -38,14 +38,15 @@ class QueryPicture:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """A question with everything decided. metric: one of METRICS. filter: "" for all pictures."""
+    """A question with everything decided. metric: one of METRICS. filter: "" for all pictures. exact: False for the
+    codes of the index, which answer about one picture among all."""
 
     k: int
     metric: str
     combine: Literal["any", "all"] = "any"
     filter: str = ""
     max_distance: float | None = None
-    exact: bool | None = None
+    exact: bool = True
 
 
 def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: SearchOptions) -> SearchResult:
@@ -60,7 +61,6 @@ def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], aske
         metric=asked.metric,
         known=rows,
         within=_within(snapshot, asked),
-        exact=asked.exact,
     )
 
 

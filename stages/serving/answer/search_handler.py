@@ -84,6 +84,8 @@ class SearchHandler:
             question.exact,
         )
         async with self._seeing.answering(len(asked), "not-searchable"):
+            if not search.exact:
+                snapshot.searching.recall(search.metric)  # refuses before a picture is decoded for nothing
             try:
                 return await self._answer(snapshot, search, asked, files, turns)
             except FilterError as error:  # a StageError, too

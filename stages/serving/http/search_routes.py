@@ -80,5 +80,4 @@ def _described(snapshot: Snapshot) -> dict[str, Any]:
         **search_answer.origin(snapshot),
         "metric": snapshot.library.facts.metric,
         "calibrated": snapshot.similarity is not None,
-        "exact": snapshot.searching.exact,
     }

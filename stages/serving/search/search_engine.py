@@ -5,13 +5,13 @@ the library first among its own neighbours.
 """
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from stages.datum.contract import StageError
 from stages.knn.approximate_searcher import rank_candidates
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.blas_threads import in_threads
@@ -24,9 +24,6 @@ from stages.knn.vector_set import VectorSet
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.mapped_segment import MappedSegment
 from stages.serving.search.searchable_segment import SearchableSegment, SegmentPreparer
-
-SLOW = 0.06
-"""Seconds: if exact answers took longer, codes answer those who do not insist, where the index has codes."""
 
 _one_search = threading.Lock()
 """Searches have all cores to themselves, one after the other: the threads of BLAS are the process's."""
@@ -57,11 +54,9 @@ class SearchEngine:
         environment: Mapping[str, str],
         report: Callable[[str], None] = print,
         reuse: "SearchEngine | None" = None,
-        slow: float = SLOW,
     ) -> None:
         """reuse: of an earlier commit of the index, whose unchanged segments are taken over, prepared as they are.
-        report: takes lines for the log. slow: see SLOW. Raises StageError if the vectors or the backend cannot be
-        used."""
+        report: takes lines for the log. Raises StageError if the vectors or the backend cannot be used."""
         self._library = library
         self._settings = settings
         self._opener = SegmentPreparer(settings, environment, report)
@@ -70,8 +65,6 @@ class SearchEngine:
         self._segments: dict[tuple[str, str], SearchableSegment] = {
             key: each for key, each in kept.items() if key[0] in keys
         }
-        self._slow = slow
-        self._took = 0.0, 0  # seconds of the last exact answer to one question, and the copies that there were
         self._closing = threading.Event()
         self._made: dict[str, list[SearchableSegment]] = {}
         self._copying: dict[str, threading.Thread] = {}
@@ -86,27 +79,25 @@ class SearchEngine:
         metric: str | None = None,
         known: Sequence[int | None] | None = None,
         within: Mask | None = None,
-        exact: bool | None = None,
+        exact: bool = True,
     ) -> SearchResult:
         """The k nearest pictures of each point, by distance, then by id; a picture of the library is its own first
         neighbour, at distance 0.
 
         points: float32 (n, d). metric: by default the settings'. known: for each point the row of the picture that it
-        belongs to, or None. within: bool (pictures,), the only pictures that may be neighbours. exact: False for codes
-        if the index has them, None for codes where an exact answer would take too long. Raises StageError for a
-        vector that is not finite, ValueError for one of another length.
+        belongs to, or None. within: bool (pictures,), the only pictures that may be neighbours, which are searched
+        exactly. exact: False for an answer by the codes of the index. Raises StageError for a vector that is not finite
+        and as `recall`, ValueError for a vector of another length.
         """
         asked = self._asked(points, metric)
         itself = _itself(known, len(points), within)
-        recall = None if within is not None or not self._prefers_codes(exact) else self._recall(asked.metric)
+        recall = None if exact or within is not None else self.recall(asked.metric)
         with _one_search:
             segments = self._of(asked.metric)
-            if recall is not None:
-                found = self._by_codes(segments, asked, k, itself)
-            else:
-                began = time.monotonic()
+            if recall is None:
                 found = self._exactly(segments, asked, k, itself, within)
-                self._took = (time.monotonic() - began) / max(1, len(points)), self._copies()
+            else:
+                found = self._by_codes(segments, asked, k, itself)
         return SearchResult(itself_first(found, itself, self._columns(k, within)), recall is None, recall)
 
     def combined(
@@ -118,9 +109,8 @@ class SearchEngine:
         metric: str | None = None,
         known: Sequence[int | None] | None = None,
         within: Mask | None = None,
-        exact: bool | None = None,
     ) -> SearchResult:
-        """The k nearest pictures to several points together, as one answer.
+        """The k nearest pictures to several points together, as one answer, which is exact.
 
         how: "any", by the distance from the nearest point, or "all", by that from the farthest. The other parameters
         are those of `search`; with "any", the pictures of the points themselves come first.
@@ -138,10 +128,17 @@ class SearchEngine:
         found = merge(widened(found, self._columns(k, within)), np.zeros(len(own), np.int64), distances, own)
         return SearchResult(TopK(np.maximum(found.distances, 0), found.rows), True, None)
 
-    @property
-    def exact(self) -> bool:
-        """Whether searches in the index's metric are exact now, unless they ask for codes."""
-        return self._recall(self._library.facts.metric) is None or not self._prefers_codes(None)
+    def recall(self, metric: str) -> float:
+        """The share of the nearest that codes find in a metric, over all pictures, as `index` measured it. Raises
+        StageError if the index has no codes of that metric."""
+        if not any(_codes(each, metric) for each in self._library.segments):
+            raise StageError(
+                f"the index has no codes for approximate answers by the {metric} distance: ask for exact ones, or "
+                "deploy index with ALGORITHM=ivfflat, which codes segments of 4,096 pictures or more"
+            )
+        found = [each.coded.recall if each.coded and _codes(each, metric) else 1.0 for each in self._library.segments]
+        sizes = [len(each) for each in self._library.segments]
+        return float(np.average(found, weights=sizes))
 
     def prepared(self, timeout: float | None = None) -> bool:
         """Waits until all copies for faster answers are made; returns whether they are."""
@@ -174,22 +171,6 @@ class SearchEngine:
             self._copying[metric] = threading.Thread(target=self._opener.copy, args=work, name="copy", daemon=True)
             self._copying[metric].start()
         return self._made[metric]
-
-    def _prefers_codes(self, exact: bool | None) -> bool:
-        """Whether codes answer where there are any. Exact answers are tried again once there are more copies."""
-        seconds, copies = self._took
-        return seconds > self._slow and copies == self._copies() if exact is None else not exact
-
-    def _copies(self) -> int:
-        return sum(each.copy is not None for each in self._segments.values())
-
-    def _recall(self, metric: str) -> float | None:
-        """The share of neighbours that codes find in that metric, over all pictures; None without codes."""
-        if not any(_codes(each, metric) for each in self._library.segments):
-            return None
-        found = [each.coded.recall if each.coded and _codes(each, metric) else 1.0 for each in self._library.segments]
-        sizes = [len(each) for each in self._library.segments]
-        return float(np.average(found, weights=sizes))
 
     def _exactly(
         self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows, within: Mask | None

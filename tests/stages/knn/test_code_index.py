@@ -256,42 +256,34 @@ def test_a_search_by_codes_reads_no_vectors_but_those_of_the_candidates(
         search.start(CPU | {"K": "3"})(Datum(inputs, tmp_path / "exact"))
 
 
-def test_the_service_answers_by_codes_when_asked_or_when_exact_answers_are_slow(
-    vectors: NDArray[np.float32], tmp_path: Path
-) -> None:
+def test_the_service_answers_by_codes_only_when_asked(vectors: NDArray[np.float32], tmp_path: Path) -> None:
     library = MappedLibrary.open([segment(tmp_path, vectors, {"ALGORITHM": "ivfflat"})])
     point, known = vectors[7:8], [7]
-    quick = SearchEngine(library, SearchSettings(), CPU, slow=1e6)
-    assert quick.prepared(60)
-    assert quick.exact
-    true = quick.search(point, 9, known=known)
+    searching = SearchEngine(library, SearchSettings(), CPU)
+    assert searching.prepared(60)
+    true = searching.search(point, 9, known=known)
     assert (true.exact, true.recall) == (True, None)
-    coded = quick.search(point, 9, known=known, exact=False)
+    coded = searching.search(point, 9, known=known, exact=False)
     assert not coded.exact
     assert coded.recall is not None
     assert coded.recall > 0.9
     assert (coded.topk.rows[0, 0], coded.topk.distances[0, 0]) == (7, 0)
     common = np.isin(coded.topk.rows[0], true.topk.rows[0])
     assert common.mean() > 0.8
-    slow = SearchEngine(library, SearchSettings(), CPU, slow=0.0)
-    assert slow.prepared(60)
-    assert slow.search(point, 9).exact  # how long it takes is not known before
-    assert not slow.exact
-    assert not slow.search(point, 9).exact
-    assert slow.search(point, 9, exact=True).exact
-    assert slow.search(point, 9, metric="cosine").exact  # these codes are of the other metric
+    assert searching.search(point, 9).exact
     within = np.zeros(COUNT, np.bool_)
     within[:20] = True
-    assert slow.search(point, 9, within=within, exact=False).exact
-    assert slow.combined(vectors[:2], 9, how="all", exact=False).exact
-    for each in (quick, slow):
-        each.close()
+    assert searching.search(point, 9, within=within, exact=False).exact
+    assert searching.combined(vectors[:2], 9, how="all").exact
+    with pytest.raises(StageError, match="no codes for approximate answers by the cosine distance"):
+        searching.search(point, 9, metric="cosine", exact=False)
+    searching.close()
 
 
-def test_the_service_answers_exactly_without_codes(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+def test_an_approximate_answer_without_codes_is_refused(vectors: NDArray[np.float32], tmp_path: Path) -> None:
     library = MappedLibrary.open([segment(tmp_path, vectors[:100], {"ALGORITHM": "ivfpq"})])
-    searching = SearchEngine(library, SearchSettings(), CPU, slow=0.0)
-    for exact in (None, False, True):
-        assert searching.search(vectors[:1], 5, exact=exact).exact
-    assert searching.exact
+    searching = SearchEngine(library, SearchSettings(), CPU)
+    with pytest.raises(StageError, match="no codes .* euclidean distance: ask for exact ones, or deploy index with"):
+        searching.search(vectors[:1], 5, exact=False)
+    assert searching.search(vectors[:1], 5).exact
     searching.close()

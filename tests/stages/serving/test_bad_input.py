@@ -185,6 +185,13 @@ def test_what_is_named_and_not_there(service: Service) -> None:
     refused(service.ask("/search", b"", PNG), 400, "bad-request", "empty")
 
 
+def test_an_approximate_answer_without_codes(service: Service) -> None:
+    words = "no codes for approximate answers by the euclidean distance"
+    refused(service.search({"exact": False}, [made(1)]), 422, "not-searchable", words)
+    refused(service.search({"exact": False, "filter": "trip/"}, [made(1), made(2)]), 422, "not-searchable", words)
+    refused(service.ask("/search?exact=0", made(1), PNG), 422, "not-searchable", words)
+
+
 @pytest.mark.parametrize(
     "filter",
     [

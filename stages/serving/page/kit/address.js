@@ -17,7 +17,6 @@ export const NOTHING = Object.freeze({
   metric: null,
   filter: "",
   most: null, // the largest distance
-  exact: false,
   top: null, // labels of each picture
   folder: "", // browsed while there are no pictures
   show: null, // the id of the picture in the larger view
@@ -33,7 +32,6 @@ export function read(search) {
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
     else if (name === "k") found.k = positive(value, Number.isSafeInteger);
     else if (name === "max_distance") found.most = positive(value, Number.isFinite, 0);
-    else if (name === "exact") found.exact = value === "1";
     else if (["metric", "filter", "folder", "show"].includes(name)) found[name] = value;
   }
   return found;
@@ -55,7 +53,6 @@ export function write(state) {
     if (state.metric) add("metric", state.metric);
     if (state.filter) add("filter", state.filter);
     if (state.most !== null) add("max_distance", state.most);
-    if (state.exact) add("exact", 1);
   } else if (state.folder) add("folder", state.folder);
   if (state.show) add("show", state.show);
   return parts.length ? `?${parts.join("&")}` : "";

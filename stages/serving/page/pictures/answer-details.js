@@ -62,8 +62,7 @@ const times = (seconds) => Object.entries(seconds ?? {}).map(([part, took]) => `
 
 export const traceAddress = (id, path) => `/trace/${encodeURIComponent(id)}?${new URLSearchParams({ path })}`;
 
-const exactness = (answer) =>
-  answer.exact ? "exact" : `approximate${answer.recall === null ? "" : `, recall ${words.share(answer.recall)}`}`;
+const exactness = (answer) => (answer.exact ? "exact" : "approximate");
 
 const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 

@@ -1,12 +1,12 @@
-/* The options of a question: folder or glob, number of results, largest distance, metric, exactness. Knows neither the
- * service nor the address: changed(options) is called with what was set. */
+/* The options of a question: folder or glob, number of results, largest distance, metric. Knows neither the service
+ * nor the address: changed(options) is called with what was set. */
 
 import { byId, make } from "../kit/elements.js";
 import { number } from "../kit/text-format.js";
 
 const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
 const METRICS = ["euclidean", "cosine"];
-const UNSET = { filter: "", k: null, metric: null, most: null, exact: false };
+const UNSET = { filter: "", k: null, metric: null, most: null };
 
 let defaults = { k: null, metric: null };
 
@@ -38,8 +38,6 @@ export function show(state, status) {
   byId("metric").value = state.metric ?? defaults.metric ?? METRICS[0];
   byId("filter").value = state.filter;
   byId("most").value = state.most ?? "";
-  byId("exact").checked = state.exact;
-  byId("exactness").hidden = status?.exact !== false;
   byId("options").querySelector("[type=reset]").hidden = !isSet(state);
 }
 
@@ -55,7 +53,6 @@ function set() {
     k: k && k !== defaults.k ? k : null,
     metric: metric && metric !== defaults.metric ? metric : null,
     most: most === "" ? null : Number(most),
-    exact: byId("exact").checked,
   };
 }
 

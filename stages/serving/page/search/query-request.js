@@ -47,6 +47,5 @@ function searchOf(state) {
   if (state.metric) request.metric = state.metric;
   if (state.filter) request.filter = state.filter;
   if (state.most !== null) request.max_distance = state.most;
-  if (state.exact) request.exact = true;
   return request;
 }

@@ -236,7 +236,7 @@ def test_status(service: Service) -> None:
     data = service.ask("/status").data
     assert (data["state"], data["pictures"], data["metric"], data["version"]) == ("ready", 41, "euclidean", "1")
     assert data["k"] == {"default": 12, "most": 1000}
-    assert (data["trace"], data["follows"], data["calibrated"], data["exact"]) == (False, True, False, True)
+    assert (data["trace"], data["follows"], data["calibrated"]) == (False, True, False)
     assert data["limits"] == {"bytes": 64 << 20, "pictures": 16}
     assert data["model"]["name"] == "small" and data["commits"]["index"] == "1" * 32
 
