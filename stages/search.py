@@ -148,10 +148,9 @@ def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mappin
     library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
     searcher = open_searcher(library, chosen, environment, codes=codes)
     rows = {id: row for row, id in enumerate(images.ids)}
-    # A searcher may have a copy in 8-bit integers, and with "cosine" one in unit length.
-    copies = 1.25 if chosen.metric == "euclidean" else 2.25
+    copies = 1 if chosen.metric == "euclidean" else 2  # "cosine" has a copy in unit length
     return SearchSegment(
-        segment_files.name_of(index), images, rows, searcher, int(vectors.nbytes * copies) + _ROW * len(images)
+        segment_files.name_of(index), images, rows, searcher, vectors.nbytes * copies + _ROW * len(images)
     )
 
 

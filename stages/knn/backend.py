@@ -36,19 +36,6 @@ class RoundingBound:
     absolute: float
 
 
-@dataclass(frozen=True)
-class BackendProbe:
-    """Queries with known answers, by which a backend that suits only some vectors is judged.
-
-    queries: float32 (n, d), as the backend would get them. near, far: float64 (n,), the squared distances of the last
-    wanted neighbour and of the last candidate that the backend would be asked for.
-    """
-
-    queries: Vectors
-    near: Floats
-    far: Floats
-
-
 class Backend(Protocol):
     """Proposes, for each query, the nearest library rows by a fast, inexact squared distance."""
 
@@ -101,15 +88,6 @@ class BoundsProvider(Protocol):
     def bounds(self, asked: PreparedQueries) -> Distances:
         """Numbers that order the n rows of the library by lower bounds of their distances: float32 (m, n), without NaN,
         -inf where nothing is known."""
-        ...
-
-
-@runtime_checkable
-class SharedQueryBackend(Backend, BoundsProvider, Protocol):
-    """A backend that proposes rows for queries that were prepared for any library of its scheme."""
-
-    def proposed(self, asked: PreparedQueries, count: int) -> tuple[Distances, Rows]:
-        """What `candidates` gives for the queries that were asked."""
         ...
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.knn.backend import Backend, Distances, Floats, Mask, Rows, SharedQueryBackend
+from stages.knn.backend import Backend, Distances, Floats, Mask, Rows
 from stages.knn.blas_threads import others_turn
 from stages.knn.bound_deviation import BoundDeviationError
 from stages.knn.row_minima import smallest
@@ -43,7 +43,7 @@ class CandidateProver:
     def nearest(self, queries: VectorSet, k: int, exclude: Rows, count: int) -> tuple[TopK, Mask]:
         """The k nearest among the backend's `count` candidates, and the queries for which they are proven to be the
         nearest of all rows. exclude: int64 (n,), for each query a row to leave out, or NONE."""
-        approximate, rows = self._candidates(queries, count)
+        approximate, rows = self._backend.candidates(queries.prepared, count)
         usable = (rows != NONE) & np.isfinite(approximate)
         allowed = usable & (rows != exclude[:, None])
         near = _nearest(approximate, allowed, k)
@@ -59,12 +59,6 @@ class CandidateProver:
             beyond = self._least(queries, approximate.max(axis=1, keepdims=True), worst)[:, 0] > worst
         self._audit(queries, approximate, rows, pairs)
         return found, usable.all(axis=1) & beyond & self._bounded(queries, worst)
-
-    def _candidates(self, queries: VectorSet, count: int) -> tuple[Distances, Rows]:
-        """The backend's, which prepares queries once for all libraries if it can."""
-        if isinstance(self._backend, SharedQueryBackend):
-            return self._backend.proposed(queries.kept(self._backend.scheme, self._backend.ask), count)
-        return self._backend.candidates(queries.prepared, count)
 
     def _compared(self, found: TopK, queries: VectorSet, chosen: Mask, rows: Rows) -> tuple[TopK, _Pairs]:
         query, column = np.nonzero(chosen)

@@ -1,6 +1,5 @@
 """Vectors as 8-bit integers: a scale, the integers and bounds of what they lose. Knows no product and no search."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +10,7 @@ from stages.knn.backend import SINGLE, Distances, Floats, Mask, Vectors, gamma
 Int8Array = np.ndarray[Any, np.dtype[np.int8]]
 
 _FARTHEST, _FINEST = 1e9, 1e-9
-"""The range of norms and scales in which nothing overflows or vanishes in float32. Others get no quick look."""
+"""The range of norms and scales in which nothing overflows or vanishes in float32. Others get no bounds."""
 
 _ROUNDINGS = 16 * SINGLE
 """More than the sum of a bound's roundings, relative to |q|² + |x|²: 4 units of float32 from shifting both vectors, 6
@@ -60,13 +59,6 @@ def integers(vectors: Vectors, centre: Vectors, steps: int) -> IntegerVectors:
         rest = _norm(np.einsum("ij,ij->i", numbers, numbers), roundings) + _ROUNDINGS * kept
         least_square = squares * (1 - roundings) * (1 - _ROUNDINGS)
     return IntegerVectors(whole, scale, least_square, _norm(squares, roundings), rest, kept)
-
-
-def joined(parts: Sequence[IntegerVectors]) -> IntegerVectors:
-    """All of them, in order."""
-    return IntegerVectors(
-        **{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(IntegerVectors)}
-    )
 
 
 def _norm(squares: "Distances | Floats", roundings: float) -> Floats:

@@ -6,7 +6,7 @@ or would start CUDA, unless it needs it.
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
@@ -18,38 +18,29 @@ from stages.knn.approximate_searcher import ApproximateSearcher
 from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, examine
 from stages.knn.code_index import CodeIndex
-from stages.knn.cpu_flags import flags
 from stages.knn.exact_searcher import BATCHING, BatchSizes, ExactSearcher
 from stages.knn.fallback_backend import FAILURES, FallbackBackend, line
 from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
-from stages.knn.quick_look import QuickLook, SharedCentre
 from stages.knn.search_settings import SearchSettings
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
 
 FEWEST = 1000
-"""Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
-vectors to train on."""
-
-_QUICK = {"avx512_vnni", "avx_vnni"}
-"""Processors with one of these instruction sets multiply four pairs of 8-bit integers in the time of one pair of
-float32."""
+"""Libraries smaller than this are always searched exactly: it takes no time, and quantisers need more vectors to train
+on."""
 
 
 @dataclass(frozen=True)
 class SearchMachine:
     """The machine that a search runs on.
 
-    flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package. has:
-    whether a package is installed, which is not imported for that. account: what this process has computed on the
-    processor although there is a GPU. shared: by the quick looks of this process.
+    load: imports a backend's module by its name in this package. has: whether a package is installed, which is not
+    imported for that. account: what this process has computed on the processor although there is a GPU.
     """
 
-    flags: Callable[[], Set[str]]
     load: Callable[[str], ModuleType]
     has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
     account: ProductAccount = field(default_factory=ProductAccount)
-    shared: SharedCentre = field(default_factory=SharedCentre)
 
 
 def load(module: str) -> ModuleType:
@@ -57,7 +48,7 @@ def load(module: str) -> ModuleType:
     return importlib.import_module(f"stages.knn.{module}")
 
 
-MACHINE = SearchMachine(flags, load)
+MACHINE = SearchMachine(load)
 
 
 def open_searcher(
@@ -82,10 +73,7 @@ def open_searcher(
         return ApproximateSearcher(library, codes, None, report, codes.stated)
 
     def searcher(open_: Callable[[], Backend]) -> ExactSearcher:
-        backend = open_()
-        return ExactSearcher(
-            library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching
-        )
+        return ExactSearcher(library, open_(), batching)
 
     any_ = partial(_open, library.prepared, settings.backend, "exact", environment, report, machine)
     exact: Searcher
@@ -130,8 +118,8 @@ def open_copy(
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     try:
-        module = machine.load("quantised_copy")
-        copy: LibraryCopy = module.QuantisedCopy(library, module.CopyTiles(threads=1), centre)
+        module = machine.load("quantised")
+        copy: LibraryCopy = module.Quantised(library, centre)
     except (ImportError, OSError, RuntimeError, MemoryError) as failure:
         report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
         return None
@@ -179,18 +167,6 @@ def _on_gpu(machine: SearchMachine, library: Vectors, algorithm: str) -> Backend
     device = _made(machine, "cuml_backend", "CumlBackend", library, algorithm)
     examine(lambda hard: _made(machine, "cuml_backend", "CumlBackend", hard, "exact"), device, library)
     return device
-
-
-def _quick(
-    library: Vectors, name: str, backend: Backend, report: Callable[[str], None], machine: SearchMachine
-) -> QuickLook | None:
-    """Makes the quick backend that goes before NumPy's float32; None if BACKEND names a backend or it would not pay."""
-    if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
-        return None
-    if not _QUICK & machine.flags() or importlib.util.find_spec("onnxruntime") is None:
-        return None
-
-    return QuickLook(library, partial(machine.load, "quantised_copy"), machine.shared, report)
 
 
 def _cpu(machine: SearchMachine, library: Vectors, name: str, algorithm: str) -> Backend:

@@ -4,10 +4,9 @@ The distance is defined only here and is the same on every machine: differences,
 in float64 and without BLAS, rounded to float32 last. Knows no search.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows
 UNIT_ROUNDING = 1e-6
 """More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""
 
-_PreparedT = TypeVar("_PreparedT")
 
 _LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
 
@@ -66,8 +64,6 @@ class VectorSet:
         self.metric = metric
         self._ids = ids
         self._blocks = blocks
-        self._divided: tuple[int, list[VectorSet]] = 0, []
-        self._kept: tuple[object, object] | None = None
         if not checked:
             self.norm_bounds, self._lengths = self._norms()
             self.prepared = self.vectors if metric == "euclidean" else self._units()
@@ -111,23 +107,7 @@ class VectorSet:
             setattr(some, name, some.vectors if each is self.vectors else each[rows])
         some._ids = None
         some._blocks = self._blocks
-        some._divided, some._kept = (0, []), None
         return some
-
-    def divided(self, size: int) -> "list[VectorSet]":
-        """The vectors in blocks of so many, the last one perhaps smaller. The same objects for the same size as the
-        last time, with all that they keep."""
-        if self._divided[0] != size:
-            self._divided = size, [self.part(slice(start, start + size)) for start in range(0, len(self), size)]
-        return self._divided[1]
-
-    def kept(self, of: object, make: "Callable[[Vectors], _PreparedT]") -> "_PreparedT":
-        """What is made of `prepared`, and kept until it is asked for another object: segments that are searched for
-        the same queries share it."""
-        held = self._kept
-        if held is None or held[0] is not of:
-            held = self._kept = of, make(self.prepared)
-        return held[1]  # type: ignore[return-value]
 
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
         """Exact distances of pairs: vector `rows[i]` of these to `other_rows[i]` of the others; float32 (pairs,).

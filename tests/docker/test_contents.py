@@ -18,9 +18,9 @@ ENVIRONMENTS = ("cpu", "rapids", "serve", "tensorflow")
 GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"], "tensorflow": ["tensorflow"]}
 """Distributions that only the images and machines with a GPU have installed."""
 
-ABSENT = {"serve": {"cuml", "cupy"}}
-"""What an image does without: cuML's CUDA libraries and TensorFlow's exclude each other, and BACKEND=auto does not need
-it."""
+ABSENT = {"rapids": {"onnxruntime"}, "serve": {"cuml", "cupy"}}
+"""What an image does without: only the service has copies in 8-bit integers; cuML's CUDA libraries and TensorFlow's
+exclude each other, and BACKEND=auto does not need it."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:

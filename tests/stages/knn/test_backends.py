@@ -12,14 +12,13 @@ import pytest
 from stages.knn.backend import Backend, Vectors, expanded, gamma, parts_of_vector
 from stages.knn.faiss_backend import FaissBackend, _name_processor
 from stages.knn.numpy_backend import NumpyBackend, ProductTiles
-from stages.knn.quantised_copy import QuantisedCopy
 from stages.knn.sklearn_backend import SklearnBackend
 
 MakeBackend = Callable[[Vectors], Backend]
 
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS uses another formula for few
-@pytest.mark.parametrize("backend", [NumpyBackend, FaissBackend, SklearnBackend, QuantisedCopy])
+@pytest.mark.parametrize("backend", [NumpyBackend, FaissBackend, SklearnBackend])
 def test_no_approximate_distance_exceeds_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
     proposer = backend(family)
     asked = family[:queries]
@@ -54,7 +53,7 @@ def test_the_bound_of_the_expansion() -> None:
 def test_a_memory_map_is_searched_in_place(tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    backends: tuple[MakeBackend, ...] = (NumpyBackend, FaissBackend, QuantisedCopy)
+    backends: tuple[MakeBackend, ...] = (NumpyBackend, FaissBackend)
     for backend in backends:
         _distances, rows = backend(library).candidates(np.eye(30, dtype=np.float32), 1)
         assert rows[:, 0].tolist() == list(range(30))

@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 def small_quantised(library: Vectors) -> QuantisedCopy:
     """In several products, each with a width of its own."""
-    return QuantisedCopy(library, CopyTiles(columns=70, block=32, threads=1))
+    return QuantisedCopy(library, tiling=CopyTiles(columns=70, block=32))
 
 
 BOUNDINGS: list[Make] = [NumpyBackend, QuantisedCopy, small_quantised]

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -8,13 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from stages.knn import numpy_backend, quantised_copy
-from stages.knn.backend import Backend, BackendProbe, Vectors
+from stages.knn import numpy_backend
+from stages.knn.backend import Backend, Vectors
 from stages.knn.exact_searcher import EXTRA, BatchSizes, ExactSearcher
 from stages.knn.exhaustive_search import compare_with_all
 from stages.knn.faiss_backend import FaissBackend
 from stages.knn.numpy_backend import NumpyBackend
-from stages.knn.quantised_copy import QuantisedCopy
 from stages.knn.sklearn_backend import SklearnBackend
 from stages.knn.top_k import NONE, TopK, empty, merge
 from stages.knn.vector_set import BlockSizes, VectorSet
@@ -22,7 +20,7 @@ from tests.stages.knn.oracle import brute
 
 MakeBackend = Callable[[Vectors], Backend]
 
-BACKENDS: list[MakeBackend] = [NumpyBackend, FaissBackend, SklearnBackend, QuantisedCopy]
+BACKENDS: list[MakeBackend] = [NumpyBackend, FaissBackend, SklearnBackend]
 METRICS = ["euclidean", "cosine"]
 
 
@@ -36,27 +34,6 @@ def search(
 ) -> TopK:
     points = VectorSet(library, metric)
     return ExactSearcher(points, backend(points.prepared)).search(VectorSet(queries, metric), k, exclude)
-
-
-class Always:
-    """A quick look that is always tried. make: the backend, for the probe."""
-
-    def __init__(self, make: Callable[[BackendProbe], Backend | None]) -> None:
-        self._make = make
-
-    def open(self, queries: VectorSet, probe: Callable[[], BackendProbe]) -> Backend | None:
-        return self._make(probe())
-
-    def suits(self, share: float) -> bool:
-        return share >= 0.5
-
-
-def quickly(library: Vectors, metric: str = "euclidean", many: int = 1) -> ExactSearcher:
-    """A search with the quick look."""
-    points = VectorSet(library, metric)
-    return ExactSearcher(
-        points, NumpyBackend(points.prepared), Always(lambda _: QuantisedCopy(points.prepared)), BatchSizes(many=many)
-    )
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -91,84 +68,6 @@ def test_the_backends_own_order_is_wrong_where_ours_is_right() -> None:
     _distances, rows = brute(library, library, 3)
     assert (proposed != rows).any(axis=1).mean() > 0.5
     assert np.array_equal(search(FaissBackend, library, library, 3).rows, rows)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_quick_look_first_changes_no_answer(family: Vectors, metric: str) -> None:
-    queries = family[np.random.default_rng(4).permutation(len(family))[:150]]
-    searcher = quickly(family, metric, many=1)
-    found = searcher.search(VectorSet(queries, metric), 5)
-    distances, rows = brute(queries, family, 5, metric)
-    assert np.array_equal(found.rows, rows)
-    assert np.array_equal(found.distances, distances)
-    assert searcher.tally.queries == 150
-
-
-def test_a_quick_look_settles_nearly_all_queries_like_those_of_networks() -> None:
-    random = np.random.default_rng(8)
-    ways = random.normal(size=(24, 512))
-    vectors = np.maximum(random.normal(size=(3000, 24)) @ ways + random.normal(size=(3000, 512)), 0).astype(np.float32)
-    library, queries = vectors[:2500], vectors[2500:]
-    searcher = quickly(library, many=100)
-    found = searcher.search(VectorSet(queries), 3)
-    assert searcher.tally.quick > 0.95 * len(queries)
-    assert np.array_equal(found.rows, brute(queries, library, 3)[1])
-    few = VectorSet(queries[:99])
-    before = searcher.tally.quick
-    searcher.search(few, 3)
-    assert searcher.tally.quick > before  # it is prepared already, so it also gets few queries
-
-
-def test_a_quick_look_is_for_many_queries_only() -> None:
-    library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    points = VectorSet(library)
-
-    def unwanted(probe: BackendProbe) -> None:
-        assert np.array_equal(probe.queries, library[:32])
-        distances = brute(library[:32], library, 29)[0].astype(np.float64)
-        np.testing.assert_allclose(probe.near, distances[:, 0] ** 2)
-        np.testing.assert_allclose(probe.far, distances[:, -1] ** 2)
-        raise AssertionError("made for few queries")
-
-    searcher = ExactSearcher(points, NumpyBackend(library), Always(unwanted), BatchSizes(many=300))
-    assert searcher.search(points.part(slice(0, 299)), 1).rows[:, 0].tolist() == list(range(299))
-    with pytest.raises(AssertionError, match="made for few queries"):
-        searcher.search(points, 1)
-
-
-def test_a_search_works_without_a_quick_look() -> None:
-    library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    points = VectorSet(library)
-    asked: list[BackendProbe] = []
-
-    def none(probe: BackendProbe) -> None:
-        asked.append(probe)
-
-    searcher = ExactSearcher(points, NumpyBackend(library), Always(none), BatchSizes(many=1))
-    for _ in range(2):
-        assert np.array_equal(searcher.search(points, 3).rows, brute(library, library, 3)[1])
-    assert len(asked) == 1
-
-
-def test_a_quick_look_that_settles_too_few_queries_is_not_tried_again() -> None:
-    library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
-    library[7] *= np.float32(1e12)  # out of its range
-    searcher = quickly(library, many=100)
-    for asked in (100, 200):
-        found = searcher.search(VectorSet(library[:100]), 2)
-        assert np.array_equal(found.rows, brute(library[:100], library, 2)[1])
-        assert (searcher.tally.queries, searcher.tally.quick) == (asked, 0)
-    assert searcher._quick is None
-
-    good = np.delete(library, 7, axis=0)
-    crowd = np.concatenate([good, np.repeat(good[:1], 100, axis=0)])  # more copies than candidates
-    searcher = quickly(crowd, many=100)
-    searcher.search(VectorSet(good[1:200]), 2)
-    settled = searcher.tally.quick
-    assert settled > 150
-    searcher.search(VectorSet(crowd[-99:]), 2)  # too few to judge it by
-    assert searcher.tally.quick == settled
-    assert searcher._quick is not None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -236,23 +135,18 @@ def test_many_queries_cross_the_blocks() -> None:
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
     blocks = BlockSizes(differences=64 * 9, scan=32 * 13)
-    batching = BatchSizes(many=1, largest=64, fewest=10, threads=3)
+    batching = BatchSizes(largest=64, fewest=10, threads=3)
     tiles = numpy_backend.ProductTiles(
         columns=300, tile_bytes=4 * 300 * 20, chunk_bytes=4 * 304 * 3, groups=2, multiple=4
     )
-    steps = quantised_copy.CopyTiles(columns=270, sample=5, block=90, queries=11, groups=2, multiple=4, threads=3)
-
-    def quantise(held: VectorSet, probe: BackendProbe) -> QuantisedCopy:
-        return QuantisedCopy(held.prepared, steps)
 
     for metric in METRICS:
         distances, rows = brute(queries, library, 9, metric)
         held, asked = VectorSet(library, metric, blocks=blocks), VectorSet(queries, metric, blocks=blocks)
         plain = NumpyBackend(held.prepared, tiles)
         for found in (
-            ExactSearcher(held, plain, batching=batching).search(asked, 9),
-            ExactSearcher(held, FaissBackend(held.prepared), batching=batching).search(asked, 9),
-            ExactSearcher(held, plain, Always(partial(quantise, held)), batching).search(asked, 9),
+            ExactSearcher(held, plain, batching).search(asked, 9),
+            ExactSearcher(held, FaissBackend(held.prepared), batching).search(asked, 9),
             compare_with_all(asked, held, 9, np.full(150, NONE), at_once=7, block_bytes=64 * 50),
         ):
             assert np.array_equal(found.rows, rows)

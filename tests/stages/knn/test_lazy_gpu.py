@@ -36,7 +36,7 @@ def machine(account: ProductAccount, loaded: list[str]) -> SearchMachine:
         loaded.append(name)
         return cuml if name == "cuml_backend" else searcher_factory.load(name)
 
-    return SearchMachine(set, load, lambda package: True, account)
+    return SearchMachine(load, lambda package: True, account)
 
 
 def test_few_queries_do_not_import_cuml() -> None:

@@ -2,47 +2,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
 from stages.datum.visible_gpus import gpu_visible
-from stages.knn import searcher_factory
-from stages.knn.backend import Backend, Vectors
-from stages.knn.exact_searcher import BatchSizes, ExactSearcher
+from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.search_settings import SearchSettings, read_settings
-from stages.knn.searcher_factory import SearchMachine, open_searcher
+from stages.knn.searcher_factory import SearchMachine, open_copy, open_searcher
 from stages.knn.vector_set import VectorSet
 
 LIBRARY = VectorSet(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-
-
-ANY_NUMBER = BatchSizes(many=1)
-"""The quick look is prepared for any number of queries."""
-
-
-def machine(instructions: set[str], made: list[str]) -> SearchMachine:
-    """A machine with these instruction sets; appends the name of each quick backend that it makes to `made`."""
-
-    def load(module: str) -> Any:
-        real = searcher_factory.load(module)
-        if module != "quantised_copy":
-            return real
-
-        def quantised(library: Vectors, tiling: Any, centre: Vectors) -> Backend:
-            made.append(real.QuantisedCopy.name)
-            backend: Backend = real.QuantisedCopy(library, tiling, centre)
-            return backend
-
-        return SimpleNamespace(
-            settled=real.settled, QuantisedCopy=quantised, centre_of=real.centre_of, TILING=real.TILING
-        )
-
-    return SearchMachine(lambda: instructions, load)
 
 
 @pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
@@ -81,53 +54,16 @@ def test_each_cpu_backend_opens(backend: str) -> None:
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
 
 
-@pytest.mark.parametrize(
-    ("backend", "instructions", "size", "expected"),
-    [
-        ("auto", {"avx512_vnni"}, 1200, "int8"),
-        ("auto", {"avx_vnni", "avx2"}, 1200, "int8"),
-        ("auto", {"avx2"}, 1200, None),
-        ("auto", {"avx512_vnni"}, 999, None),
-        ("numpy", {"avx512_vnni"}, 1200, None),
-        ("faiss", {"avx512_vnni"}, 1200, None),
-    ],
-)
-def test_a_quick_look_comes_first_if_it_pays(
-    backend: str, instructions: set[str], size: int, expected: str | None
-) -> None:
-    made: list[str] = []
-    library = LIBRARY.part(slice(0, size))
-    searcher = open_searcher(
-        library, SearchSettings(backend=backend), NO_GPU, print, machine(instructions, made), ANY_NUMBER
-    )
-    assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(size))
-    assert made == ([] if expected is None else [expected])
-
-
-def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_distinguish() -> None:
-    made: list[str] = []
-    random = np.random.default_rng(0)
-    alike = VectorSet((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
-    vectors = alike.vectors.copy()
-    vectors[::100] = random.normal(size=(12, 16))
-    library = VectorSet(vectors)
-    searcher = open_searcher(library, SearchSettings(), NO_GPU, print, machine({"avx512_vnni"}, made), ANY_NUMBER)
-    assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(1200))
-    assert made == []
-
-
-def test_a_quick_look_that_does_not_work_is_reported_and_skipped() -> None:
+def test_a_copy_that_cannot_be_made_is_reported() -> None:
     def load(module: str) -> ModuleType:
-        if module == "quantised_copy":
-            raise ImportError("libonnxruntime.so:\nno such file")
-        return searcher_factory.load(module)
+        raise ImportError(f"libonnxruntime.so:\nno such file, which {module} needs")
 
     said: list[str] = []
-    broken = SearchMachine(lambda: {"avx512_vnni"}, load)
-    searcher = open_searcher(LIBRARY, SearchSettings(), NO_GPU, said.append, broken, ANY_NUMBER)
-    assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
-    (line,) = said
-    assert "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file)" in line
+    assert open_copy(LIBRARY.prepared, None, said.append, SearchMachine(load)) is None
+    assert said == [
+        "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file, which quantised needs): "
+        "searching with NumPy alone"
+    ]
 
 
 def test_cuml_without_a_gpu_says_what_to_do() -> None:

@@ -95,16 +95,3 @@ def test_vectors_that_were_checked_before_are_the_same_and_read_when_needed(metr
     assert np.isfinite(unread.distances(np.array([0]), unread, np.array([1]))).all()
     with pytest.raises(StageError, match="NaN or infinite"):
         _ = unread.norm_bounds
-
-
-def test_blocks_and_what_they_keep_are_those_of_the_last_time() -> None:
-    points = VectorSet(np.arange(14, dtype=np.float32).reshape(7, 2))
-    blocks = points.divided(3)
-    assert [each.vectors[:, 0].tolist() for each in blocks] == [[0, 2, 4], [6, 8, 10], [12]]
-    assert points.divided(3) is blocks
-    assert [len(each) for each in points.divided(7)] == [7]
-    made: list[int] = []
-    one, other = object(), object()
-    for of in (one, one, other, one):
-        assert points.kept(of, lambda vectors: made.append(len(vectors)) or vectors) is points.prepared  # type: ignore[func-returns-value]
-    assert made == [7, 7, 7]
