@@ -118,8 +118,8 @@ def open_copy(
     if importlib.util.find_spec("onnxruntime") is None:
         return None
     try:
-        module = machine.load("quantised")
-        copy: LibraryCopy = module.Quantised(library, centre)
+        module = machine.load("quantised_copy")
+        copy: LibraryCopy = module.QuantisedCopy(library, centre)
     except (ImportError, OSError, RuntimeError, MemoryError) as failure:
         report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
         return None
