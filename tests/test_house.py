@@ -17,7 +17,7 @@ PACKAGES = ("localpachd", "lookalike", "pipelines", "speclang", "stages")
 
 FULL = 25
 """Modules in one room; rooms in it are not counted."""
-FULLER = {"stages/knn": 28}
+FULLER = {"stages/knn": 27}
 
 PAGE = {"page": 4, "library": 3, "classify": 3, "search": 2, "pictures": 1, "kit": 0}
 """The rooms of the service's page and their heights: a module imports its own room's and lower ones."""

@@ -54,9 +54,7 @@ GROUPS = {
         "jobs": CommandEntry("pipelines.records", "Show the last jobs of all pipelines, or the datums of one job."),
         "commits": CommandEntry("pipelines.records", "Show the commits of repos, also of pipelines, with their ids."),
         "logs": CommandEntry("pipelines.records", "Show the lines that user code has written to the logs."),
-        "debug": CommandEntry(
-            "pipelines.debug", "Find the cause of a failed datum, or collect everything for a bug report."
-        ),
+        "debug": CommandEntry("pipelines.debug", "Find the cause of a failed datum, or collect a bug report."),
         "gpus": CommandEntry("pipelines.gpus", "Show the machines with GPUs, and the number in use."),
         "check": CommandEntry("pipelines.deploy", "Check specifications without a server."),
         "specs": CommandEntry("pipelines.deploy", "Write the specifications with overlays as plain files."),

@@ -23,7 +23,7 @@ from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FallbackBackend
 from stages.knn.lazy_gpu import ProductAccount, price
 from stages.knn.search_settings import SearchSettings
-from stages.knn.searcher_factory import MACHINE, SearchMachine, open_searcher
+from stages.knn.searcher_factory import SearchMachine, open_searcher
 from stages.knn.vector_set import VectorSet
 from studies.gpu import notebook, vectors
 from studies.gpu.notebook import REHEARSAL, Notebook, best, timed
@@ -129,7 +129,7 @@ def certified(notes: Notebook) -> None:
     notes.note("BACKEND=cuml: one query", best(lambda: searcher.search(asked.part(slice(0, 1)), K), 5))
     _watch(notes, "BACKEND=cuml: of one search", held, asked)
     for name in ("auto", "numpy"):
-        machine = SearchMachine(MACHINE.flags, searcher_factory.load, account=ProductAccount())
+        machine = SearchMachine(searcher_factory.load, account=ProductAccount())
         opened = partial(open_searcher, held, SearchSettings(backend=name), os.environ, notes.log, machine)
         seconds, searcher = timed(opened)
         more, found = timed(partial(searcher.search, asked, K))
@@ -177,7 +177,7 @@ def shortage(notes: Notebook) -> None:
         return
 
     def searched(name: str) -> dict[str, object]:
-        machine = SearchMachine(MACHINE.flags, searcher_factory.load, account=ProductAccount(open=True))
+        machine = SearchMachine(searcher_factory.load, account=ProductAccount(open=True))
         searcher = open_searcher(held, SearchSettings(backend=name), os.environ, notes.log, machine)
         assert isinstance(searcher, ExactSearcher)
         answer = searcher.search(asked, K)

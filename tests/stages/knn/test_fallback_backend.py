@@ -39,7 +39,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(library: VectorSet, product: Product, said: list[str], backend: str = "auto", fail: Any = None) -> Searcher:
     cuml = imitations.module(product, fail or (lambda queries: None))
     machine = SearchMachine(
-        lambda name: cuml if name == "cuml_backend" else searcher_factory.load(name), lambda package: True, ProductAccount(0)
+        lambda name: cuml if name == "cuml_backend" else searcher_factory.load(name),
+        lambda package: True,
+        ProductAccount(0),
     )
     return open_searcher(library, SearchSettings(backend=backend), {}, said.append, machine)
 

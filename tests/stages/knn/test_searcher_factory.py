@@ -61,7 +61,7 @@ def test_a_copy_that_cannot_be_made_is_reported() -> None:
     said: list[str] = []
     assert open_copy(LIBRARY.prepared, None, said.append, SearchMachine(load)) is None
     assert said == [
-        "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file, which quantised needs): "
+        "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file, which quantised_copy needs): "
         "searching with NumPy alone"
     ]
 

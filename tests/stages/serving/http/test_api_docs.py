@@ -36,7 +36,7 @@ def resolved(document: Any, reference: str) -> Any:
 def test_every_reference_leads_somewhere_and_everything_is_referred_to(asked: tuple[dict[str, Any], str]) -> None:
     document, _ = asked
     references = {each["$ref"] for each in within(document) if isinstance(each, dict) and "$ref" in each}
-    assert "#/components/schemas/AskedPicture" in references
+    assert "#/components/schemas/PictureReference" in references
     for reference in references:
         assert isinstance(resolved(document, reference), dict)
     held = {f"#/components/{kind}/{name}" for kind, some in document["components"].items() for name in some}
@@ -67,7 +67,7 @@ def test_a_search_is_described_field_by_field(asked: tuple[dict[str, Any], str])
     assert set(search["requestBody"]["content"]) == {"application/json", "multipart/form-data", "image/*"}
     schema = document["components"]["schemas"]["SearchRequest"]
     assert set(schema["properties"]) == set(SearchRequest.model_fields)
-    assert schema["properties"]["pictures"]["items"] == {"$ref": "#/components/schemas/AskedPicture"}
+    assert schema["properties"]["pictures"]["items"] == {"$ref": "#/components/schemas/PictureReference"}
     assert {each["name"] for each in search["parameters"]} == {
         *("box", "k", "metric", "filter", "max_distance", "exact"),
     }
