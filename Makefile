@@ -35,9 +35,7 @@ CORPUS := .fuzz
 # The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
 CACHING := env -u PYTHONDONTWRITEBYTECODE
 # The number of test processes: N=4, or by default what tests/xdist_scheduler.py says.
-PYTEST := $(CACHING) $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
-# Names and full rooms: a part of lint as well as of the tests.
-HOUSE := tests/test_house.py
+PYTEST := $(CACHING) $(BIN)/python -m pytest --processes $(or $(N),auto)
 # The library of the original experiment.
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the

@@ -125,9 +125,8 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
 
 @contextlib.contextmanager
 def terminal_of(columns: int) -> Iterator[None]:
-    """Sets the width of the terminal for commands in this process. COLUMNS does not set it in a worker of pytest-xdist,
-    which defines that variable before rich is imported; rich then keeps the width. And output goes to stdout at
-    first, even if an earlier `--json` has moved it."""
+    """Sets the width of the terminal for commands in this process, where rich has read COLUMNS already. And output goes
+    to stdout at first, even if an earlier `--json` has moved it."""
     before = console.width
     console.width, console.stderr = columns, False
     try:

@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import python_pachyderm
@@ -15,6 +14,7 @@ from hypothesis import settings
 
 from tests import example_counts, servers, xdist_scheduler
 from tests.command import Command
+from tests.processes import Processes
 from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
 
 # How long an example takes depends on the machine, and other tests may be running at the same time. `make test` tries
@@ -29,11 +29,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked soak too, and ten times as many examples, chosen at random",
     )
+    parser.addoption("--processes", default="1", help="run the files in so many processes; auto: as many as fit here")
     parser.addoption(servers.LATE, action="store_true", help="let every localpachd be as late as a cluster")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
+    wanted = config.getoption("--processes")
+    number = xdist_scheduler.processes_here() if wanted == "auto" else int(wanted)
+    if number > 1:
+        config.pluginmanager.register(Processes(number, xdist_scheduler.grouped))
     servers.always[:] = [servers.LATE] if config.getoption(servers.LATE) else []
 
 
@@ -54,18 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("soak"):
                 item.add_marker(pytest.mark.skip(reason="takes long: make soak runs it"))
-    if hasattr(config, "workerinput"):
-        xdist_scheduler.longest_first(items)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    return xdist_scheduler.processes_here()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> xdist_scheduler.FileScheduler | None:
-    return xdist_scheduler.FileScheduler(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _starting() -> Iterator[StartPachd]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.xdist_scheduler import LONGEST, SERVICE, TENSORFLOW, longest_first, processes, scope
+from tests.xdist_scheduler import LONGEST, SERVICE, TENSORFLOW, grouped, processes, scope
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,8 +19,8 @@ def test_every_named_file_exists(file: str) -> None:
 def test_the_longest_come_first_and_the_others_stay_in_order() -> None:
     names = ["tests/a.py::two", "tests/a.py::one", f"{LONGEST[3]}::x", f"{TENSORFLOW[3]}::x", f"{LONGEST[2]}::x[a::b]"]
     items: Any = [SimpleNamespace(nodeid=name) for name in names]
-    longest_first(items)
-    assert [item.nodeid for item in items] == [names[3], names[4], names[2], names[0], names[1]]
+    found = [[item.nodeid for item in group] for group in grouped(items)]
+    assert found == [names[3:4], names[4:], names[2:3], names[:2]]
 
 
 def test_files_of_tensorflow_and_of_the_service_are_groups_and_others_stay_whole() -> None:

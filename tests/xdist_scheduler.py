@@ -1,15 +1,13 @@
-"""The scheduling of tests on the workers of pytest-xdist: the number of workers, and a file at a time for each, the
-longest first.
+"""The scheduling of tests on several processes: their number, and a file at a time for each, the longest first.
 
 TensorFlow's files are one group: two at once would be slower than one after the other, as each pass uses all cores. So
 are those of the service, which share a browser.
 """
 
 import os
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 TENSORFLOW = (
     "tests/stages/backbone/test_keras_applications.py",
@@ -119,17 +117,6 @@ def processes_here() -> int:
     return processes(len(os.sched_getaffinity(0)), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
-class FileScheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
-    """Gives each worker a file or a group at a time, in the order in which they were collected."""
-
-    def __init__(self, config: pytest.Config, log: Any) -> None:
-        config.option.loadscopereorder = False  # otherwise those with the most tests come first
-        super().__init__(config, log)
-
-    def _split_scope(self, nodeid: str) -> str:
-        return scope(nodeid)
-
-
 GROUPS = dict.fromkeys(TENSORFLOW, "TensorFlow") | dict.fromkeys(SERVICE, "service")
 
 
@@ -139,7 +126,10 @@ def scope(nodeid: str) -> str:
     return GROUPS.get(file, file)
 
 
-def longest_first(items: list[pytest.Item]) -> None:
-    """Sorts tests by the order in which workers should take their files."""
+def grouped(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
+    """The tests of each file or group, in the order in which processes should take these."""
     places = {scope(file): place for place, file in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(scope(item.nodeid), len(places)))
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        found.setdefault(scope(item.nodeid), []).append(item)
+    return [found[each] for each in sorted(found, key=lambda each: places.get(each, len(places)))]

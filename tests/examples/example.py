@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import _gojsonnet
 import python_pachyderm
+import yaml
 from google.protobuf import wrappers_pb2
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
@@ -139,7 +139,5 @@ class Example:
 
 def documents(text: str) -> list[dict[str, Any]]:
     """The documents of a specification file, YAML or JSON, which is YAML too."""
-    parsed = json.loads(
-        _gojsonnet.evaluate_snippet("spec", "std.parseYaml(std.extVar('text'))", ext_vars={"text": text})
-    )
-    return parsed if isinstance(parsed, list) else [parsed]
+    found = list(yaml.safe_load_all(text))
+    return found[0] if isinstance(found[0], list) else found
