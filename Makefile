@@ -49,7 +49,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help environments setup demo classify-demo test soak sdk bench stages pipeline serving study experiment towers fuzz lint audit stubs format lock wheel images clean
+.PHONY: help environments setup demo classify-demo test test-all soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -79,10 +79,13 @@ demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir [QUERI
 classify-demo: $(READY) ## Train, compare and use classifiers on the sample pictures; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike classify demo $(if $(PORT),--port "$(PORT)")
 
-test: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
-	@$(call beside,$(MAKE) --no-print-directory sdk,$(PYTEST))
+test: $(TOOLS_READY) ## Run the tests that a change is likely to fail; N=4 uses 4 processes.
+	@$(PYTEST)
 
-soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples; HOURS=2 kills servers instead.
+test-all: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster.
+	@$(call beside,$(MAKE) --no-print-directory sdk,$(PYTEST) --all)
+
+soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test-all`, the longer ones, and ten times as many examples; HOURS=2 kills servers instead.
 ifdef HOURS
 	@$(CACHING) $(BIN)/python -m tests.endurance --hours $(HOURS)
 else
@@ -90,7 +93,7 @@ else
 	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
 endif
 
-sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
+sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test-all` runs them, too.
 	@$(CACHING) $(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
 
 # Runs a second command and, in parallel, a first one, whose output follows. Fails if either fails.

@@ -24,6 +24,7 @@ settings.register_profile("soak", deadline=None, max_examples=10 * example_count
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run all tests but those marked soak, as make test-all does")
     parser.addoption(
         "--soak",
         action="store_true",
@@ -40,6 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if number > 1:
         config.pluginmanager.register(Processes(number, xdist_scheduler.grouped))
     servers.always[:] = [servers.LATE] if config.getoption(servers.LATE) else []
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out, without importing it, what only `make test-all` runs, unless it is named."""
+    if xdist_scheduler.everything(config) or not xdist_scheduler.only_in_all(collection_path):
+        return None
+    named = (Path(each.partition("::")[0]).resolve() for each in config.args)
+    return None if any(each.is_relative_to(collection_path) for each in named) else True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,19 +1,21 @@
 """The scheduling of tests names existing files and puts them first."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.xdist_scheduler import LONGEST, SERVICE, TENSORFLOW, grouped, processes, scope
+from tests.xdist_scheduler import LONGEST, ONLY_IN_ALL, SERVICE, TENSORFLOW, grouped, processes, scope
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *SERVICE, *LONGEST}))
+@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *SERVICE, *LONGEST, *ONLY_IN_ALL}))
 def test_every_named_file_exists(file: str) -> None:
-    assert (ROOT / file).is_file()
+    assert (ROOT / file).exists()
 
 
 def test_the_longest_come_first_and_the_others_stay_in_order() -> None:
@@ -34,3 +36,13 @@ def test_processes_follow_the_cores_and_the_memory() -> None:
     assert processes(2, 7 << 30) == 3
     assert processes(2, 1 << 30) == 2
     assert processes(16, 32 << 30) == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "collected"),
+    [(["tests/setup"], False), (["tests/setup", "--all"], True), (["tests/setup/test_environment.py"], True)],
+)
+def test_what_only_test_all_runs_is_left_out_unless_it_is_named(arguments: list[str], collected: bool) -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ("tests/setup/test_environment.py::" in done.stdout) is collected

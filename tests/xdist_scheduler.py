@@ -6,6 +6,7 @@ are those of the service, which share a browser.
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +101,30 @@ LONGEST = (
 )
 """Files that take ten seconds or more; the others take a few at most."""
 
+ONLY_IN_ALL = (
+    "tests/benchmarks",
+    "tests/e2e/test_classify_demo.py",
+    "tests/e2e/test_crashes.py",
+    "tests/e2e/test_demo.py",
+    "tests/e2e/test_images.py",
+    "tests/e2e/test_overlay_large.py",
+    "tests/e2e/test_sequences.py",
+    "tests/e2e/test_warm.py",
+    "tests/e2e/test_workers.py",
+    "tests/endurance",
+    "tests/examples",
+    "tests/setup/test_environment.py",
+    "tests/stages/serving/page/test_access.py",
+    "tests/stages/serving/page/test_classify.py",
+    "tests/stages/serving/page/test_library.py",
+    "tests/stages/serving/page/test_standing.py",
+    "tests/test_tutorial.py",
+    "tests/towers",
+    "tests/wheel",
+)
+"""What `make test` leaves to `make test-all`: servers killed at random, the set-up, the wheel, the demos and examples,
+the depth of the page, and the benchmarks."""
+
 PER_CORE = 2
 """Test processes for each core: while one waits for a server that is late, or for a disk, another goes on."""
 MEMORY = 2 << 30
@@ -115,6 +140,19 @@ def processes(cores: int, memory: int) -> int:
 def processes_here() -> int:
     """The same on this machine."""
     return processes(len(os.sched_getaffinity(0)), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+_ROOT = Path(__file__).parent.parent
+
+
+def everything(config: pytest.Config) -> bool:
+    """Whether all tests run, as in `make test-all` and `make soak`."""
+    return bool(config.getoption("--all") or config.getoption("--soak"))
+
+
+def only_in_all(path: Path) -> bool:
+    """Whether a file or directory is run by `make test-all` only."""
+    return path.is_relative_to(_ROOT) and path.relative_to(_ROOT).as_posix() in ONLY_IN_ALL
 
 
 GROUPS = dict.fromkeys(TENSORFLOW, "TensorFlow") | dict.fromkeys(SERVICE, "service")

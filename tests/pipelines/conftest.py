@@ -23,11 +23,12 @@ from tests.servers import LATE, Pachd, Unique
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of the command that needs a server runs twice: on a late one, and on one that does all at once. In `make
-    test` those marked `late_alone` run on the late one."""
+    """A test of the command that needs a server runs on a late one, and in `make test-all` also on one that does all at
+    once. Those marked `late_alone` do so in `make soak`."""
     if "pachd" in metafunc.fixturenames and not metafunc.config.getoption(LATE) and "PACHD_ADDRESS" not in os.environ:
         at_once, late = pytest.param("localpachd", id="at-once"), pytest.param("late_localpachd", id="late")
-        alone = metafunc.definition.get_closest_marker("late_alone") and not metafunc.config.getoption("--soak")
+        both = "--soak" if metafunc.definition.get_closest_marker("late_alone") else "--all"
+        alone = not (metafunc.config.getoption(both) or metafunc.config.getoption("--soak"))
         metafunc.parametrize("pachd", [late] if alone else [at_once, late], indirect=True, scope="session")
 
 
