@@ -5,7 +5,7 @@ import gc
 import itertools
 import os
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -73,8 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _starting() -> Iterator[StartPachd]:
     running: list[Localpachd] = []
 
-    def start(root: Path, *options: str) -> Localpachd:
-        running.append(servers.start(root, *options))
+    def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
+        running.append(servers.start(root, *options, within=within))
         return running[-1]
 
     yield start

@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 import python_pachyderm
 
+from tests import forking
+from tests.forking import Forked
+
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpcs?://\S+:\d+)\n")
 
 LATE = "--faithful"
@@ -52,7 +55,7 @@ class Pachd:
 class Localpachd(Pachd):
     """A localpachd that the tests started."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
 
     def stop(self) -> None:
         """Stops the server as an operator would."""
@@ -71,25 +74,30 @@ class Localpachd(Pachd):
 
 
 class StartPachd(Protocol):
-    """Starts localpachd on a root directory, with further options of its command line."""
+    """Starts localpachd on a root directory, with further options of its command line, and within a command."""
 
-    def __call__(self, root: Path, *options: str) -> Localpachd: ...
+    def __call__(self, root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd: ...
+
+
+AS_PROGRAM = ("env",)
+"""A command within which localpachd is started as users start it."""
 
 
 def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
     """See StartPachd. The server's log is written beside the root, which is named like it. `within` is a command that
-    runs another one, in surroundings of its own."""
+    runs another one, in surroundings of its own; without one, the server is forked."""
     log = root.with_name(root.name + ".log")
     where = ["--root", str(root)]
     if Path("/tmp") in root.parents:  # user code of tests writes beside the root
         where += ["--worker-sees", str(root.parent)]
+    arguments = [*where, "--port", "0", *always, *options]
+    process: subprocess.Popen[str] | Forked
     with log.open("a") as stderr:
-        process = subprocess.Popen(
-            [*within, sys.executable, "-m", "localpachd", *where, "--port", "0", *always, *options],
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
+        if within:
+            command = [*within, sys.executable, "-m", "localpachd", *arguments]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        else:
+            process = forking.start(arguments, stderr.fileno())
     assert process.stdout is not None
     line = process.stdout.readline()
     match = _FIRST_LINE.fullmatch(line)

@@ -16,7 +16,7 @@ import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import server
-from tests.servers import StartPachd
+from tests.servers import AS_PROGRAM, StartPachd
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,7 +33,7 @@ def test_its_modules_start_no_threads() -> None:
 
 
 def test_the_first_line_has_the_address_and_sigterm_stops_the_server(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root")
+    server = start_pachd(tmp_path / "root", within=AS_PROGRAM)
     version = server.client().get_remote_version()
     assert (version.major, version.minor, version.micro) == (2, 7, 8)
     assert server.client().health_check().status == 1

@@ -22,8 +22,13 @@ OFF = "URLs of files are turned off on this server; its option --file-urls DIR a
 
 
 @pytest.fixture(scope="module")
-def server(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> Localpachd:
-    started = start_shared_pachd(tmp_path_factory.mktemp("default") / "root")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("default") / "root"
+
+
+@pytest.fixture(scope="module")
+def server(start_shared_pachd: StartPachd, root: Path) -> Localpachd:
+    started = start_shared_pachd(root)
     started.client().create_secret("kept", {"word": "open sesame"})
     return started
 
@@ -53,12 +58,6 @@ def refusal(call: object, *arguments: object) -> tuple[grpc.StatusCode, str]:
 
 def secrets(root: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in (root / "secrets").iterdir()}
-
-
-@pytest.fixture
-def root(server: Localpachd) -> Path:
-    command = Path(f"/proc/{server.process.pid}/cmdline").read_bytes().decode().split("\0")
-    return Path(command[command.index("--root") + 1])
 
 
 def test_no_call_reads_a_file(client: Client, root: Path) -> None:
