@@ -64,6 +64,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not xdist_scheduler.everything(config):
+        left_out = [item for item in items if item.get_closest_marker("only_in_all")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
     if not config.getoption("--soak"):
         for item in items:
             if item.get_closest_marker("soak"):

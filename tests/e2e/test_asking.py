@@ -109,6 +109,7 @@ def test_a_removed_picture_is_found_again(told: Told) -> None:
     assert nearest(recorded(told.world, told.commits["removed"])["mine.png"]) != ["trip/3.png"]
 
 
+@pytest.mark.only_in_all
 def test_an_approximate_search_is_that_of_then(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> None:
     world = make_world("approximate")
     world.deploy(with_environment(each, ALGORITHM="ivfflat") if each.name == "search" else each for each in specs())
@@ -143,7 +144,10 @@ def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("stage", ["preprocess", "features", "partition", "index"])
+@pytest.mark.parametrize(
+    "stage",
+    ["preprocess", *(pytest.param(each, marks=pytest.mark.only_in_all) for each in ("features", "partition", "index"))],
+)
 def test_another_stage_is_refused_unless_todays_code_may_compute_again(
     told: Told, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

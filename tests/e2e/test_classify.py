@@ -165,6 +165,7 @@ def test_a_run_that_cannot_succeed_leaves_the_others_alone(world: World, paint: 
     assert "there is no classifier to promote" in world.lookalike("classify", "promote", fails=True)
 
 
+@pytest.mark.only_in_all
 def test_a_classifier_is_promoted_if_it_is_not_worse(world: World, paint: Paint) -> None:
     first = world.repo("select").good()
     assert first is not None
@@ -204,6 +205,7 @@ def test_a_server_killed_in_a_training_gives_the_same_bytes(
     assert {name: world.hashes(name) for name in NAMES} == {name: expected.hashes(name) for name in NAMES}
 
 
+@pytest.mark.only_in_all
 def test_the_gpu_is_held_while_a_training_lasts(
     start_pachd: StartPachd, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:

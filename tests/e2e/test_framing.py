@@ -128,6 +128,7 @@ def test_crop_on_request_keeps_the_middle_square(steps: dict[str, Step]) -> None
     assert "failed on" not in step.status
 
 
+@pytest.mark.only_in_all
 def test_make_experiment_keeps_the_original_size_and_crop(
     backbones: dict[str, Path], tmp_path: Path, own_port: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

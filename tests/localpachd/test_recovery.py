@@ -154,6 +154,7 @@ def test_a_stopped_server_continues_as_well(start_pachd: StartPachd, tmp_path: P
     assert content(client, "copy") == {f"/{name}": name.encode() for name in "abcd"}
 
 
+@pytest.mark.only_in_all
 def test_killed_again_and_again_the_result_is_the_same(start_pachd: StartPachd, tmp_path: Path) -> None:
     script = 'cp "$PFS"/in/* "$PFS/out/"\necho done'
 

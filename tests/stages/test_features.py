@@ -368,6 +368,7 @@ print(embedder.at_once, "keras" in sys.modules, hashlib.sha256(vectors.tobytes()
 """
 
 
+@pytest.mark.only_in_all
 def test_neither_threads_nor_passes_at_once_change_a_vector(
     lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path
 ) -> None:

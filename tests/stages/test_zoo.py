@@ -23,7 +23,7 @@ def test_efficientnet_lite0_states_its_origin(lite0: Path) -> None:
     assert not spec.graph and b"graph" not in (lite0 / SPEC_FILE).read_bytes()  # so that earlier pushes stay equal
 
 
-@pytest.mark.parametrize("by_keras", [False, True])
+@pytest.mark.parametrize("by_keras", [False, pytest.param(True, marks=pytest.mark.only_in_all)])
 def test_a_name_is_built_to_the_same_bytes_again(
     by_keras: bool, lite0: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +96,7 @@ def test_a_network_of_batches_of_32_keeps_them(
     assert make_backbone(str(tmp_path / "mine.keras"), 32, None, tmp_path / "out").batch == 32
 
 
+@pytest.mark.only_in_all
 def test_resnet50_is_keras_applications_on_raw_pixels(tmp_path: Path) -> None:
     keras.utils.set_random_seed(0)
     theirs = keras.applications.ResNet50(include_top=False, pooling="max", weights=None, input_shape=(32, 32, 3))

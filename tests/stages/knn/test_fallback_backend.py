@@ -55,7 +55,7 @@ def near_duplicates(dimension: int, count: int = 400) -> Vectors:
 
 
 @pytest.mark.parametrize("product", [*PRECISE, *COARSE], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("dimension", [24, 512, 2048])
+@pytest.mark.parametrize("dimension", [24, 512, pytest.param(2048, marks=pytest.mark.only_in_all)])
 def test_a_kernel_is_exact_or_refused(product: Product, dimension: int) -> None:
     vectors = near_duplicates(dimension)
     library, said = VectorSet(vectors), list[str]()

@@ -30,7 +30,7 @@ from tests.stages.serving.services import Answer, Service, made
 if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
-CLIENTS = 200
+CLIENTS = 64
 
 ANSWERED = 'lookalike_serve_requests_total{route="/search",status="200"}'
 

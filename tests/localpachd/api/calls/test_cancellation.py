@@ -112,6 +112,7 @@ def test_a_download_ends_with_its_call(localpachd: Pachd, unique: Unique, endles
         assert _Endless.gone.wait(30)
 
 
+@pytest.mark.only_in_all
 def test_a_server_that_is_told_to_stop_does_not_wait_for_calls_that_take_a_minute(
     start_pachd: StartPachd, tmp_path: Path
 ) -> None:

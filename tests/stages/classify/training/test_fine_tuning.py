@@ -139,7 +139,7 @@ class Interrupted:
         """Does nothing."""
 
 
-@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize("head", [pytest.param("linear", marks=pytest.mark.only_in_all), "mlp"])
 def test_a_training_goes_on_from_every_round_to_the_same_bytes(
     set: Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
@@ -225,6 +225,7 @@ def test_a_url_without_a_bucket_is_a_failed_run_and_an_unreachable_one_a_failed_
         set.train(replace(TUNE, checkpoints=f"file://{tmp_path}/file/runs"))
 
 
+@pytest.mark.only_in_all
 @pytest.mark.parametrize(
     ("build", "check"),
     [
