@@ -17,9 +17,11 @@ from tests.command import Command
 from tests.processes import Processes
 from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
 
-# How long an example takes depends on the machine, and other tests may be running at the same time. `make test` tries
-# the same examples each time, so that a failure comes from the change at hand; `make soak` tries random ones.
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=example_counts.USUAL)
+# How long an example takes depends on the machine, and other tests may be running at the same time. `make test` and
+# `make test-all` try the same examples each time, so that a failure comes from the change at hand; `make soak` tries
+# random ones.
+settings.register_profile("test", deadline=None, derandomize=True, max_examples=example_counts.USUAL // 2)
+settings.register_profile("all", deadline=None, derandomize=True, max_examples=example_counts.USUAL)
 settings.register_profile("soak", deadline=None, max_examples=10 * example_counts.USUAL)
 
 
@@ -35,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("soak" if config.getoption("--soak") else "ci")
+    settings.load_profile(next((each for each in ("soak", "all") if config.getoption(f"--{each}")), "test"))
     wanted = config.getoption("--processes")
     number = xdist_scheduler.processes_here() if wanted == "auto" else int(wanted)
     if number > 1:

@@ -9,4 +9,4 @@ def examples(number: int) -> int:
     """Scales `number`, meant for the profile with USUAL examples, to the loaded profile. For decorators, which run when
     test modules are imported."""
     assert settings.default is not None
-    return number * settings.default.max_examples // USUAL
+    return max(1, number * settings.default.max_examples // USUAL)

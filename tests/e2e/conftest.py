@@ -10,6 +10,7 @@ from PIL import Image
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import LATE, StartPachd
 from tests.shared_directories import once
+from tests.xdist_scheduler import everything
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
@@ -59,6 +60,12 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras."""
     home = once(tmp_path_factory, "backbones", _make_backbones)
     return {name: home / name for name in SIDES}
+
+
+@pytest.fixture(scope="session")
+def compares(pytestconfig: pytest.Config) -> bool:
+    """Whether outputs are compared with those of another world, which computes all of them: in `make test-all`."""
+    return everything(pytestconfig)
 
 
 @pytest.fixture(scope="module")

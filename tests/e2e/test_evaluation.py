@@ -46,7 +46,7 @@ def built(make_world: MakeWorld, name: str, backbone: Path, pictures: dict[str, 
 
 
 def test_labels_and_pictures_compute_what_follows_from_them(
-    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, compares: bool
 ) -> None:
     pictures = library(paint)
     world = built(make_world, "evaluation", backbones["first"], pictures)
@@ -67,8 +67,9 @@ def test_labels_and_pictures_compute_what_follows_from_them(
     assert jobs["evaluate"].processed == 1
     assert metrics(world)["left_out"]["single"] == {"count": 1, "examples": ["4"]}
 
-    again = built(make_world, "again", backbones["first"], added)
-    assert {name: world.hashes(name) for name in NAMES} == {name: again.hashes(name) for name in NAMES}
+    if compares:
+        again = built(make_world, "again", backbones["first"], added)
+        assert {name: world.hashes(name) for name in NAMES} == {name: again.hashes(name) for name in NAMES}
 
     said = world.lookalike("evaluate")
     assert "17 of 17 pictures with a label, 5 labels: 16 queries\n" in said

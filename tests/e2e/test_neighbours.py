@@ -204,6 +204,7 @@ def computed(world: World, scratch: Path) -> Tree:
     return read(scratch / "out")
 
 
+@pytest.mark.only_in_all
 def test_a_server_killed_while_neighbours_are_computed_gives_the_same_bytes(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:
