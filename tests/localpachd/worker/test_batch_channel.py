@@ -155,15 +155,15 @@ while True:
         time.sleep(50)
     env = next_datum()
 """
-    first, second = bench.run(batched(body, datum_timeout=0.3), bench.datum(N="0"), bench.datum(N="1"))
+    first, second = bench.run(batched(body, datum_timeout=2.0), bench.datum(N="0"), bench.datum(N="1"))
     assert first.state == "FAILED"
     assert "datum_timeout" in first.reason
     assert second.state == "PROCESSED"
 
 
 def test_loading_does_not_count_towards_the_timeout(bench: Bench) -> None:
-    # Importing grpc alone takes longer than this.
-    (result,) = bench.run(batched("next_datum(); next_datum()", datum_timeout=0.1), bench.datum())
+    body = "time.sleep(2.5); next_datum(); next_datum()"
+    (result,) = bench.run(batched(body, datum_timeout=2.0), bench.datum())
     assert result.state == "PROCESSED"
 
 

@@ -230,7 +230,7 @@ def test_a_bad_output_counts_as_an_attempt(place: Place) -> None:
 
 
 def test_a_datum_that_hangs_in_a_warm_process_times_out_once(place: Place) -> None:
-    task = place.task('if env.get("N") == "hang": time.sleep(50)', datum_timeout=0.5)
+    task = place.task('if env.get("N") == "hang": time.sleep(50)', datum_timeout=2.0)
     assert place.seen(task) == "1"
     (result,) = place.bench.run(task, place.bench.datum(N="hang"))
     assert (result.state, result.reason) == ("FAILED", TIMED_OUT)

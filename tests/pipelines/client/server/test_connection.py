@@ -55,6 +55,9 @@ def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
         first, _ = way.accept()
         with first:
             first.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # an empty frame of settings: HTTP/2 is agreed upon
+            first.shutdown(socket.SHUT_WR)
+            while first.recv(4096):  # to close with something unread would take the frame back
+                pass
         way.serve()
 
     threading.Thread(target=lose_the_first, daemon=True).start()
