@@ -90,7 +90,7 @@ ifdef HOURS
 	@$(CACHING) $(BIN)/python -m tests.endurance --hours $(HOURS)
 else
 	@$(call beside,$(MAKE) --no-print-directory sdk,$(PYTEST) --soak --timeout 1800)
-	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
+	@$(PYTEST) --all --faithful --timeout 600 $(LATE_TESTS)
 endif
 
 sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test-all` runs them, too.

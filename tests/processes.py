@@ -172,7 +172,7 @@ class _Run:
         _settle(config, number)
         config.pluginmanager.register(_Reports(config, collector))
         item = first[0] if first else self._groups[0][0]
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):  # told to end, or the collector is gone
             for group in self._taken(first):
                 for item, following in zip(group, [*group[1:], session], strict=True):
                     # The session's own fixtures stay for the next group.
