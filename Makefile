@@ -34,8 +34,10 @@ FUZZER := atheris==3.0.0
 CORPUS := .fuzz
 # The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
 CACHING := env -u PYTHONDONTWRITEBYTECODE
-# The number of test processes: N=4, or by default what tests/xdist_scheduler.py says.
+# The number of test processes: N=4, or by default what tests/file_schedule.py says.
 PYTEST := $(CACHING) $(BIN)/python -m pytest --processes $(or $(N),auto)
+# Names and full rooms: a part of lint as well as of the tests.
+HOUSE := tests/test_house.py
 # The library of the original experiment.
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
@@ -49,7 +51,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help environments setup demo classify-demo test test-all soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
+.PHONY: help environments setup demo classify-demo test test-all soak sdk bench stages pipeline serving study experiment towers fuzz lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16

@@ -12,7 +12,7 @@ import pytest
 import python_pachyderm
 from hypothesis import settings
 
-from tests import example_counts, servers, xdist_scheduler
+from tests import example_counts, file_schedule, servers
 from tests.command import Command
 from tests.processes import Processes
 from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
@@ -39,15 +39,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(next((each for each in ("soak", "all") if config.getoption(f"--{each}")), "test"))
     wanted = config.getoption("--processes")
-    number = xdist_scheduler.processes_here() if wanted == "auto" else int(wanted)
+    number = file_schedule.processes_here() if wanted == "auto" else int(wanted)
     if number > 1:
-        config.pluginmanager.register(Processes(number, xdist_scheduler.grouped))
+        config.pluginmanager.register(Processes(number, file_schedule.grouped))
     servers.always[:] = [servers.LATE] if config.getoption(servers.LATE) else []
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out, without importing it, what only `make test-all` runs, unless it is named."""
-    if xdist_scheduler.everything(config) or not xdist_scheduler.only_in_all(collection_path):
+    if file_schedule.everything(config) or not file_schedule.only_in_all(collection_path):
         return None
     named = (Path(each.partition("::")[0]).resolve() for each in config.args)
     return None if any(each.is_relative_to(collection_path) for each in named) else True
@@ -66,7 +66,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not xdist_scheduler.everything(config):
+    if not file_schedule.everything(config):
         left_out = [item for item in items if item.get_closest_marker("only_in_all")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.xdist_scheduler import LONGEST, ONLY_IN_ALL, SERVICE, TENSORFLOW, grouped, processes, scope
+from tests.file_schedule import LONGEST, ONLY_IN_ALL, SERVICE, TENSORFLOW, grouped, processes, scope
 
 ROOT = Path(__file__).parent.parent
 

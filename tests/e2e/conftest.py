@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.file_schedule import everything
 from tests.servers import LATE, StartPachd
 from tests.shared_directories import once
-from tests.xdist_scheduler import everything
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
