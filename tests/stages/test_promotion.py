@@ -227,7 +227,7 @@ def test_missing_files_are_named_before_tensorflow_is_imported(root: Path) -> No
     program = (
         "import sys; from pathlib import Path; from stages import promotion; from stages.datum.contract import *\n"
         f"root = Path({str(root)!r})\n"
-        "inputs = {name: Input(name, root / name, '', '') for name in ('candidate', 'labelled')}\n"
+        "inputs = {name: DatumInput(name, root / name, '', '') for name in ('candidate', 'labelled')}\n"
         "try:\n    promotion.start({})(Datum(inputs, root))\n"
         "except StageError as error:\n    print(error, 'tensorflow' in sys.modules, 'numpy' in sys.modules)\n"
     )
