@@ -87,7 +87,7 @@ def self_test(notes: Notebook) -> None:
     """The cost of opening, and how far cuML's distances are from what its bound promises."""
     library = vectors.library()
     seconds, backend = timed(lambda: CumlBackend(library))
-    notes.note("Cuml(library)", round(seconds, 3))
+    notes.note("CumlBackend(library)", round(seconds, 3))
     notes.note("promised, of |q|² + |x|²", backend.rounding.relative)
     notes.note("examine", round(timed(lambda: examine(CumlBackend, backend, library))[0], 3))
     asked = library[np.linspace(0, LIBRARY - 1, 64).astype(np.int64)]
