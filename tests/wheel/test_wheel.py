@@ -88,7 +88,8 @@ def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> Non
 
 def test_the_wheel_holds_the_page(wheel: Path) -> None:
     held = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
-    assert {path.relative_to(ROOT) for path in (ROOT / "stages" / "serving" / "page").iterdir()} <= held
+    page = ROOT / "stages" / "serving" / "page"
+    assert {path.relative_to(ROOT) for path in page.rglob("*") if path.is_file()} <= held
 
 
 def test_the_installed_command_checks_its_own_specifications(installed: Installed) -> None:

@@ -147,13 +147,13 @@ def test_a_training_goes_on_from_every_round_to_the_same_bytes(
     others = {"head": head, "hidden": (8,), "dropout": 0.5 if head == "mlp" else 0.0, "class_weight": "balanced"}
     whole = numbers(set.train(replace(tune, checkpoints="", checkpoint_steps=0), **others))
     every = Interrupted()
-    monkeypatch.setattr(fine_tuning, "Checkpoints", lambda *_: every)
+    monkeypatch.setattr(fine_tuning, "CheckpointStore", lambda *_: every)
     assert numbers(set.train(tune, **others)) == whole
     positions = [tuple(state.facts[name] for name in ("training", "epoch", "step")) for state in every.states]
     assert positions[:2] == [(0, 0, 1), (0, 1, 0)]
     assert positions[-1] == (2, 2, 0)
     for state in every.states[:: 7 if head == "mlp" else 5]:
-        monkeypatch.setattr(fine_tuning, "Checkpoints", lambda *_, state=state: Interrupted(state))
+        monkeypatch.setattr(fine_tuning, "CheckpointStore", lambda *_, state=state: Interrupted(state))
         assert numbers(set.train(tune, **others)) == whole
 
 
