@@ -115,7 +115,7 @@ def open_copy(
     """A copy of a library, float32 (n, d), in 8-bit integers, made in this thread alone; None if that does not work
     here. Few queries take their time for reading the library, so a copy of a quarter of its size pays on every
     processor. centre: of another copy, or None."""
-    if importlib.util.find_spec("onnxruntime") is None:
+    if not machine.has("onnxruntime"):
         return None
     try:
         module = machine.load("quantised_copy")
