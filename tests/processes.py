@@ -2,7 +2,7 @@
 once, TensorFlow among them, and share their memory.
 
 A process takes the next group of tests whenever it is free. It sends its reports to the collector, which shows and
-counts them as if it had run the tests itself. Knows nothing of the order of tests, see `scheduling`.
+counts them as if it had run the tests itself. Knows nothing of the order of tests, see `file_schedule`.
 """
 
 import contextlib

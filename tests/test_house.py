@@ -4,9 +4,9 @@
 """
 
 import ast
+import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,14 @@ def _files(package: str) -> list[Path]:
     return sorted(path for path in (ROOT / package).rglob("*.py") if path.name != "__init__.py")
 
 
-def _classes(package: str) -> Iterator[Definition]:
-    for path in _files(package):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield Definition(node.name, path.relative_to(ROOT).with_suffix("").as_posix())
+@functools.cache
+def _classes(package: str) -> tuple[Definition, ...]:
+    return tuple(
+        Definition(node.name, path.relative_to(ROOT).with_suffix("").as_posix())
+        for path in _files(package)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
 
 
 def is_participle(name: str) -> bool:

@@ -2,8 +2,6 @@
 client, and print what it says."""
 
 import json
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,21 +28,14 @@ def _programs() -> list[str]:
 @pytest.fixture(params=_programs(), ids=lambda each: "substitute" if each == SUBSTITUTE else Path(each).name)
 def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
     """A shell in a checkout, with the `pachctl` of the test's parameter."""
-    checkout, programs = tmp_path / "checkout", tmp_path / "programs"
-    for directory in (checkout, programs):
-        directory.mkdir()
-    for name in ("specs", "tests"):
-        (checkout / name).symlink_to(ROOT / name)
-    (checkout / ".venv").symlink_to(sys.prefix)
-    if request.param == SUBSTITUTE:
-        (programs / "pachctl").write_text(SUBSTITUTE)
-        (programs / "pachctl").chmod(0o755)
-    else:
-        (programs / "pachctl").symlink_to(Path(shutil.which(request.param) or request.param).absolute())
-    path = f"{programs}:{os.environ['PATH']}"
-    made = Shell(checkout, {"PATH": path, "PACH_CONFIG": str(tmp_path / "config.json")})
-    yield made
-    made.close()
+    program = request.param
+    if program == SUBSTITUTE:
+        substitute = tmp_path / "substitute"
+        substitute.write_text(SUBSTITUTE)
+        substitute.chmod(0o755)
+        program = str(substitute)
+    with transcripts.checkout_shell(tmp_path, program, ["specs", "tests"]) as made:
+        yield made
 
 
 @pytest.mark.timeout(600)

@@ -1,9 +1,6 @@
 """docs/tutorial.md: its commands print what it says, and its files are those of the example."""
 
-import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,16 +23,8 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
     """A shell where the tutorial begins, with the `pachctl` of the test's parameter."""
     if not namespaces.detect(tmp_path).mounts:
         pytest.skip("/pfs cannot be mounted here, and the tutorial's code reads it")
-    checkout, programs = tmp_path / "checkout", tmp_path / "programs"
-    for directory in (checkout, programs):
-        directory.mkdir()
-    (checkout / "tests").symlink_to(ROOT / "tests")
-    (checkout / ".venv").symlink_to(sys.prefix)
-    (programs / "pachctl").symlink_to(Path(shutil.which(request.param) or request.param).absolute())
-    path = f"{programs}:{os.environ['PATH']}"
-    made = Shell(checkout, {"PATH": path, "PACH_CONFIG": str(tmp_path / "config.json")})
-    yield made
-    made.close()
+    with transcripts.checkout_shell(tmp_path, request.param, ["tests"]) as made:
+        yield made
 
 
 @pytest.mark.timeout(300)

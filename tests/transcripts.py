@@ -1,15 +1,19 @@
 """Transcripts in documents: indented blocks of commands (`$ ...`) with their output, and running them again. Knows no
 fixture."""
 
+import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+_ROOT = Path(__file__).resolve().parent.parent
 _ID = re.compile(r"\b[0-9a-f]{32}(?:[0-9a-f]{32})?\b")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _VARYING = {
@@ -81,6 +85,23 @@ class Shell:
         for pipe in (self._bash.stdin, self._bash.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+@contextlib.contextmanager
+def checkout_shell(directory: Path, pachctl: str, linked: Sequence[str]) -> Iterator[Shell]:
+    """A shell in a checkout, made below a directory, with this environment and these directories of the project; its
+    `pachctl` is the program of that name or path."""
+    checkout, programs = directory / "checkout", directory / "programs"
+    for each in (checkout, programs):
+        each.mkdir()
+    for name in linked:
+        (checkout / name).symlink_to(_ROOT / name)
+    (checkout / ".venv").symlink_to(sys.prefix)
+    (programs / "pachctl").symlink_to(Path(shutil.which(pachctl) or pachctl).absolute())
+    path = f"{programs}:{os.environ['PATH']}"
+    variables = {"PATH": path, "PACH_CONFIG": str(directory / "config.json")}
+    with contextlib.closing(Shell(checkout, variables)) as shell:
+        yield shell
 
 
 class Ids:
