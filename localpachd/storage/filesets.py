@@ -95,7 +95,7 @@ class FileSet:
     """The merged view of layers, oldest first: the newest entry of each (path, tag) counts. Valid while `conn` is.
 
     With `tag`, only files of that datum tag are seen. Layers do not change: outside of a snapshot it stays valid within
-    one of `Chunks.uses`, and then nothing is held while the caller of `walk` or `rows` waits.
+    one of `ChunkStore.uses`, and then nothing is held while the caller of `walk` or `rows` waits.
     """
 
     def __init__(self, conn: sqlite3.Connection, layers: Sequence[int], tag: str | None = None) -> None:

@@ -66,14 +66,14 @@ class NumpyBackend:
         return distances, rows
 
     def ask(self, queries: Vectors) -> PreparedQueries:
-        """See Bounding.ask."""
+        """See BoundsProvider.ask."""
         with np.errstate(over="ignore"):
             squares: Floats = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
         offset = np.where(squares < _LONGEST, squares * (1 - self._slack), 0) - self.rounding.absolute
         return PreparedQueries(np.full(len(queries), 2.0), offset, (queries, ~(squares < _LONGEST)))
 
     def bounds(self, asked: PreparedQueries) -> Distances:
-        """See Bounding.bounds."""
+        """See BoundsProvider.bounds."""
         queries, too_long = asked.inputs
         with np.errstate(over="ignore", invalid="ignore"):
             halves = self._halves - np.float32(self._slack) * self._halves

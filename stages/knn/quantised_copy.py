@@ -68,11 +68,11 @@ class QuantisedCopy:
 
     @property
     def scheme(self) -> object:
-        """See Bounding.scheme."""
+        """See BoundsProvider.scheme."""
         return self.centre
 
     def ask(self, queries: Vectors) -> PreparedQueries:
-        """See Bounding.ask."""
+        """See BoundsProvider.ask."""
         with others_turn():
             asked = integers(queries, self.centre, _QUERY_STEPS)
         usable = within(asked)
@@ -80,7 +80,7 @@ class QuantisedCopy:
         return PreparedQueries(factor, np.where(usable, asked.square, 0.0), (usable, _inputs(asked.part(usable))))
 
     def bounds(self, asked: PreparedQueries) -> Distances:
-        """See Bounding.bounds."""
+        """See BoundsProvider.bounds."""
         usable, inputs = asked.inputs
         if not self.usable or not usable.any():
             return np.full((len(usable), self._count), -np.inf, np.float32)

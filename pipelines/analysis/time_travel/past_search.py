@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.analysis.stage_runs import StageDatum, StageInput
-from pipelines.analysis.time_travel import past_library as pasts
+from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.time_travel.past_library import PastLibrary
 from pipelines.analysis.time_travel.recomputation import RecomputedLibrary, StepProgress
 from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
@@ -58,15 +58,15 @@ def ask(
     of each query. Raises LookalikeError, with the way out, if the library of then cannot be asked.
     """
     found = queries.find(arguments)
-    then, now = pasts.read(connection, commit), pasts.shipped_environments()
+    then, now = past_library.read(connection, commit), past_library.shipped_environments()
     if not todays_code:
-        pasts.check(then, now)
-    models = pasts.source(connection, "models", commit)
+        past_library.check(then, now)
+    models = past_library.source(connection, "models", commit)
     if models is None:
         raise _no_backbone(then)
     spec = _backbone(models, then)
-    again = pasts.recomputed(then, now)
-    asked = pasts.with_todays_code(then, now, spec.image_size) if todays_code else then
+    again = past_library.recomputed(then, now)
+    asked = past_library.with_todays_code(then, now, spec.image_size) if todays_code else then
     _check_size(asked, spec)
     _check_kept(k, asked)
     store = store or FileCache(default_place())

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich import filesize
 
 from pipelines.analysis.stage_runs import StageDatum, StageInput
-from pipelines.analysis.time_travel import past_library as pasts
+from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
 from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
 from pipelines.client.jobs.datums import JobDatums
@@ -109,7 +109,7 @@ class RecomputedLibrary:
         return [replace(each, size=each.size + beside[_name(each)]) for each in self._found(repo, glob)]
 
     def _found(self, repo: str, glob: str) -> list[TreeEntry]:
-        tree = pasts.source(self.connection, repo, self.past.id)
+        tree = past_library.source(self.connection, repo, self.past.id)
         return [] if tree is None else tree.entries(glob)
 
     def _local(self, pipeline: str) -> list[TreeEntry]:
@@ -147,7 +147,7 @@ class _Inputs:
         self._beside = _BESIDE.get(pipeline, {})
         self._commit, self._scratch = library.past.id, library.scratch
         fetched = {self._repo, *self._beside.values()} - {*computed}
-        self._trees = {each: pasts.source(library.connection, each, self._commit) for each in fetched}
+        self._trees = {each: past_library.source(library.connection, each, self._commit) for each in fetched}
 
     def of(self, entry: TreeEntry) -> dict[str, StageInput]:
         """The inputs of a datum by name. Of those that are missing, the stage says what to do."""

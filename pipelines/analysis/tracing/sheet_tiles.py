@@ -41,7 +41,7 @@ class SheetTile:
 
 
 def tile(connection: Connection, entry: str, query: str, rank: int, at: str) -> SheetTile:
-    """The tile of this entry. query: see `tracing.trace`; at: the id of a commit set, "" for now.
+    """The tile of this entry. query: see `tracer.trace`; at: the id of a commit set, "" for now.
 
     Raises LookalikeError for an entry without a sheet, an unknown or ambiguous query, and a rank above the number of
     neighbours.

@@ -82,7 +82,7 @@ class QueryEmbedder:
     async def pictures(
         self, view: DecodeContext, asked: Sequence[PictureReference], files: Sequence[PictureUpload], turns: DecodeSlots
     ) -> Sequence[tuple[QueryPicture, Pixels | None]]:
-        """The pictures of a question with their pixels; see Decoding.picture."""
+        """The pictures of a question with their pixels; see QueryDecoder.picture."""
         return await _all([self._decoding.picture(view, each, files, turns) for each in asked])
 
     async def vectors(self, embedder: Embedder, pixels: Sequence[Pixels]) -> Sequence[Vectors]:

@@ -59,7 +59,7 @@ class IndexSource:
         )
 
     def open(self, commit: CommitFacts, before: Snapshot | None, say: StepReporter) -> Snapshot | None:
-        """See Opening.snapshot."""
+        """See SnapshotLoader.snapshot."""
         return self._opening.snapshot(commit, before, say)
 
     def commit(self, held: Snapshot) -> str:

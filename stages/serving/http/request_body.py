@@ -102,7 +102,7 @@ async def _multipart(request: Request, asking: RequestParser[_RequestT]) -> Requ
 
 
 async def _parsed(content: bytes, form: RequestParser[_RequestT]) -> tuple[Sequence[_RequestT], bool]:
-    """See Form.from_json. Much JSON takes so long that others are answered meanwhile."""
+    """See RequestParser.from_json. Much JSON takes so long that others are answered meanwhile."""
     if len(content) < _MUCH_JSON:
         return form.from_json(content)
     return await run_in_threadpool(form.from_json, content)
