@@ -65,14 +65,15 @@ _BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), FileKind.AVIF),
     b"crx ": FileKind.RAW,  # Canon's CR3
 }
+_BRAND_END = 12
 _CONTAINERS = (b"mif1", b"msf1", b"miaf")
 
 # Files that people put by mistake, named in the rejection: (offset, bytes, name).
 _UNREADABLE = (
     (0, b"%PDF", "a PDF document: save its pages as PNG"),
     (0, b"%!PS", "a PostScript document: save its pages as PNG"),
-    (4, b"ftyp", "a video"),
-    (0, b"\x1a\x45\xdf\xa3", "a video"),
+    (4, b"ftyp", "a video: save single frames as PNG"),
+    (0, b"\x1a\x45\xdf\xa3", "a video: save single frames as PNG"),
     (4, b"JXL ", "a JPEG XL picture: save it as PNG"),
     (0, b"\xff\x0a", "a JPEG XL picture: save it as PNG"),
     (0, b"FOVb", "a RAW picture of Sigma's: save it as JPEG"),
@@ -124,6 +125,8 @@ def why_unreadable(head: bytes) -> str:
     """The reason for rejecting a file of the kind OTHER, for the user."""
     if not head:
         return "the file is empty"
+    if head[4:8] == b"ftyp" and len(head) < _BRAND_END:
+        return "a damaged or truncated picture or video"
     for offset, mark, name in _UNREADABLE:
         if head.startswith(mark, offset):
             return name

@@ -29,7 +29,8 @@ def test_probabilities_are_the_isotonic_regression(pairs: list[tuple[int, bool]]
     distances, same = sorted_pairs(pairs)
     found = blocks(distances, same)
     fit = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(distances, same.astype(np.float64))
-    assert probability(knots(found), distances) == pytest.approx(fit.predict(distances))
+    # scikit-learn interpolates in the distances' float32
+    assert probability(knots(found), distances) == pytest.approx(fit.predict(distances), abs=1e-6)
     assert sum(each.pairs for each in found) == len(pairs)
     assert all(a.probability > b.probability and a.high < b.low for a, b in itertools.pairwise(found))
 
