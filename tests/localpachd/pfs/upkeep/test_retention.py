@@ -141,6 +141,21 @@ def test_what_a_kept_commit_was_made_from_stays(pfs: PfsService) -> None:
     assert {first, model, second} <= kept(pfs)
 
 
+def test_what_was_made_from_old_sets_goes_before_them(pfs: PfsService) -> None:
+    graph(pfs)
+    model, first = put(pfs, MODELS, b"m"), put(pfs, A, b"1")  # tip@first was made from models@model
+
+    def both(txn: Transaction) -> None:
+        for repo in (A, MODELS):
+            commits.finish(txn, commits.start(txn, master(repo)))
+
+    pfs.transact(both)
+    settle(pfs, b"both", "")
+    days_pass(pfs, 10)
+    retention.squash_old(pfs, 5)
+    assert not {model, first} & kept(pfs)
+
+
 def test_a_mark_in_the_description_keeps_a_set(pfs: PfsService) -> None:
     graph(pfs)
     marked = put(pfs, A, b"1", description="before the holidays #keep")
