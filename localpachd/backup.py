@@ -12,18 +12,18 @@ import shutil
 import sqlite3
 import tarfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
 from localpachd import durable_files, root_format
 from localpachd.database import FORMAT, Database
 from localpachd.errors import DataLoss, FailedPrecondition
 from localpachd.ids import chunk_hash
 from localpachd.root_format import CHUNKS, DATABASE, SMALL
+from localpachd.sqlite import open_existing
 from localpachd.storage import big_chunks, garbage_collector
 from localpachd.storage.small_chunks import SmallChunks
 
@@ -93,13 +93,6 @@ def restore(source: Path, root: Path) -> ChunkTotals:
     return copied
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file of SQLite that another process may be writing."""
-    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=60)) as conn:
-        yield conn
-
-
 def chunk(root: Path, small: sqlite3.Connection, digest: bytes) -> tuple[bytes, Path | None]:
     """A chunk of a root that a server may be using, compared with its hash, and its file if it has one. DataLoss."""
     row = small.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
@@ -116,7 +109,7 @@ def chunk(root: Path, small: sqlite3.Connection, digest: bytes) -> tuple[bytes, 
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    with reading(source) as conn, closing(sqlite3.connect(target)) as copy:
+    with open_existing(source) as conn, closing(sqlite3.connect(target)) as copy:
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             raise FailedPrecondition(
@@ -128,7 +121,7 @@ def _copy_database(source: Path, target: Path) -> None:
 
 def _live(database: Path) -> Iterator[bytes]:
     """The chunks that a database refers to, each once, in the order of their hashes."""
-    with reading(database) as conn, closing(sqlite3.connect("", isolation_level=None)) as known:
+    with open_existing(database) as conn, closing(sqlite3.connect("", isolation_level=None)) as known:
         known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
         known.execute("BEGIN")
         known.executemany(
@@ -141,7 +134,7 @@ def _copy_chunks(root: Path, whole: Path) -> ChunkTotals:
     (whole / CHUNKS).mkdir(mode=0o700)
     count = size = 0
     lost: list[str] = []
-    with closing(SmallChunks(whole / SMALL)) as copy, reading(root / SMALL) as small:
+    with closing(SmallChunks(whole / SMALL)) as copy, open_existing(root / SMALL) as small:
         for digest in _live(whole / DATABASE):
             try:
                 data, path = chunk(root, small, digest)
@@ -203,7 +196,7 @@ def _check_contents(source: Path, root: Path) -> None:
 def _check_chunks(root: Path) -> ChunkTotals:
     count = size = 0
     lost: list[str] = []
-    with reading(root / SMALL) as small:
+    with open_existing(root / SMALL) as small:
         for digest in _live(root / DATABASE):
             try:
                 size += len(chunk(root, small, digest)[0])

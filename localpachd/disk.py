@@ -1,18 +1,21 @@
 """The disk of the server's root: writes that find no room on it fail with one error, and are remembered for a while.
 
-Knows no files.
+A file keeps some room for the steps that free more: they may use it up.
 """
 
 import errno
+import logging
 import os
+import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from localpachd.disk_reserve import DiskReserve
+from localpachd import durable_files
 from localpachd.errors import NoSpace
 
 T = TypeVar("T")
@@ -20,12 +23,68 @@ T = TypeVar("T")
 _REMEMBERED = 10.0
 """Seconds. Work that waits for room tries again more often."""
 
-_SHORT = 1 << 20
+LEAST = 1 << 20
 """A disk with fewer free bytes counts as full."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _PRIMARY = 0xFF
 """The part of an error code of SQLite that names its kind."""
+
+SIZE = 8 << 20
+"""Bytes of the reserve: several times what SQLite's log takes of the deletion of a repo with thousands of commits."""
+
+_ROOM = 4 * SIZE
+"""Bytes that have to be free without the reserve for it to be made: on a disk that is nearly full, it would be in the
+way."""
+
+_LEAST = 1 << 18
+"""A reserve of fewer bytes is given up whole."""
+
+_RECENT = 120.0
+"""Seconds for which a use of the reserve counts as recent."""
+
+_log = logging.getLogger(__name__)
+
+
+class DiskReserve:
+    """A file of SIZE bytes on the disk whose room it keeps. Thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._used = float("-inf")
+
+    @property
+    def used(self) -> bool:
+        """Whether some of it was used lately."""
+        return time.monotonic() - self._used < _RECENT
+
+    def use(self) -> bool:
+        """Frees half of what is left; False if nothing is. In halves, since others may take what is freed before the
+        step that needs it."""
+        with self._lock:
+            size = self._size()
+            if not size:
+                return False
+            self._used = time.monotonic()
+            with self._path.open("r+b") as file:
+                file.truncate(size // 2 if size >= 2 * _LEAST else 0)
+                os.fsync(file.fileno())  # some file systems free nothing before
+            return True
+
+    def restore(self) -> None:
+        """Makes the file whole if there is room enough for it."""
+        with self._lock:
+            try:
+                size = self._size()
+                if size >= SIZE or shutil.disk_usage(self._path.parent).free + size < _ROOM:
+                    return
+                durable_files.replace(self._path, os.urandom(SIZE))  # zeros may take no room
+            except OSError as error:
+                _log.warning("cannot keep room for deletions in %s: %s", self._path, error.strerror or error)
+
+    def _size(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
 
 
 class Disk:
@@ -57,7 +116,7 @@ class Disk:
         try:
             yield
         except (OSError, sqlite3.OperationalError) as error:
-            if not self._lacks_room(error):
+            if not self._is_lack(error):
                 raise
             raise self._failure() from error
 
@@ -74,21 +133,22 @@ class Disk:
 
     def check(self, reason: str) -> None:
         """Raises NoSpace if this is, or may be, why a program failed for this reason."""
-        if os.strerror(errno.ENOSPC) in reason or self._is_short():
+        if os.strerror(errno.ENOSPC) in reason or self.lacks_room():
             raise self._failure()
 
-    def _lacks_room(self, error: OSError | sqlite3.OperationalError) -> bool:
-        if isinstance(error, OSError):
-            return error.errno in _FULL
-        kind = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-        return kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._is_short())
-
-    def _is_short(self) -> bool:
+    def lacks_room(self) -> bool:
+        """Whether the disk has next to no room now."""
         try:
             state = os.statvfs(self._root)
         except OSError:
             return False
-        return state.f_blocks > 0 and state.f_bavail * state.f_frsize < _SHORT
+        return state.f_blocks > 0 and state.f_bavail * state.f_frsize < LEAST
+
+    def _is_lack(self, error: OSError | sqlite3.OperationalError) -> bool:
+        if isinstance(error, OSError):
+            return error.errno in _FULL
+        kind = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+        return kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self.lacks_room())
 
     def _failure(self) -> NoSpace:
         self._failed = time.monotonic()

@@ -13,6 +13,7 @@ from localpachd.database import Database
 from localpachd.errors import DataLoss, FailedPrecondition, PachError
 from localpachd.pfs.upkeep import fsck, retention
 from localpachd.root_format import DATABASE, SMALL
+from localpachd.sqlite import open_existing
 
 COMMANDS = ("backup", "restore", "fsck", "retention")
 _DESPITE = "if these files are lost and the others are wanted, add --despite-damage"
@@ -70,7 +71,7 @@ def _reading(root: Path) -> Iterator[sqlite3.Connection]:
     """A snapshot of the database of a root. Raises FailedPrecondition for any other directory."""
     if not (root / DATABASE).exists():
         raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
-    with backup.reading(root / DATABASE) as conn:
+    with open_existing(root / DATABASE) as conn:
         conn.row_factory = sqlite3.Row
         conn.isolation_level = None
         conn.execute("BEGIN")
@@ -98,7 +99,7 @@ def _say(copied: backup.ChunkTotals, place: Path) -> None:
 
 def _fsck(root: Path, verify: bool, adopt: bool, despite_damage: bool) -> int:
     found = 0
-    with _reading(root) as conn, backup.reading(root / SMALL) as small:
+    with _reading(root) as conn, open_existing(root / SMALL) as small:
 
         def problem(digest: bytes) -> str:
             if not verify and small.execute("SELECT 1 FROM small WHERE hash = ?", (digest,)).fetchone():

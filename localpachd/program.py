@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from localpachd import allocator, maintenance, systemd_unit
+from localpachd import allocator, maintenance, systemd
 from localpachd.api.server_addresses import AccessProtection
 from localpachd.errors import PachError
 from localpachd.server import Server, ServerOptions
 from localpachd.storage.url_reach import IpNetwork, network
-from localpachd.systemd_notifier import SystemdNotifier
+from localpachd.systemd import SystemdNotifier
 from speclang import quantities
 
 _LAST_PORT = 65535
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in maintenance.COMMANDS:
         return maintenance.main(arguments)
     if arguments and arguments[0] == _UNIT:
-        print(systemd_unit.text(_options(arguments[1:]).root, arguments[1:]), end="")
+        print(systemd.unit(_options(arguments[1:]).root, arguments[1:]), end="")
         return 0
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -140,6 +140,7 @@ def _options(arguments: Sequence[str] | None) -> ServerOptions:
     )
     parser.add_argument(
         "--url-network",
+        dest="url_networks",
         type=_network,
         action="append",
         default=[],
@@ -204,34 +205,14 @@ def _options(arguments: Sequence[str] | None) -> ServerOptions:
         type=_milliseconds,
         nargs="?",
         const="100",
+        default=0.0,
         metavar="MILLISECONDS",
         help="for tests: take random times of up to so many milliseconds (100) for what is not instant on a cluster, "
         "and fail where pachd crashes",
     )
-    given = parser.parse_args(arguments)
-    return ServerOptions(
-        root=given.root,
-        host=given.host,
-        port=given.port,
-        gpus=given.gpus,
-        strict_gpus=given.strict_gpus,
-        lenient_specs=given.lenient_specs,
-        runner=given.runner,
-        log_days=given.log_days,
-        log_lines=given.log_lines,
-        file_urls=tuple(given.file_urls),
-        url_networks=tuple(given.url_network),
-        worker_sees=tuple(given.worker_sees),
-        pass_env=tuple(given.pass_env),
-        run_as=given.run_as,
-        protection=AccessProtection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
-        faithful=given.faithful or 0.0,
-        retention=given.retention,
-        quota=given.quota,
-        metrics_port=given.metrics_port,
-        metrics_host=given.metrics_host,
-        metrics_token_file=given.metrics_token_file,
-    )
+    given = vars(parser.parse_args(arguments))
+    protection = AccessProtection(*(given.pop(each) for each in ("token_file", "tls_cert", "tls_key", "insecure")))
+    return ServerOptions(**given, protection=protection)
 
 
 def _root(text: str) -> Path:

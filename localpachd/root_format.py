@@ -12,12 +12,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from localpachd import durable_files
 from localpachd.database import FORMAT, Database
 from localpachd.errors import FailedPrecondition
 from localpachd.ids import new_id
+from localpachd.sqlite import is_damage, open_existing
 
 DATABASE = "pachd.sqlite"
 CHUNKS = "chunks"
@@ -25,8 +25,6 @@ SMALL = f"{CHUNKS}/small.sqlite"
 MARKER = "format.json"
 RESERVE = "reserve"
 _ID = "database id"
-_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_PRIMARY = 0xFF
 _OLDEST = {"repos", "commits", "layers", "entries", "commit_layers", "fileset_layers"}
 """Tables that the databases of all versions have."""
 
@@ -37,7 +35,7 @@ def _explained(root: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in _CORRUPT:
+        if not is_damage(error):
             raise
         raise FailedPrecondition(
             f"{root / DATABASE} cannot be read: it is damaged ({error}); restore a backup "
@@ -80,7 +78,7 @@ def _check_files(root: Path) -> None:
                 f"(python -m localpachd restore BACKUP NEW_ROOT); to begin with nothing, use another --root"
             )
         return
-    with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=60)) as conn:
+    with open_existing(database) as conn:
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         tables = {row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if version > FORMAT:
@@ -172,7 +170,7 @@ def has_chunks(root: Path) -> bool:
         return True
     if not (root / SMALL).exists():
         return False
-    with closing(sqlite3.connect(f"file:{quote(str(root / SMALL))}?mode=rw", uri=True, timeout=60)) as conn:
+    with open_existing(root / SMALL) as conn:
         if not conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'small'").fetchone():
             return False
         return conn.execute("SELECT 1 FROM small LIMIT 1").fetchone() is not None

@@ -23,31 +23,27 @@ from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
-from localpachd.api.pps.grpc_sidecars import GrpcSidecars
+from localpachd.api.pps.loopback_servers import GrpcSidecars
 from localpachd.api.pps.worker_servicer import GrpcBatchServer
 from localpachd.api.server.log_levels import CallLog, LogLevels
 from localpachd.api.server_addresses import AccessProtection
 from localpachd.chores import ChoreThread
 from localpachd.database import Database
 from localpachd.diagnosis.server_facts import ServerFacts
-from localpachd.disk import Disk
-from localpachd.disk_reserve import DiskReserve
+from localpachd.disk import Disk, DiskReserve
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.metrics.server_metrics import ServerMetrics
 from localpachd.metrics.state_collector import StateSources
 from localpachd.pace import Pace
-from localpachd.permissions import restrict_to_owner
 from localpachd.pfs.files import temporary_filesets
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep import retention
-from localpachd.pfs.upkeep.commit_ages import CommitAges
 from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
-from localpachd.pfs.upkeep.layer_merge import merge_hidden
+from localpachd.pfs.upkeep.retention import CommitAges, merge_hidden
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.pps_service import PpsService
-from localpachd.root_lock import RootLock
-from localpachd.startup_errors import explain_failures
+from localpachd.root_access import RootLock, explain_failures, restrict_to_owner
 from localpachd.storage import garbage_collector
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.url_reach import IpNetwork, UrlReach

@@ -9,9 +9,10 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from localpachd import durable_files
 from localpachd.errors import FailedPrecondition
@@ -22,7 +23,22 @@ _IDLE = 8
 _FREE = 0.2
 """The share of a file that may be free."""
 
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PRIMARY = 0xFF
+"""The part of an error code of SQLite that names its kind."""
+
 _log = logging.getLogger(__name__)
+
+
+def open_existing(path: Path, mode: str = "rw", patience: float = 60) -> "closing[sqlite3.Connection]":
+    """A connection, until the block ends, to a file that must exist and that another process may be writing: `mode` is
+    ro or rw, `patience` in seconds."""
+    return closing(sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=patience))
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file is damaged, or none of SQLite's."""
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _DAMAGE
 
 
 @dataclass(frozen=True, slots=True)

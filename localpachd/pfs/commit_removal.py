@@ -1,4 +1,5 @@
-"""Deleting commits: squashing, which keeps their content in their children, and dropping, which does not.
+"""Deleting commits: squashing, which keeps their content in their children, and dropping, which does not; and
+forgetting their content alone, which a job could compute again.
 
 The rules and texts are the real server's (`src/server/pfs/server/commit_set.go`; for single commits those of 2.8).
 """
@@ -18,36 +19,26 @@ _NO_HEAD = 0
 def squash_set(txn: Transaction, commit_set: str) -> None:
     """Deletes a commit set whose commits all have children, which keep their content. Does nothing for an unknown set;
     refused while other sets depend on it."""
-    _refuse_dependants(txn.conn, commit_set)
-    doomed = commit_sets.members(txn.conn, commit_set)
-    _check_squash(doomed)
-    _remove(txn, doomed)
+    _squash(txn, _independent(txn.conn, commit_set))
 
 
 def drop_set(txn: Transaction, commit_set: str) -> None:
-    """Deletes a commit set whose commits have no children, with its content. Does nothing for an unknown set; refused
-    while other sets depend on it."""
-    _refuse_dependants(txn.conn, commit_set)
-    doomed = commit_sets.members(txn.conn, commit_set)
-    _check_drop(doomed)
-    _remove(txn, doomed)
+    """Deletes a commit set whose commits have no children, with its content; otherwise as `squash_set`."""
+    _drop(txn, _independent(txn.conn, commit_set))
 
 
 def squash(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
     """Deletes a commit as `squash_set` does and, if `recursive`, its subvenance."""
-    doomed = _with_dependants(txn.conn, commit, recursive, "squash")
-    _check_squash(doomed)
-    _remove(txn, doomed)
+    _squash(txn, _with_dependants(txn.conn, commit, recursive, "squash"))
 
 
 def drop(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
     """Deletes a commit as `drop_set` does and, if `recursive`, its subvenance."""
-    doomed = _with_dependants(txn.conn, commit, recursive, "drop")
-    _check_drop(doomed)
-    _remove(txn, doomed)
+    _drop(txn, _with_dependants(txn.conn, commit, recursive, "drop"))
 
 
-def _refuse_dependants(conn: sqlite3.Connection, commit_set: str) -> None:
+def _independent(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
+    """The commits of a set on which no other set depends."""
     known = {commit_set}
     pending = [commit_set]
     while pending:
@@ -65,6 +56,7 @@ def _refuse_dependants(conn: sqlite3.Connection, commit_set: str) -> None:
         raise PachError(
             f'commit set "id:\\"{commit_set}\\"" cannot be dropped because it has subvenant commit sets: [{named}]'
         )
+    return commit_sets.members(conn, commit_set)
 
 
 def _with_dependants(conn: sqlite3.Connection, commit: Commit, recursive: bool, verb: str) -> list[CommitInfo]:
@@ -80,7 +72,7 @@ def _with_dependants(conn: sqlite3.Connection, commit: Commit, recursive: bool, 
     return commit_sets.upstream_first(conn, [row[0] for row in rows])
 
 
-def _check_squash(doomed: Sequence[CommitInfo]) -> None:
+def _squash(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
     for info in doomed:
         _refuse_version(info)
         if not info.children:
@@ -88,13 +80,15 @@ def _check_squash(doomed: Sequence[CommitInfo]) -> None:
                 "cannot squash a commit that has no children as that would cause data loss, use the drop operation "
                 f"instead: {info.commit}"
             )
+    _remove(txn, doomed)
 
 
-def _check_drop(doomed: Sequence[CommitInfo]) -> None:
+def _drop(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
     for info in doomed:
         _refuse_version(info)
         if info.children:
             raise PachError(f"cannot drop a commit that has children: {info.commit}")
+    _remove(txn, doomed)
 
 
 def _refuse_version(info: CommitInfo) -> None:
@@ -141,3 +135,23 @@ def _repair_head(txn: Transaction, branch: int, upstream: Sequence[int]) -> None
         fresh = branches.empty_commit(txn, named, provenance, head)
     txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (fresh, branch))
     txn.moved.append(branch)
+
+
+def forget(txn: Transaction, info: CommitInfo) -> None:
+    """Drops the content of a pipeline's finished output. Reading it fails from now on.
+
+    Refused if other commits read through it, now or later: open or failed children, and the next commit on a branch
+    whose head it is.
+    """
+    if not info.provenance:
+        raise PachError("Forget Commit: the commit to be forgotten must be in an output repo")
+    if info.finished is None:
+        raise PachError("Forget Commit: the commit to be forgotten must be closed")
+    for child in info.children:
+        found = commits.find(txn.conn, child.repo, child.id)
+        if found is not None and (found.finished is None or found.error):
+            how = "closed without error" if found.error else "closed"
+            raise PachError(f"Forget Commit: direct descendants must be {how}")
+    if txn.conn.execute("SELECT 1 FROM branches WHERE head = ?", (info.seq,)).fetchone():
+        raise PachError("Forget Commit: a branch's head cannot be forgotten: its next commit would stand on it")
+    contents.forget(txn, info)

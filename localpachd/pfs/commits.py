@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import contents, lineage, lookup, names
+from localpachd.pfs import commit_rows, contents, lookup, names
 from localpachd.pfs.commit_rows import SELECT, decoded
 from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
@@ -121,7 +121,7 @@ def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str
 
 def complete(txn: Transaction, info: CommitInfo) -> CommitInfo:
     """Finishes a closed commit: validates its content (a fault becomes its error) and pins its layers. Raises
-    BaseUnfinished if the commit that it stands on is not finished."""
+    UnfinishedBase if the commit that it stands on is not finished."""
     error, size = (info.error, None) if info.error else contents.pin_layers(txn, info)
     txn.conn.execute(
         "UPDATE commits SET finished = ?, error = ?, size = ? WHERE seq = ?", (txn.now, error, size, info.seq)
@@ -212,7 +212,7 @@ def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
 
 
 def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
-    line = chain((start_.seq,), lineage.parents(conn, start_.seq))
+    line = chain((start_.seq,), commit_rows.parents(conn, start_.seq))
     if steps > 0:
         found = next(islice(line, steps, None), None)
     else:

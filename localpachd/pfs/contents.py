@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from localpachd.errors import PachError
-from localpachd.pfs import lineage
+from localpachd.pfs import commit_rows
 from localpachd.pfs.pfs_entities import Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.content_faults import survey
@@ -55,13 +55,13 @@ def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
 
 
 def settled(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
-    """As `fileset`, of a commit that is open or finished: StillFinishing for one in between."""
+    """As `fileset`, of a commit that is open or finished: UnfinishedCommit for one in between."""
     check_settled(info)
     return fileset(conn, info)
 
 
 def to_extend(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
-    """As `fileset`, of an open commit whose files are extended: StillFinishing while its base is, since a fault found
+    """As `fileset`, of an open commit whose files are extended: UnfinishedCommit while its base is, since a fault found
     in that changes them."""
     try:
         return fileset(conn, info)
@@ -143,7 +143,7 @@ def size_bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     """At least the size of a commit in bytes: for an open or failed one, all bytes written count, even if removed."""
     if info.finished is not None and info.size is not None:
         return info.size
-    base = lineage.nearest_whole(conn, info.seq)
+    base = commit_rows.nearest_whole(conn, info.seq)
     written = conn.execute(
         "SELECT COALESCE(SUM(e.size), 0) FROM commit_layers l JOIN entries e ON e.layer = l.layer "
         "WHERE l.commit_seq = ? AND l.part = ?",
@@ -154,7 +154,7 @@ def size_bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
 
 
 def check_settled(info: CommitInfo) -> None:
-    """Raises StillFinishing for a commit that is closed and not finished."""
+    """Raises UnfinishedCommit for a commit that is closed and not finished."""
     if info.closed:
         raise UnfinishedCommit(info.commit)
 
@@ -195,7 +195,7 @@ class _Base:
 
 
 def _base(conn: sqlite3.Connection, info: CommitInfo) -> _Base:
-    row = lineage.base(conn, info.seq)
+    row = commit_rows.base(conn, info.seq)
     if row is None:
         return _Base()
     if row["finished"] is None:

@@ -73,7 +73,7 @@ class PfsService:
 
     def patiently(self, work: Callable[[], T], active: Callable[[], bool] = lambda: True) -> T:
         """The result of `work`, done again after each wait for a commit that it found still finishing. Once `active` is
-        false, StillFinishing is raised instead."""
+        false, UnfinishedCommit is raised instead."""
         while True:
             try:
                 return work()

@@ -1,8 +1,9 @@
-"""The provenance graph of branches, by row id. Only direct edges are stored; closures are computed."""
+"""The provenance graphs of branches and of commits, by row id. Only direct edges are stored; closures are computed."""
 
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 _WHOLE = "SELECT branch, upstream FROM branch_provenance ORDER BY branch, position"
 _AROUND = """WITH RECURSIVE below(id) AS (
@@ -11,6 +12,11 @@ _AROUND = """WITH RECURSIVE below(id) AS (
         SELECT id FROM below UNION SELECT p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
     ) SELECT p.branch, p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
     ORDER BY p.branch, p.position"""
+
+MAX_DEPTH = 1000
+"""The default limit of a walk's depth."""
+MAX_FOUND = 10_000
+"""The default limit of a walk's results."""
 
 
 class ProvenanceGraph:
@@ -68,3 +74,32 @@ def rewire(conn: sqlite3.Connection, branch: int, provenance: Iterable[int]) -> 
         "INSERT OR IGNORE INTO branch_provenance (branch, upstream, position) VALUES (?, ?, ?)",
         [(branch, each, position) for position, each in enumerate(provenance)],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdges:
+    """A table of edges, and its columns from which and to which a walk goes."""
+
+    table: str
+    near: str
+    far: str
+
+
+ABOVE_COMMIT = GraphEdges("commit_provenance", "commit_seq", "upstream")
+BELOW_COMMIT = GraphEdges("commit_provenance", "upstream", "commit_seq")
+ABOVE_BRANCH = GraphEdges("branch_provenance", "branch", "upstream")
+BELOW_BRANCH = GraphEdges("branch_provenance", "upstream", "branch")
+
+
+def walk(conn: sqlite3.Connection, edges: GraphEdges, start: int, depth: int, most: int) -> list[int]:
+    """The rows that a walk finds from a start, nearest first, up to a depth and a number."""
+    table, near, far = edges.table, edges.near, edges.far
+    rows = conn.execute(
+        f"""WITH RECURSIVE reached(id, depth) AS (
+                SELECT {far}, 1 FROM {table} WHERE {near} = :start
+                UNION SELECT p.{far}, r.depth + 1 FROM {table} p JOIN reached r ON p.{near} = r.id
+                WHERE r.depth < :depth
+            ) SELECT id FROM reached GROUP BY id ORDER BY MIN(depth), id LIMIT :most""",
+        {"start": start, "depth": depth, "most": most},
+    )
+    return [row[0] for row in rows]

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
-from localpachd.pfs import branches, commits, lineage, lookup, metadata, names, projects
+from localpachd.pfs import branches, commit_rows, commits, lookup, metadata, names, projects
 from localpachd.pfs.pfs_entities import SPEC, USER, Branch, Repo, RepoInfo
 from localpachd.pfs.transaction import Transaction
 from speclang.names import DEFAULT_PROJECT
@@ -46,7 +46,7 @@ def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
 def _size(conn: sqlite3.Connection, row: int) -> int:
     """The size in bytes of the newest finished commit on master."""
     seq = conn.execute("SELECT head FROM branches WHERE repo = ? AND name = 'master'", (row,)).fetchone()
-    found = lineage.nearest_whole(conn, seq[0]) if seq else None
+    found = commit_rows.nearest_whole(conn, seq[0]) if seq else None
     if found is None:
         return 0
     size: int = conn.execute("SELECT size FROM commits WHERE seq = ?", (found,)).fetchone()[0]

@@ -2,6 +2,9 @@
 
 A transaction records what it did to branches and commits. Before it commits, `propagation` completes it and tells the
 observer.
+
+Transactions that clients keep open until they finish or delete them do not expire. Their content is bytes here;
+`api.pfs.transaction_servicer` knows its meaning.
 """
 
 import sqlite3
@@ -9,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from localpachd.errors import NotFound
 from localpachd.pfs.changes import Topic
 from localpachd.pfs.pfs_entities import Branch, CommitInfo
 
@@ -54,7 +58,7 @@ class Transaction:
     rewired: list[int] = field(default_factory=list)
     """Ids of the branches whose provenance changed; the DAG is checked at the end."""
     late: bool = False
-    """Whether commits that are finished here stay finishing for a while: see `finisher`."""
+    """Whether commits that are finished here stay finishing for a while: see `upkeep.commit_finisher`."""
     spout: Branch | None = None
     """The one output branch that this step may commit to, if a spout makes it."""
     finished: list[int] = field(default_factory=list)
@@ -63,3 +67,38 @@ class Transaction:
     """The commits deleted so far."""
     changed: set[Topic] = field(default_factory=set)
     """The topics to notify once this is committed; if empty, anything may have changed."""
+
+
+def add_open(txn: Transaction, id_: str, content: bytes) -> None:
+    """Keeps a new open transaction."""
+    txn.conn.execute("INSERT INTO transactions (id, content) VALUES (?, ?)", (id_, content))
+
+
+def read_open(conn: sqlite3.Connection, id_: str) -> bytes:
+    """The content of an open transaction; NotFound if it does not exist."""
+    row = conn.execute("SELECT content FROM transactions WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise NotFound(f"transactions {id_} not found")
+    content: bytes = row["content"]
+    return content
+
+
+def list_open(conn: sqlite3.Connection) -> list[bytes]:
+    """The content of each open transaction, newest first."""
+    return [row[0] for row in conn.execute("SELECT content FROM transactions ORDER BY seq DESC")]
+
+
+def write_open(txn: Transaction, id_: str, content: bytes) -> None:
+    """Replaces the content of an open transaction."""
+    txn.conn.execute("UPDATE transactions SET content = ? WHERE id = ?", (content, id_))
+
+
+def remove_open(txn: Transaction, id_: str) -> None:
+    """Deletes an open transaction; NotFound if it does not exist."""
+    read_open(txn.conn, id_)
+    txn.conn.execute("DELETE FROM transactions WHERE id = ?", (id_,))
+
+
+def remove_all_open(txn: Transaction) -> None:
+    """Deletes every open transaction."""
+    txn.conn.execute("DELETE FROM transactions")

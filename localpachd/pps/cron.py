@@ -16,7 +16,7 @@ from localpachd.pfs import commits, contents, cron_schedules, triggers
 from localpachd.pfs.changes import TopicChanges
 from localpachd.pfs.cron_schedules import CronSchedule
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileRemoval
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction

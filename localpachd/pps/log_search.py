@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from localpachd.pfs.files import regular_expressions
 from localpachd.pps import log_rows
 from localpachd.pps.pps_entities import LogLevel, LogMessage
+from localpachd.storage.patterns import regular_expression
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -35,7 +35,7 @@ class LogSearch:
 
 def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
     """The lines found, in the direction of the search. Raises InvalidArgument for an invalid pattern."""
-    pattern = regular_expressions.compiled(wanted.pattern)
+    pattern = regular_expression(wanted.pattern)
     backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
     low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
     terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}

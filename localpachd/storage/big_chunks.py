@@ -18,7 +18,7 @@ from xxhash import xxh3_64, xxh3_64_digest
 from localpachd import durable_files
 from localpachd.errors import DataLoss
 from localpachd.ids import BytesLike, chunk_hash
-from localpachd.storage.disk_usage import ByteCounts
+from localpachd.storage.quota import ByteCounts
 
 _BLOCK = 256 << 10  # bytes read, and checked, at once
 _MARK = b"lp-xxh3\n"

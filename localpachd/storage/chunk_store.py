@@ -1,6 +1,7 @@
 """Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or references to chunks."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
@@ -11,17 +12,17 @@ from localpachd.disk import Disk
 from localpachd.errors import DataLoss
 from localpachd.ids import BytesLike
 from localpachd.storage import chunk_splitter
-from localpachd.storage import quota as quotas
 from localpachd.storage.active_uses import ActiveUses
 from localpachd.storage.big_chunks import BigChunks, missing
-from localpachd.storage.disk_usage import DiskUsage
 from localpachd.storage.filesets import FileContent
-from localpachd.storage.quota import Quota
+from localpachd.storage.quota import DiskUsage, Quota
 from localpachd.storage.small_chunks import SmallChunks
-from localpachd.storage.steady_clock import SteadyClock
 
 SMALL = 64 << 10
 """Chunks below this many bytes are rows of one SQLite file; the others are files of their own."""
+
+_TOLERATED = 60.0
+"""Seconds by which clocks are corrected all the time; smaller than any age that matters here."""
 
 
 class ChunkStore:
@@ -35,7 +36,7 @@ class ChunkStore:
     """
 
     def __init__(
-        self, root: Path, disk: Disk | None = None, quota: int = quotas.NONE, others: Callable[[], int] = lambda: 0
+        self, root: Path, disk: Disk | None = None, quota: int = 0, others: Callable[[], int] = lambda: 0
     ) -> None:
         self.disk = disk or Disk(root)
         self.quota = Quota(quota, lambda: self._in_use() + others())
@@ -43,7 +44,7 @@ class ChunkStore:
         self._small = SmallChunks(root / "small.sqlite")
         self.uses = ActiveUses(self._small.generation)
         self._big = BigChunks(root, lambda: self.uses.generation)
-        self._clock = SteadyClock()
+        self._clock = _SteadyClock()
         durable_files.sync(root)
 
     def put(self, *parts: BytesLike) -> bytes:
@@ -224,3 +225,29 @@ class ChunkStore:
         if data is None:
             raise missing(digest)
         yield data[skip:]
+
+
+class _SteadyClock:
+    """The machine's clock as it was when it was last read; from then on it only runs. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._offset = _offset()
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.monotonic() + self._offset
+
+    def follow(self) -> float:
+        """Reads the machine's clock again. Returns the seconds by which it was set since it was last read, 0 for less
+        than a minute: times that were taken before are to be moved by as much."""
+        offset = _offset()
+        step = offset - self._offset
+        if abs(step) < _TOLERATED:
+            return 0.0
+        self._offset = offset
+        return step
+
+
+def _offset() -> float:
+    return time.time() - time.monotonic()

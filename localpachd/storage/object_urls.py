@@ -103,14 +103,19 @@ def upload(url: str, files: Iterable[tuple[str, Iterator[bytes]]], reach: UrlRea
     with _failing(url):
         store = _store(place, _reached(place, reach))
     total = 0
+
+    def counted(pieces: Iterator[bytes]) -> Iterator[bytes]:
+        nonlocal total
+        for piece in pieces:
+            total += len(piece)
+            yield piece
+
     for path, pieces in files:
-        counted = _Counted(pieces)
         with _failing(f"{url}: {path}"):
             if store is None:
-                local_files.write(Path(place.path) / path.strip("/"), counted, url, reach)
+                local_files.write(Path(place.path) / path.strip("/"), counted(pieces), url, reach)
             else:
-                _put(store, f"{place.path}/{path.strip('/')}".strip("/"), iter(counted))
-        total += counted.size
+                _put(store, f"{place.path}/{path.strip('/')}".strip("/"), counted(pieces))
     return total
 
 
@@ -235,19 +240,6 @@ def _put(store: Any, name: str, pieces: Iterator[bytes]) -> None:
             obstore.put(store, name, chain(head, pieces), use_multipart=True, chunk_size=_SMALL)
             return
     obstore.put(store, name, b"".join(head), use_multipart=False)
-
-
-class _Counted:
-    """Passes pieces on and counts their bytes."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self.size = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._pieces:
-            self.size += len(piece)
-            yield piece
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""The most bytes that a root may hold, and the room that is left. Deletes nothing itself, and knows no file."""
+"""The bytes that chunks take on the disk, the most that a root may hold, and the room that is left. Deletes nothing."""
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from localpachd.errors import OverQuota
 
@@ -11,14 +12,41 @@ _REMEMBERED = 120.0
 _FRESH = 1.0
 """Seconds in which the bytes of databases are not read again, but counted on."""
 
-NONE = 0
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Bytes on the disk: of `chunks`, of those in the `trash`, and of the `log` of the file of small ones. Small ones
+    count among the chunks as long as their rows exist, also in the trash."""
+
+    chunks: int
+    trash: int
+    log: int
+
+
+class ByteCounts:
+    """The bytes of files that are `kept`, and of those in the `trash`. Thread-safe. Right once they were `set`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.kept = self.trash = 0
+
+    def set(self, kept: int, trash: int) -> None:
+        """Begins with these numbers of bytes."""
+        with self._lock:
+            self.kept, self.trash = kept, trash
+
+    def add(self, kept: int = 0, trash: int = 0) -> None:
+        """Adds bytes, or takes negative ones away."""
+        with self._lock:
+            self.kept += kept
+            self.trash += trash
 
 
 class Quota:
-    """A quota of `limit` bytes, NONE for no limit. `used` reads the bytes that are in use, in microseconds.
+    """A quota of `limit` bytes, 0 for no limit. `used` reads the bytes that are in use, in microseconds.
     Thread-safe."""
 
-    def __init__(self, limit: int = NONE, used: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, limit: int = 0, used: Callable[[], int] = lambda: 0) -> None:
         self.limit = limit
         self._used = used
         self._lock = threading.Lock()
@@ -32,11 +60,11 @@ class Quota:
 
     def lacks(self, size: int) -> bool:
         """Whether there is no room for so many bytes more."""
-        return self.limit != NONE and self._bytes() + size > self.limit
+        return self.limit > 0 and self._bytes() + size > self.limit
 
     def wrote(self, size: int) -> None:
         """Counts bytes that were written and that `used` may not show yet."""
-        if self.limit != NONE:
+        if self.limit:
             with self._lock:
                 self._written += size
 

@@ -4,12 +4,14 @@ Directories are not stored: each comes right before its first file, its path wit
 grows only with the number of directories.
 """
 
-from collections.abc import Callable, Iterator
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from localpachd import ids
-from localpachd.storage import globs, paths
+from localpachd.storage import paths, patterns
+from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import EntryRow, FileContent, FileSet, unpacked
 
 
@@ -44,21 +46,21 @@ def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None
     def immediate(candidate: str) -> bool:
         return len(candidate) > here and candidate.find("/", here, -1) < 0
 
-    itself = () if base == "/" else (_file(row) for row in fs.rows(base, lower, _least(upper, base + "\0")))
-    return chain(itself, _flat(fs, above, immediate, lower, upper))
+    return chain(_itself(fs, base, lower, upper), _flat(fs, above, immediate, lower, upper))
 
 
 def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """A node and everything below it; nothing for a path that does not exist."""
     base = paths.clean(path)
     above = paths.directory(base)
-    itself = () if base == "/" else (_file(row) for row in fs.rows(base, lower, _least(upper, base + "\0")))
-    return chain(itself, _nested(fs, above, lambda candidate: candidate.startswith(above), lower, upper))
+    return chain(
+        _itself(fs, base, lower, upper), _nested(fs, above, lambda candidate: candidate.startswith(above), lower, upper)
+    )
 
 
 def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
     """Every file and directory whose path without trailing slash matches. Raises InvalidArgument for a bad pattern."""
-    compiled = globs.compiled(pattern)
+    compiled = patterns.glob(pattern)
     if compiled.literal:
         return (node for node in _plain(fs, compiled.literal_prefix) if _within(node.path, lower, upper))
     if compiled.depth is not None:
@@ -71,7 +73,7 @@ def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | No
 
     A directory before `lower` does not count as a match, so of the nodes below it only those that match are sent.
     """
-    compiled = globs.compiled(pattern)
+    compiled = patterns.glob(pattern)
     if compiled.literal and lower is None:
         return walk(fs, compiled.literal_prefix, None, upper)
     whole = ""  # the last directory that matched
@@ -107,10 +109,15 @@ def diff(
             one, other = next(new, None), next(old, None)
 
 
+def _itself(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[TreeNode]:
+    """The files at exactly this clean path, one for each tag."""
+    beyond = path + "\0"
+    return (_file(row) for row in fs.rows(path, lower, beyond if upper is None else min(upper, beyond)))
+
+
 def _plain(fs: FileSet, path: str) -> Iterator[TreeNode]:
     """The files at exactly this clean path, then the directory, if they exist."""
-    if path != "/":
-        yield from (_file(row) for row in fs.rows(path, upper=path + "\0"))
+    yield from _itself(fs, path)
     above = paths.directory(path)
     summary = _Summaries(fs).get(above)
     if summary is not None:
@@ -227,10 +234,6 @@ def _within(path: str, lower: str | None, upper: str | None) -> bool:
     return (lower is None or lower <= path) and (upper is None or path < upper)
 
 
-def _least(bound: str | None, other: str) -> str:
-    return other if bound is None else min(bound, other)
-
-
 def _file(row: EntryRow, file_hash: bytes | None = None) -> TreeNode:
     path, tag, size, chunks = row
     digest = ids.file_hash((chunks or b"",)) if file_hash is None else file_hash
@@ -239,3 +242,22 @@ def _file(row: EntryRow, file_hash: bytes | None = None) -> TreeNode:
 
 def _directory(path: str, size: int, digest: bytes) -> TreeNode:
     return TreeNode(path, True, size, digest, "", None)
+
+
+def tar(nodes: Iterable[TreeNode], chunks: ChunkStore) -> Iterator[bytes]:
+    """A tar archive in pieces of at most 1 MiB, as the real server writes it.
+
+    Names are absolute paths, directories end in a slash and have no content; mode, owner and time are 0. Long names and
+    sizes use pax headers. Raises DataLoss if a file is damaged.
+    """
+    for node in nodes:
+        entry = tarfile.TarInfo(node.path)
+        entry.mode = 0
+        entry.type = tarfile.DIRTYPE if node.is_dir else tarfile.REGTYPE
+        entry.size = 0 if node.is_dir else node.size
+        yield entry.tobuf(tarfile.PAX_FORMAT)
+        if node.content is not None:
+            yield from chunks.read(node.content, name=node.path)
+            if node.size % tarfile.BLOCKSIZE:
+                yield bytes(tarfile.BLOCKSIZE - node.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)

@@ -20,7 +20,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd.permissions import restrict_to_owner
+from localpachd.root_access import restrict_to_owner
 from tests.servers import Localpachd, StartPachd
 
 TOKEN = "0123456789abcdef" * 4

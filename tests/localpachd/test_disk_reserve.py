@@ -12,7 +12,7 @@ import grpc
 import pytest
 from python_pachyderm import Client
 
-from localpachd.disk_reserve import SIZE, DiskReserve
+from localpachd.disk import SIZE, DiskReserve
 from tests import servers
 from tests.disks import MOUNTED, SmallDisk, can_mount
 

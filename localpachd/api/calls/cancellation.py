@@ -16,29 +16,32 @@ from localpachd.pfs.changes import ChangeNotifier
 
 T = TypeVar("T")
 
+CallContext = grpc.ServicerContext
+"""A call under way, as its method gets it."""
+
 _STEPS = 50_000
 """Instructions of SQLite's machine, some milliseconds, after which a reader looks whether its call has ended."""
 
 
-def watch(context: grpc.ServicerContext, changes: ChangeNotifier) -> Callable[[], bool]:
+def watch(context: CallContext, changes: ChangeNotifier) -> Callable[[], bool]:
     """Whether the call is still active; a wait on `changes` checks that again when the call ends."""
     context.add_callback(changes.wake)
     return context.is_active
 
 
-def watch_later(context: grpc.ServicerContext, changes: ChangeNotifier) -> Callable[[], bool]:
+def watch_later(context: CallContext, changes: ChangeNotifier) -> Callable[[], bool]:
     """As `watch`, for a call that rarely waits: only the first question costs anything."""
     watched = cache(lambda: watch(context, changes))
     return lambda: watched()()
 
 
-def check(context: grpc.ServicerContext) -> None:
+def check(context: CallContext) -> None:
     """Raises Unavailable, which nobody sees, if the call has ended."""
     if not context.is_active():
         raise Unavailable("the client has gone")
 
 
-def while_active(context: grpc.ServicerContext, items: Iterator[T]) -> Iterator[T]:
+def while_active(context: CallContext, items: Iterator[T]) -> Iterator[T]:
     """The items for as long as the call is active; then Unavailable. Closes their source, if it is a generator."""
     try:
         for each in items:
@@ -50,7 +53,7 @@ def while_active(context: grpc.ServicerContext, items: Iterator[T]) -> Iterator[
 
 
 @contextmanager
-def interrupting(context: grpc.ServicerContext, conn: sqlite3.Connection) -> Iterator[None]:
+def interrupting(context: CallContext, conn: sqlite3.Connection) -> Iterator[None]:
     """Lets statements of a connection within the block fail once the call has ended, even those that find nothing."""
     conn.set_progress_handler(lambda: not context.is_active(), _STEPS)
     try:

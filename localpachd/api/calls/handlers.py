@@ -1,24 +1,27 @@
 """gRPC's handlers: they connect the calls of a service with the methods of a class, and look at requests before these
-do. Knows no service by name."""
+do. Interceptors put something around them. Knows no service by name."""
 
+import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from contextlib import AbstractContextManager
+from tempfile import SpooledTemporaryFile
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from localpachd.api.calls import message_checks
-from localpachd.api.calls.reply_spool import spool_replies
+from localpachd.api.calls.cancellation import CallContext, while_active
 from localpachd.api.schema.schema import SERVICES, message_class
 
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
+AnyHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+"""gRPC's handler of a call."""
 
 # gRPC's own names: see `parking`.
 _NON_BLOCKING, _POOL = "experimental_non_blocking", "experimental_thread_pool"
 
-_KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any]"]] = {
+_KINDS: Mapping[tuple[bool, bool], Callable[..., AnyHandler]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
     (False, True): grpc.unary_stream_rpc_method_handler,
     (True, False): grpc.stream_unary_rpc_method_handler,
@@ -27,6 +30,11 @@ _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any
 
 
 Method = TypeVar("Method", bound=Callable[..., object])
+
+_MEMORY = 1 << 20
+"""Bytes of a listing that are kept in memory; of most listings these are all."""
+
+_LENGTH = struct.Struct(">I")
 
 
 class BehaviourFactory(Protocol):
@@ -70,42 +78,36 @@ def _handler(
         steps = behaviour if check is None else _checking(check, behaviour)
         return method_handler(waiting.behaviour(method, steps), (False, True), decode, _encoded)
     if hasattr(behaviour, "lists"):
-        behaviour = spool_replies(behaviour, _encoded)
-    made: grpc.RpcMethodHandler[Any, Any] = method_handler(
-        behaviour, (call.client_streaming, call.server_streaming), decode, _encoded
-    )
+        behaviour = _spooled(behaviour)
+    made = method_handler(behaviour, (call.client_streaming, call.server_streaming), decode, _encoded)
     return made if check is None else checked(made, check)
 
 
 def _checking(check: Callable[[Any], None], steps: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    def checked_steps(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+    def checked_steps(request: Any, context: CallContext) -> Iterator[Any]:
         check(request)
         yield from steps(request, context)
 
     return checked_steps
 
 
-def is_parked(handler: "grpc.RpcMethodHandler[Any, Any]") -> bool:
+def is_parked(handler: AnyHandler) -> bool:
     """Whether the handler of a call does not block; its third argument is a function that sends replies."""
     return getattr(handler.unary_stream, _NON_BLOCKING, False)
 
 
-def watched(
-    handler: "grpc.RpcMethodHandler[Request, Reply]", look: Callable[[grpc.ServicerContext], None]
-) -> "grpc.RpcMethodHandler[Request, Reply]":
+def watched(handler: AnyHandler, look: Callable[[CallContext], None]) -> AnyHandler:
     """The same handler, one that does not block, which first lets `look` see the call."""
     inner: Any = handler.unary_stream
 
-    def behaviour(request: Any, context: grpc.ServicerContext, send: Any) -> Any:
+    def behaviour(request: Any, context: CallContext, send: Any) -> Any:
         look(context)
         return inner(request, context, send)
 
     return parked(handler, behaviour)
 
 
-def parked(
-    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[..., object]
-) -> "grpc.RpcMethodHandler[Request, Reply]":
+def parked(handler: AnyHandler, behaviour: Callable[..., object]) -> AnyHandler:
     """The handler of the same call, one that does not block, with another behaviour that does not either."""
     for name in (_NON_BLOCKING, _POOL):
         setattr(behaviour, name, getattr(handler.unary_stream, name, None))
@@ -119,16 +121,14 @@ def _encoded(reply: Message | bytes) -> bytes:
 def method_handler(
     behaviour: Callable[..., object],
     streams: tuple[bool, bool],
-    deserialize: Callable[[bytes], Request] | None,
-    serialize: Callable[[Reply], bytes] | None,
-) -> "grpc.RpcMethodHandler[Request, Reply]":
+    deserialize: Callable[[bytes], Any] | None,
+    serialize: Callable[[Any], bytes] | None,
+) -> AnyHandler:
     """gRPC's handler of a call; `streams` says whether its request and its reply are streams."""
     return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)
 
 
-def replaced(
-    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[..., object]
-) -> "grpc.RpcMethodHandler[Request, Reply]":
+def replaced(handler: AnyHandler, behaviour: Callable[..., object]) -> AnyHandler:
     """The handler of the same call with another behaviour."""
     return method_handler(
         behaviour,
@@ -138,21 +138,77 @@ def replaced(
     )
 
 
-def checked(
-    handler: "grpc.RpcMethodHandler[Request, Reply]", check: Callable[[Request], None]
-) -> "grpc.RpcMethodHandler[Request, Reply]":
+def _blocking(handler: AnyHandler) -> Callable[[Any, CallContext], Any]:
+    """The behaviour of a handler that blocks."""
+    return handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream  # type: ignore[return-value]
+
+
+def checked(handler: AnyHandler, check: Callable[[Any], None]) -> AnyHandler:
     """The handler of the same call with a check of each request, which raises what the call is to fail with."""
 
-    def passed(request: Request) -> Request:
+    def passed(request: object) -> object:
         check(request)
         return request
 
-    inner: Callable[[Any, grpc.ServicerContext], object] | None = (
-        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-    )
-    assert inner is not None
-    behaviour = inner
+    behaviour = _blocking(handler)
     if handler.request_streaming:
         # Not a generator: that would end for good, and hide that the client has gone.
         return replaced(handler, lambda requests, context: behaviour(map(passed, requests), context))
     return replaced(handler, lambda request, context: behaviour(passed(request), context))
+
+
+def enclosed(handler: AnyHandler, block: Callable[[CallContext], AbstractContextManager[object]]) -> AnyHandler:
+    """The handler of the same call, one that blocks, which runs within `block(context)`."""
+    behaviour = _blocking(handler)
+
+    def single(request: object, context: CallContext) -> object:
+        with block(context):
+            return behaviour(request, context)
+
+    def stream(request: object, context: CallContext) -> Iterator[object]:
+        with block(context):
+            yield from behaviour(request, context)
+
+    return replaced(handler, stream if handler.response_streaming else single)
+
+
+def refusal(code: grpc.StatusCode, text: str) -> AnyHandler:
+    """The handler of a call that reads nothing and fails."""
+
+    def refuse(request: object, context: CallContext) -> NoReturn:
+        context.abort(code, text)
+        raise AssertionError("abort returns never")
+
+    return method_handler(refuse, (True, True), None, None)
+
+
+class CallInterceptor(grpc.ServerInterceptor):
+    """Puts something around the handlers of the calls that are served."""
+
+    def intercept_service(
+        self,
+        continuation: "Callable[[grpc.HandlerCallDetails], AnyHandler | None]",
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "AnyHandler | None":
+        found = continuation(handler_call_details)
+        return None if found is None else self.around(found, handler_call_details.method.lstrip("/"))
+
+    def around(self, handler: AnyHandler, method: str) -> AnyHandler:
+        """The handler to use instead of that of a method ("service/Method")."""
+        raise NotImplementedError
+
+
+def _spooled(behaviour: Callable[[Any, CallContext], Iterator[Any]]) -> Callable[[Any, CallContext], Iterator[bytes]]:
+    """The behaviour of a call with a stream of replies, which is over, whatever it holds, before the first reply is
+    taken. They wait in memory and, if there are many, in a file without a name. Raises OSError if the disk is full."""
+
+    def collected(request: Any, context: CallContext) -> Iterator[bytes]:
+        with SpooledTemporaryFile(_MEMORY) as file:
+            for reply in while_active(context, behaviour(request, context)):
+                data = _encoded(reply)
+                file.write(_LENGTH.pack(len(data)) + data)
+            file.seek(0)
+            while head := file.read(_LENGTH.size):
+                yield file.read(*_LENGTH.unpack(head))
+
+    return collected

@@ -6,16 +6,12 @@ Each is a nil pointer or a negative index in Pachyderm 2.7.8: in `driver.go` and
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
-import grpc
-
-from localpachd.api.calls.handlers import checked
+from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, checked
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2, storage_pb2, task_pb2, transaction_pb2
 from localpachd.errors import PachdCrash
-
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
 
 FaultFinder = Callable[[Any], str]
 """What is wrong with a request for a real pachd, as the end of a sentence; "" if nothing is."""
@@ -83,26 +79,15 @@ _FAULTS: Mapping[str, FaultFinder] = {
 }
 
 
-class CrashInterceptor(grpc.ServerInterceptor):
+class CrashInterceptor(CallInterceptor):
     """Lets such a request fail before its call sees it. Belongs below the interceptor that maps errors."""
 
-    def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Request, Reply] | None"],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Request, Reply] | None":
-        method = handler_call_details.method.lstrip("/")
-        found = continuation(handler_call_details)
+    def around(self, handler: AnyHandler, method: str) -> AnyHandler:
         fault = _FAULTS.get(method)
-        if found is None or fault is None:
-            return found
-        return checked(found, _check(fault, method))
+        return handler if fault is None else checked(handler, partial(_check, fault, method))
 
 
-def _check(fault: FaultFinder, method: str) -> Callable[[object], None]:
-    def check(request: object) -> None:
-        wrong = fault(request)
-        if wrong:
-            raise PachdCrash(f"a real pachd crashes on this request of {method}: {wrong}")
-
-    return check
+def _check(fault: FaultFinder, method: str, request: object) -> None:
+    wrong = fault(request)
+    if wrong:
+        raise PachdCrash(f"a real pachd crashes on this request of {method}: {wrong}")

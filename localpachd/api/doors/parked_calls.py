@@ -13,9 +13,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import grpc
-
 from localpachd import errors
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.doors import status
 from localpachd.pfs.changes import ChangeFeed
 
@@ -32,7 +31,6 @@ LIMIT = 2000
 
 _log = logging.getLogger(__name__)
 
-CallContext = grpc.ServicerContext
 ReplySender = Callable[[Any], None]
 """Sends a reply, or with None ends the call."""
 

@@ -4,28 +4,25 @@ Servicers raise the errors of `localpachd.errors` and never call `context.abort`
 does not define and a service that is not registered fail with UNIMPLEMENTED and their name.
 """
 
+import errno
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Never, NoReturn, TypeVar
+from contextlib import contextmanager
+from functools import partial
 from urllib.parse import quote
 
 import grpc
 
 from localpachd import errors
-from localpachd.api.calls.handlers import is_parked, method_handler, replaced
-from localpachd.api.doors import machine_errors
+from localpachd.api.calls.cancellation import CallContext
+from localpachd.api.calls.handlers import AnyHandler, enclosed, is_parked, refusal
 from localpachd.api.schema.schema import rpc_pb2
 
 _LONGEST_TEXT = 3000
 """Bytes of the text of an error, escaped for a trailer. An Unavailable one is sent twice more, in its details."""
 
 log = logging.getLogger(__name__)
-
-ServicerContext = grpc.ServicerContext
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
-Given = TypeVar("Given")
-"""A request, or the stream of requests of a call."""
 
 _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.InvalidArgument, grpc.StatusCode.INVALID_ARGUMENT),
@@ -66,6 +63,42 @@ _REFUSALS = {
 }
 
 
+_EXHAUSTED, _PRECONDITION = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION
+_PRIMARY = 0xFF
+"""The part of an error code of SQLite that names its kind."""
+
+_SYSTEM = {
+    errno.ENOSPC: (_EXHAUSTED, "no space left on the server's disk: free some"),
+    errno.EDQUOT: (_EXHAUSTED, "the server's quota of its disk is used up: free some of it"),
+    errno.EMFILE: (_EXHAUSTED, "the server has too many open files: try again later, or raise its limit (ulimit -n)"),
+    errno.ENFILE: (_EXHAUSTED, "the server's machine has too many open files: try again later"),
+    errno.ENOMEM: (_EXHAUSTED, "the server's machine has no memory left: try again later"),
+    errno.EAGAIN: (_EXHAUSTED, "the server's machine can start no more threads or processes: try again later"),
+    errno.EACCES: (_PRECONDITION, "the server may not access one of its files: give it the right"),
+    errno.EPERM: (_PRECONDITION, "the server may not change one of its files: give it the right, or see lsattr"),
+    errno.EROFS: (_PRECONDITION, "the server's disk can only be read: mount it for writing"),
+}
+_DATABASE = {
+    sqlite3.SQLITE_FULL: _SYSTEM[errno.ENOSPC],
+    sqlite3.SQLITE_CANTOPEN: (_EXHAUSTED, "the server cannot open its database: it may have too many open files"),
+    sqlite3.SQLITE_NOMEM: _SYSTEM[errno.ENOMEM],
+    sqlite3.SQLITE_PERM: _SYSTEM[errno.EACCES],
+    sqlite3.SQLITE_READONLY: (_PRECONDITION, "the server may not write its database: see its rights and its disk"),
+}
+
+
+def machine_failure(error: Exception) -> tuple[grpc.StatusCode, str] | None:
+    """The status code and text of a failure of the machine; None for any other error."""
+    if isinstance(error, OSError):
+        known = _SYSTEM.get(error.errno or 0)
+        if known is not None and isinstance(error.filename, str) and error.filename:
+            return known[0], f"{known[1]} ({error.filename})"
+        return known
+    if isinstance(error, sqlite3.OperationalError):
+        return _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY)
+    return None
+
+
 def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     """The status code and text for `error`, raised by `method` ("service/Method")."""
     for kind, code in _CODES:
@@ -73,7 +106,7 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
             return code, str(error)
     if isinstance(error, NotImplementedError):
         return grpc.StatusCode.UNIMPLEMENTED, f"localpachd does not serve {method}"
-    of_machine = machine_errors.machine_failure(error)
+    of_machine = machine_failure(error)
     if of_machine is not None:
         log.warning("%s failed: %s", method, error)
         return of_machine
@@ -88,64 +121,34 @@ class StatusInterceptor(grpc.ServerInterceptor):
 
     def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Request, Reply] | None"],
+        continuation: "Callable[[grpc.HandlerCallDetails], AnyHandler | None]",
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Request, Reply] | None":
+    ) -> AnyHandler:
         method = handler_call_details.method.lstrip("/")
         found = continuation(handler_call_details)
         if found is None:
-            return _refusal(_unknown(method))
+            return refusal(grpc.StatusCode.UNIMPLEMENTED, _unknown(method))
         if is_parked(found):  # it maps its errors itself
             return found
-        return replaced(found, _guarded(found, method))
+        return enclosed(found, partial(_mapping_errors, method))
 
 
-def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Callable[[Never, ServicerContext], object]:
-    if found.unary_unary is not None:
-        return _single(found.unary_unary, method)
-    if found.stream_unary is not None:
-        return _single(found.stream_unary, method)
-    if found.unary_stream is not None:
-        return _streaming(found.unary_stream, method)
-    assert found.stream_stream is not None
-    return _streaming(found.stream_stream, method)
+@contextmanager
+def _mapping_errors(method: str, context: CallContext) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        context.abort(*_prepared(context, error, method))
 
 
-def _single(inner: Callable[[Given, ServicerContext], Reply], method: str) -> Callable[[Given, ServicerContext], Reply]:
-    def call(request: Given, context: ServicerContext) -> Reply:
-        try:
-            return inner(request, context)
-        except Exception as error:
-            _abort(context, error, method)
-
-    return call
-
-
-def _streaming(
-    inner: Callable[[Given, ServicerContext], Iterator[Reply]], method: str
-) -> Callable[[Given, ServicerContext], Iterator[Reply]]:
-    def call(request: Given, context: ServicerContext) -> Iterator[Reply]:
-        try:
-            yield from inner(request, context)
-        except Exception as error:
-            _abort(context, error, method)
-
-    return call
-
-
-def _abort(context: ServicerContext, error: Exception, method: str) -> NoReturn:
-    context.abort(*_prepared(context, error, method))
-    raise AssertionError("abort returns never")
-
-
-def conclude(context: ServicerContext, error: Exception, method: str) -> None:
+def conclude(context: CallContext, error: Exception, method: str) -> None:
     """Gives a call that ends by itself the status of an error."""
     code, text = _prepared(context, error, method)
     context.set_code(code)
     context.set_details(text)
 
 
-def _prepared(context: ServicerContext, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
+def _prepared(context: CallContext, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     """The status code and text of an error, whose further details are put into the call's trailer."""
     if not context.is_active():
         # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
@@ -185,13 +188,3 @@ def _unknown(method: str) -> str:
     if service in _AUTH_SERVICES:
         return _NO_AUTH
     return _REFUSALS.get(method, f"localpachd does not serve {method}")
-
-
-def _refusal(text: str) -> "grpc.RpcMethodHandler[Request, Reply]":
-    """A handler that reads nothing and fails with UNIMPLEMENTED."""
-
-    def refuse(request: object, context: ServicerContext) -> NoReturn:
-        context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
-        raise AssertionError("abort returns never")
-
-    return method_handler(refuse, (True, True), None, None)

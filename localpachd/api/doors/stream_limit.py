@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import grpc
-
-from localpachd.api.calls.handlers import is_parked, replaced
+from localpachd.api.calls.cancellation import CallContext
+from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, enclosed, is_parked, replaced
 from localpachd.errors import TooMany
 
 _log = logging.getLogger(__name__)
@@ -27,11 +26,11 @@ class _Unread:
     """A stream with a reply that its client has not taken since a time (`time.monotonic`)."""
 
     method: str
-    context: grpc.ServicerContext
+    context: CallContext
     since: float
 
 
-class StreamLimit(grpc.ServerInterceptor):
+class StreamLimit(CallInterceptor):
     """Refuses a stream, of requests or of replies, while `limit` others are open. Belongs below the interceptor that
     maps errors. `end_idle`, to be called now and then, ends streams of replies that nobody has read for `idle` seconds.
     """
@@ -52,23 +51,15 @@ class StreamLimit(grpc.ServerInterceptor):
             each.context.cancel()
         return len(idle)
 
-    def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Any, Any] | None"],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        found = continuation(handler_call_details)
-        if found is None or is_parked(found):
-            return found
-        if found.response_streaming:
-            method = handler_call_details.method.lstrip("/")
-            return replaced(found, self._replies(found.unary_stream or found.stream_stream, method))
-        if found.request_streaming:
-            return replaced(found, self._requests(found.stream_unary))
-        return found
+    def around(self, handler: AnyHandler, method: str) -> AnyHandler:
+        if is_parked(handler):
+            return handler
+        if handler.response_streaming:
+            return replaced(handler, self._replies(handler.unary_stream or handler.stream_stream, method))
+        return enclosed(handler, lambda context: self._room()) if handler.request_streaming else handler
 
     def _replies(self, inner: Any, method: str) -> Callable[..., Iterator[Any]]:
-        def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        def call(request: Any, context: CallContext) -> Iterator[Any]:
             number = next(self._numbers)
             with self._room():
                 try:
@@ -78,13 +69,6 @@ class StreamLimit(grpc.ServerInterceptor):
                         del self._unread[number]
                 finally:
                     self._unread.pop(number, None)
-
-        return call
-
-    def _requests(self, inner: Any) -> Callable[..., Any]:
-        def call(requests: Any, context: grpc.ServicerContext) -> Any:
-            with self._room():
-                return inner(requests, context)
 
         return call
 

@@ -5,14 +5,10 @@ Knows no service by name, except for those that Pachyderm answers without a toke
 
 import hmac
 from collections.abc import Callable, Collection
-from typing import NoReturn, TypeVar
 
 import grpc
 
-from localpachd.api.calls.handlers import method_handler
-
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
+from localpachd.api.calls.handlers import AnyHandler, refusal
 
 METADATA = "authn-token"
 
@@ -40,27 +36,17 @@ class TokenInterceptor(grpc.ServerInterceptor):
 
     def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Request, Reply] | None"],
+        continuation: "Callable[[grpc.HandlerCallDetails], AnyHandler | None]",
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Request, Reply] | None":
+    ) -> "AnyHandler | None":
         if handler_call_details.method in _OPEN:
             return continuation(handler_call_details)
         given = [value for name, value in handler_call_details.invocation_metadata or () if name == METADATA]
         if any(map(self._valid, given)):
             return continuation(handler_call_details)
-        return _refusal(_WRONG if any(given) else _MISSING)
+        return refusal(grpc.StatusCode.UNAUTHENTICATED, _WRONG if any(given) else _MISSING)
 
     def _valid(self, given: str | bytes) -> bool:
         """Compares with all tokens in a time that does not depend on their characters."""
         text = given.encode() if isinstance(given, str) else given
         return bool(sum(hmac.compare_digest(text, each) for each in self._tokens))
-
-
-def _refusal(text: str) -> "grpc.RpcMethodHandler[Request, Reply]":
-    """A handler that reads nothing and fails with UNAUTHENTICATED."""
-
-    def refuse(request: object, context: grpc.ServicerContext) -> NoReturn:
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
-        raise AssertionError("abort returns never")
-
-    return method_handler(refuse, (True, True), None, None)

@@ -3,8 +3,7 @@
 import time
 from collections.abc import Iterator
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.schema.schema import BytesValue, Empty, pfs_pb2, storage_pb2
 from localpachd.pfs.files import temporary_filesets
@@ -22,14 +21,14 @@ class FilesetServicer:
         self._files = files
 
     def CreateFileset(
-        self, requests: Iterator[storage_pb2.CreateFilesetRequest], context: grpc.ServicerContext
+        self, requests: Iterator[storage_pb2.CreateFilesetRequest], context: CallContext
     ) -> storage_pb2.CreateFilesetResponse:
         # Not a generator: that would end for good at a refusal, and hide that the client has gone.
         made = self._files.CreateFileSet(map(_change, requests), context)
         return storage_pb2.CreateFilesetResponse(fileset_id=made.file_set_id)
 
     def ReadFileset(
-        self, request: storage_pb2.ReadFilesetRequest, context: grpc.ServicerContext
+        self, request: storage_pb2.ReadFilesetRequest, context: CallContext
     ) -> Iterator[storage_pb2.ReadFilesetResponse]:
         ranges = [(each.path_range.lower, each.path_range.upper) for each in request.filters]
         patterns = [each.path_regex for each in request.filters]
@@ -42,18 +41,18 @@ class FilesetServicer:
                 else:
                     yield from self._read(file)
 
-    def RenewFileset(self, request: storage_pb2.RenewFilesetRequest, context: grpc.ServicerContext) -> Empty:
+    def RenewFileset(self, request: storage_pb2.RenewFilesetRequest, context: CallContext) -> Empty:
         asked = pfs_pb2.RenewFileSetRequest(file_set_id=request.fileset_id, ttl_seconds=request.ttl_seconds)
         return self._files.RenewFileSet(asked, context)
 
     def ComposeFileset(
-        self, request: storage_pb2.ComposeFilesetRequest, context: grpc.ServicerContext
+        self, request: storage_pb2.ComposeFilesetRequest, context: CallContext
     ) -> storage_pb2.ComposeFilesetResponse:
         asked = pfs_pb2.ComposeFileSetRequest(file_set_ids=request.fileset_ids, ttl_seconds=request.ttl_seconds)
         return storage_pb2.ComposeFilesetResponse(fileset_id=self._files.ComposeFileSet(asked, context).file_set_id)
 
     def ShardFileset(
-        self, request: storage_pb2.ShardFilesetRequest, context: grpc.ServicerContext
+        self, request: storage_pb2.ShardFilesetRequest, context: CallContext
     ) -> storage_pb2.ShardFilesetResponse:
         asked = pfs_pb2.ShardFileSetRequest(
             file_set_id=request.fileset_id, num_files=request.num_files, size_bytes=request.size_bytes

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists, waits
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages.times import nanoseconds
@@ -38,24 +37,22 @@ class CommitCalls:
     _pfs: PfsService
     _write: TransactionalCalls
 
-    def StartCommit(self, request: pfs_pb2.StartCommitRequest, context: grpc.ServicerContext) -> pfs_pb2.Commit:
+    def StartCommit(self, request: pfs_pb2.StartCommitRequest, context: CallContext) -> pfs_pb2.Commit:
         started = self._write(context, transaction_pb2.TransactionRequest(start_commit=request))
         assert isinstance(started, pfs_pb2.Commit)
         return started
 
-    def FinishCommit(self, request: pfs_pb2.FinishCommitRequest, context: grpc.ServicerContext) -> Empty:
+    def FinishCommit(self, request: pfs_pb2.FinishCommitRequest, context: CallContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(finish_commit=request))
         return Empty()
 
-    def ClearCommit(self, request: pfs_pb2.ClearCommitRequest, context: grpc.ServicerContext) -> Empty:
+    def ClearCommit(self, request: pfs_pb2.ClearCommitRequest, context: CallContext) -> Empty:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commits.clear(txn, commit), frees=True)
         return Empty()
 
     @waits
-    def InspectCommit(
-        self, request: pfs_pb2.InspectCommitRequest, context: grpc.ServicerContext
-    ) -> Steps[pfs_pb2.CommitInfo]:
+    def InspectCommit(self, request: pfs_pb2.InspectCommitRequest, context: CallContext) -> Steps[pfs_pb2.CommitInfo]:
         commit = messages.to_commit(request.commit)
         with self._pfs.db.read() as conn:
             virtual = commit.repo.name == FILE_SETS
@@ -67,9 +64,7 @@ class CommitCalls:
         yield messages.commit_info(found)
 
     @lists
-    def ListCommit(
-        self, request: pfs_pb2.ListCommitRequest, context: grpc.ServicerContext
-    ) -> Iterator[pfs_pb2.CommitInfo]:
+    def ListCommit(self, request: pfs_pb2.ListCommitRequest, context: CallContext) -> Iterator[pfs_pb2.CommitInfo]:
         repo = _repo(request)
         since, to = _bound(getattr(request, "from"), repo), _bound(request.to, repo)
         for each in (since, to):
@@ -93,7 +88,7 @@ class CommitCalls:
 
     @waits
     def SubscribeCommit(
-        self, request: pfs_pb2.SubscribeCommitRequest, context: grpc.ServicerContext
+        self, request: pfs_pb2.SubscribeCommitRequest, context: CallContext
     ) -> Steps[pfs_pb2.CommitInfo]:
         repo = messages.to_repo(request.repo)
         since = _bound(getattr(request, "from"), repo)
@@ -115,7 +110,7 @@ class CommitCalls:
 
     @waits
     def InspectCommitSet(
-        self, request: pfs_pb2.InspectCommitSetRequest, context: grpc.ServicerContext
+        self, request: pfs_pb2.InspectCommitSetRequest, context: CallContext
     ) -> Steps[pfs_pb2.CommitInfo]:
         with self._pfs.db.read() as conn:
             infos = commit_sets.inspect(conn, messages.to_commit_set(request))
@@ -129,7 +124,7 @@ class CommitCalls:
 
     @lists
     def ListCommitSet(
-        self, request: pfs_pb2.ListCommitSetRequest, context: grpc.ServicerContext
+        self, request: pfs_pb2.ListCommitSetRequest, context: CallContext
     ) -> Iterator[pfs_pb2.CommitSetInfo]:
         with self._pfs.db.read() as conn:
             for id_, infos in commit_sets.list_all(conn, request.project.name):
@@ -139,7 +134,7 @@ class CommitCalls:
 
     @lists
     def FindCommits(
-        self, request: pfs_pb2.FindCommitsRequest, context: grpc.ServicerContext
+        self, request: pfs_pb2.FindCommitsRequest, context: CallContext
     ) -> Iterator[pfs_pb2.FindCommitsResponse]:
         start, path = messages.to_commit(request.start), paths.clean(request.file_path)
         found = 0
@@ -153,25 +148,21 @@ class CommitCalls:
                         break
             yield pfs_pb2.FindCommitsResponse(last_searched_commit=commit, commits_searched=step.before + 1)
 
-    def SquashCommitSet(self, request: pfs_pb2.SquashCommitSetRequest, context: grpc.ServicerContext) -> Empty:
+    def SquashCommitSet(self, request: pfs_pb2.SquashCommitSetRequest, context: CallContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(squash_commit_set=request))
         return Empty()
 
-    def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: grpc.ServicerContext) -> Empty:
+    def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: CallContext) -> Empty:
         doomed = messages.to_commit_set(request)
         self._pfs.transact(lambda txn: commit_removal.drop_set(txn, doomed), frees=True)
         return Empty()
 
-    def SquashCommit(
-        self, request: pfs_pb2.SquashCommitRequest, context: grpc.ServicerContext
-    ) -> pfs_pb2.SquashCommitResponse:
+    def SquashCommit(self, request: pfs_pb2.SquashCommitRequest, context: CallContext) -> pfs_pb2.SquashCommitResponse:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commit_removal.squash(txn, commit, request.recursive), frees=True)
         return pfs_pb2.SquashCommitResponse()
 
-    def DropCommit(
-        self, request: pfs_pb2.DropCommitRequest, context: grpc.ServicerContext
-    ) -> pfs_pb2.DropCommitResponse:
+    def DropCommit(self, request: pfs_pb2.DropCommitRequest, context: CallContext) -> pfs_pb2.DropCommitResponse:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commit_removal.drop(txn, commit, request.recursive), frees=True)
         return pfs_pb2.DropCommitResponse()

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain, islice
 
-import grpc
-
 from localpachd.api.calls import cancellation
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pages
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages.file_infos import FileInfos
@@ -19,7 +18,7 @@ from localpachd.pfs.files import temporary_filesets
 from localpachd.pfs.pfs_entities import CommitInfo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.sqlite import snapshot
-from localpachd.storage import object_urls, paths, tar_stream, trees
+from localpachd.storage import object_urls, paths, trees
 from localpachd.storage.filesets import FileContent, FileSet
 from localpachd.storage.trees import TreeNode
 
@@ -37,7 +36,7 @@ class FileCalls:
 
     _pfs: PfsService
 
-    def GetFile(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+    def GetFile(self, request: pfs_pb2.GetFileRequest, context: CallContext) -> Iterator[BytesValue]:
         if request.URL:
             self._export(request, context)
             return
@@ -51,7 +50,7 @@ class FileCalls:
             # The Python client fails on an empty file if the stream has no message.
             yield from _in_messages(chain((next(data, b""),), data))
 
-    def GetFileTAR(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+    def GetFileTAR(self, request: pfs_pb2.GetFileRequest, context: CallContext) -> Iterator[BytesValue]:
         if request.URL:
             self._export(request, context)
             return
@@ -60,9 +59,9 @@ class FileCalls:
             first = next(nodes, None)
             if first is None:
                 raise _missing(request.file.path, info)
-            yield from _in_messages(tar_stream.stream(chain((first,), nodes), self._pfs.chunks))
+            yield from _in_messages(trees.tar(chain((first,), nodes), self._pfs.chunks))
 
-    def _export(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> None:
+    def _export(self, request: pfs_pb2.GetFileRequest, context: CallContext) -> None:
         """Uploads the files that GetFileTAR would send to the request's URL."""
         object_urls.check_target(request.URL)
         object_urls.check_reach(request.URL, self._pfs.reach)
@@ -79,14 +78,14 @@ class FileCalls:
             contents = ((path, read(path, content)) for path, content in whole if content is not None)
             object_urls.upload(request.URL, contents, self._pfs.reach)
 
-    def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
+    def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: CallContext) -> pfs_pb2.FileInfo:
         with self._opened(request.file, context) as (info, files):
             node = trees.inspect(files, request.file.path)
             if node is None:
                 raise _missing(request.file.path, info)
             return FileInfos(info).message(node)
 
-    def ListFile(self, request: pfs_pb2.ListFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
+    def ListFile(self, request: pfs_pb2.ListFileRequest, context: CallContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
         with self._opened(request.file, context) as (info, files):
 
@@ -95,7 +94,7 @@ class FileCalls:
 
             yield from map(FileInfos(info).encoded, _page(listing, request))
 
-    def WalkFile(self, request: pfs_pb2.WalkFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
+    def WalkFile(self, request: pfs_pb2.WalkFileRequest, context: CallContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
         base = paths.clean(request.file.path)
         with self._opened(request.file, context) as (info, files):
@@ -109,13 +108,11 @@ class FileCalls:
 
             yield from map(FileInfos(info).encoded, _page(listing, request))
 
-    def GlobFile(self, request: pfs_pb2.GlobFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
+    def GlobFile(self, request: pfs_pb2.GlobFileRequest, context: CallContext) -> Iterator[pfs_pb2.FileInfo]:
         with self._snapshot(request.commit, "", context) as (info, files):
             yield from map(FileInfos(info).encoded, trees.glob(files, request.pattern, *_bounds(request)))
 
-    def DiffFile(
-        self, request: pfs_pb2.DiffFileRequest, context: grpc.ServicerContext
-    ) -> Iterator[pfs_pb2.DiffFileResponse]:
+    def DiffFile(self, request: pfs_pb2.DiffFileRequest, context: CallContext) -> Iterator[pfs_pb2.DiffFileResponse]:
         with self._compared(request.new_file, "new", context) as (info, files):
             if request.HasField("old_file"):
                 with self._compared(request.old_file, "old", context) as (old_info, old_files):
@@ -125,23 +122,19 @@ class FileCalls:
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
 
     def _compared(
-        self, file: pfs_pb2.File, which: str, context: grpc.ServicerContext
+        self, file: pfs_pb2.File, which: str, context: CallContext
     ) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
         opened = self._opened(file, context)
         messages.checked(file.commit, which)
         return opened
 
-    def _opened(
-        self, file: pfs_pb2.File, context: grpc.ServicerContext
-    ) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
+    def _opened(self, file: pfs_pb2.File, context: CallContext) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
         if not file.ByteSize():
             raise PachError("file cannot be nil")
         return self._snapshot(file.commit, file.datum, context)
 
     @contextmanager
-    def _snapshot(
-        self, commit: pfs_pb2.Commit, tag: str, context: grpc.ServicerContext
-    ) -> Iterator[tuple[CommitInfo, FileSet]]:
+    def _snapshot(self, commit: pfs_pb2.Commit, tag: str, context: CallContext) -> Iterator[tuple[CommitInfo, FileSet]]:
         """A commit and its files, once it is open or finished."""
         asked = messages.to_commit(commit)
         with self._pfs.chunks.uses.one(), ExitStack() as held:
@@ -159,7 +152,7 @@ class FileCalls:
             yield info, files.tagged(tag) if tag else files
 
     @contextmanager
-    def _before(self, info: CommitInfo, context: grpc.ServicerContext) -> Iterator[tuple[CommitInfo, FileSet]]:
+    def _before(self, info: CommitInfo, context: CallContext) -> Iterator[tuple[CommitInfo, FileSet]]:
         """The parent of a commit and its files; no files if there is no parent."""
         with self._pfs.db.connection() as conn, cancellation.interrupting(context, conn):
             if info.parent is None:

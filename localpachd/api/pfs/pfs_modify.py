@@ -1,51 +1,58 @@
-"""The calls that write files: they turn streams of messages into the pfs room's changes."""
+"""The calls that write files and make file sets: they turn streams of messages into the pfs room's changes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import grpc
-
 from localpachd.api.calls import cancellation
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.schema.schema import Empty, pfs_pb2
 from localpachd.errors import PachError
-from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileCopy, FileRemoval
+from localpachd.pfs import commits, contents
+from localpachd.pfs.files import file_modification, temporary_filesets
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileCopy, FileRemoval
+from localpachd.pfs.files.temporary_filesets import FileSetLayers
 from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.transaction import Transaction
 from localpachd.storage import object_urls, paths
-from localpachd.storage.filesets import DEFAULT_TAG
+from localpachd.storage.filesets import DEFAULT_TAG, FileSet
 
 _DRAIN_LIMIT = 1 << 30
 """Bytes that are still read of a refused stream; a message counts as `_LEAST` bytes at least."""
 _LEAST = 16 << 10
 
 
+_DIFF = 1
+"""GetFileSetRequest.FileSetType since 2.11: only the files written in the commit; 0 means all its files."""
+_SHARD_FILES = 1_000_000
+_SHARD_BYTES = 1_000_000_000
+
+
 class ModifyCalls:
-    """ModifyFile and CreateFileSet of `pfs_v2.API`."""
+    """ModifyFile of `pfs_v2.API`, and the calls about file sets that clients hold by id."""
 
     _pfs: PfsService
 
-    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
+    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Empty:
         with _drained_on_refusal(requests):
             return self._modify(requests, context)
 
     def CreateFileSet(
-        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
+        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext
     ) -> pfs_pb2.CreateFileSetResponse:
         with _drained_on_refusal(requests):
             made = file_modification.create_file_set(self._pfs, self._changes(requests, context))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
-    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
+    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Empty:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
         file_modification.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
         return Empty()
 
-    def _changes(
-        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
-    ) -> Iterator[FileChange]:
+    def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Iterator[FileChange]:
         """The changes in a stream; consecutive pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
@@ -65,7 +72,7 @@ class ModifyCalls:
         # gRPC ends the stream of a client that has gone like a complete one; only another `next` raises.
         next(requests, None)
 
-    def _fetched(self, added: pfs_pb2.AddFile, context: grpc.ServicerContext) -> Iterator[FileChange]:
+    def _fetched(self, added: pfs_pb2.AddFile, context: CallContext) -> Iterator[FileChange]:
         """The content of a URL as additions: of one file or, if recursive, of each file below the URL. It is fetched
         for as long as the client waits for it."""
         paths.validate(added.path)
@@ -75,6 +82,62 @@ class ModifyCalls:
             yield FileAddition(
                 path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(cancellation.while_active(context, pieces))
             )
+
+    def GetFileSet(self, request: pfs_pb2.GetFileSetRequest, context: CallContext) -> pfs_pb2.CreateFileSetResponse:
+        commit = messages.to_commit(request.commit)
+
+        def step(txn: Transaction) -> FileSetLayers:
+            info = commits.resolve(txn.conn, commit)
+            found = contents.diff_layers if request.type == _DIFF else contents.layers
+            return FileSetLayers(found(txn.conn, info))
+
+        return self._kept(step, temporary_filesets.DEFAULT_TTL)
+
+    def ComposeFileSet(
+        self, request: pfs_pb2.ComposeFileSetRequest, context: CallContext
+    ) -> pfs_pb2.CreateFileSetResponse:
+        def step(txn: Transaction) -> FileSetLayers:
+            parts = [temporary_filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
+            composed = temporary_filesets.compose_all(txn.conn, self._pfs.chunks, parts)
+            self._pfs.chunks.flush()
+            return composed
+
+        return self._kept(step, request.ttl_seconds * temporary_filesets.SECOND or temporary_filesets.DEFAULT_TTL)
+
+    def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: CallContext) -> Empty:
+        commit = messages.to_commit(request.commit)
+
+        def step(txn: Transaction) -> None:
+            temporary_filesets.add_to_commit(txn, self._pfs.chunks, commit, request.file_set_id)
+            self._pfs.chunks.flush()
+
+        with self._pfs.chunks.uses.one():
+            self._pfs.patiently(lambda: self._pfs.transact(step), cancellation.watch_later(context, self._pfs.changes))
+        return Empty()
+
+    def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: CallContext) -> Empty:
+        ttl = request.ttl_seconds * temporary_filesets.SECOND
+        self._pfs.transact(lambda txn: temporary_filesets.renew(txn, request.file_set_id, ttl))
+        return Empty()
+
+    def ShardFileSet(self, request: pfs_pb2.ShardFileSetRequest, context: CallContext) -> pfs_pb2.ShardFileSetResponse:
+        limits = (
+            request.num_files if request.num_files > 0 else _SHARD_FILES,
+            request.size_bytes if request.size_bytes > 0 else _SHARD_BYTES,
+        )
+        with self._pfs.db.read() as conn:
+            files = FileSet(conn, temporary_filesets.find(conn, request.file_set_id, time.time_ns()).tree)
+            ranges = [
+                pfs_pb2.PathRange(lower=lower, upper=upper)
+                for lower, upper in temporary_filesets.shards(files, *limits)
+            ]
+        return pfs_pb2.ShardFileSetResponse(shards=ranges)
+
+    def _kept(self, step: Callable[[Transaction], FileSetLayers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
+        """Keeps the file set that a step returns; replies with its id."""
+        with self._pfs.chunks.uses.one():
+            made = self._pfs.transact(lambda txn: temporary_filesets.keep(txn, step(txn), ttl))
+        return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
 
 @contextmanager

@@ -1,23 +1,128 @@
-"""The `pfs_v2.API` service, assembled from its calls by noun."""
+"""The `pfs_v2.API` service, assembled from its calls by noun; those without a noun of their own are here."""
 
-from localpachd.api.pfs.pfs_cache import CacheCalls
-from localpachd.api.pfs.pfs_checks import CheckCalls
+from collections.abc import Iterator
+from itertools import chain
+
+from localpachd.api.calls.cancellation import CallContext
+from localpachd.api.calls.handlers import lists
+from localpachd.api.messages import pfs_messages as messages
+from localpachd.api.messages import pickers
 from localpachd.api.pfs.pfs_commits import CommitCalls
-from localpachd.api.pfs.pfs_egress import EgressCalls
 from localpachd.api.pfs.pfs_files import FileCalls
-from localpachd.api.pfs.pfs_filesets import FileSetCalls
 from localpachd.api.pfs.pfs_modify import ModifyCalls
 from localpachd.api.pfs.pfs_repos import RepoCalls
-from localpachd.api.pfs.pfs_walks import WalkCalls
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
+from localpachd.api.schema.schema import Empty, pfs_pb2, task_pb2
+from localpachd.errors import InvalidArgument, Unimplemented
+from localpachd.pfs import branches, commit_removal, commits, lookup, provenance_graph
+from localpachd.pfs.files import cache, egress
 from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.provenance_graph import MAX_DEPTH, MAX_FOUND, GraphEdges
+from localpachd.pfs.upkeep import fsck
+from localpachd.storage.big_chunks import missing
 
 
-class PfsServicer(
-    RepoCalls, CommitCalls, WalkCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls, CacheCalls
-):
-    """Projects, repos, branches, commits and files."""
+class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls):
+    """Projects, repos, branches, commits and files; walks through provenance, checks, egress, and values that clients
+    cache on the server."""
 
     def __init__(self, pfs: PfsService, write: TransactionalCalls) -> None:
         self._pfs = pfs
         self._write = write
+
+    @lists
+    def WalkCommitProvenance(
+        self, request: pfs_pb2.WalkCommitProvenanceRequest, context: CallContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
+        yield from self._commits(request, provenance_graph.ABOVE_COMMIT)
+
+    @lists
+    def WalkCommitSubvenance(
+        self, request: pfs_pb2.WalkCommitSubvenanceRequest, context: CallContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
+        yield from self._commits(request, provenance_graph.BELOW_COMMIT)
+
+    @lists
+    def WalkBranchProvenance(
+        self, request: pfs_pb2.WalkBranchProvenanceRequest, context: CallContext
+    ) -> Iterator[pfs_pb2.BranchInfo]:
+        yield from self._branches(request, provenance_graph.ABOVE_BRANCH)
+
+    @lists
+    def WalkBranchSubvenance(
+        self, request: pfs_pb2.WalkBranchSubvenanceRequest, context: CallContext
+    ) -> Iterator[pfs_pb2.BranchInfo]:
+        yield from self._branches(request, provenance_graph.BELOW_BRANCH)
+
+    def ForgetCommit(self, request: pfs_pb2.ForgetCommitRequest, context: CallContext) -> pfs_pb2.ForgetCommitResponse:
+        self._pfs.transact(lambda txn: commit_removal.forget(txn, pickers.commit(txn.conn, request.commit)), frees=True)
+        return pfs_pb2.ForgetCommitResponse()
+
+    def _commits(
+        self, request: pfs_pb2.WalkCommitProvenanceRequest | pfs_pb2.WalkCommitSubvenanceRequest, edges: GraphEdges
+    ) -> Iterator[pfs_pb2.CommitInfo]:
+        depth, most = request.max_depth or MAX_DEPTH, request.max_commits or MAX_FOUND
+        with self._pfs.db.read() as conn:
+            for start in [pickers.commit(conn, each).seq for each in request.start]:
+                for seq in provenance_graph.walk(conn, edges, start, depth, most):
+                    yield messages.commit_info(commits.by_seq(conn, seq))
+
+    def _branches(
+        self, request: pfs_pb2.WalkBranchProvenanceRequest | pfs_pb2.WalkBranchSubvenanceRequest, edges: GraphEdges
+    ) -> Iterator[pfs_pb2.BranchInfo]:
+        depth, most = (
+            request.max_depth or MAX_DEPTH,
+            request.max_branches or MAX_FOUND,
+        )
+        with self._pfs.db.read() as conn:
+            for start in [lookup.branch_row(conn, pickers.branch(each))["id"] for each in request.start]:
+                for row in provenance_graph.walk(conn, edges, start, depth, most):
+                    yield messages.branch_info(branches.inspect(conn, lookup.branch_by_id(conn, row)))
+
+    def Egress(self, request: pfs_pb2.EgressRequest, context: CallContext) -> pfs_pb2.EgressResponse:
+        target = request.WhichOneof("target")
+        if target == "sql_database":
+            raise Unimplemented("localpachd does not serve egress to SQL databases")
+        if target is None:
+            raise InvalidArgument("egress must have a target")
+        size = egress.copy(self._pfs, messages.to_commit(request.commit), request.object_storage.url)
+        return pfs_pb2.EgressResponse(object_storage=pfs_pb2.EgressResponse.ObjectStorageResult(bytes_written=size))
+
+    @lists
+    def Fsck(self, request: pfs_pb2.FsckRequest, context: CallContext) -> Iterator[pfs_pb2.FsckResponse]:
+        if request.fix:
+            self._pfs.transact(fsck.fix)
+        kind = request.WhichOneof("zombie_check")
+        # No layer that this snapshot has is swept meanwhile.
+        with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
+            found = fsck.check(conn)
+            if kind == "zombie_target":
+                found = chain(found, fsck.zombies(conn, messages.to_commit(request.zombie_target)))
+            elif kind == "zombie_all" and request.zombie_all:
+                found = chain(found, (text for each in fsck.outputs(conn) for text in fsck.zombies(conn, each)))
+            for text in found:
+                yield pfs_pb2.FsckResponse(error=text)
+            there = set(self._pfs.chunks.hashes())  # after the snapshot was taken: all that it refers to
+            for text in fsck.unreadable(conn, lambda digest: "" if digest in there else str(missing(digest))):
+                yield pfs_pb2.FsckResponse(error=text)
+
+    def CheckStorage(self, request: pfs_pb2.CheckStorageRequest, context: CallContext) -> pfs_pb2.CheckStorageResponse:
+        count = self._pfs.chunks.check(request.chunk_begin, request.chunk_end, request.read_chunk_data)
+        return pfs_pb2.CheckStorageResponse(chunk_object_count=count)
+
+    def ListTask(self, request: task_pb2.ListTaskRequest, context: CallContext) -> Iterator[task_pb2.TaskInfo]:
+        return iter(())  # storage queues no tasks
+
+    def PutCache(self, request: pfs_pb2.PutCacheRequest, context: CallContext) -> Empty:
+        value = request.value.SerializeToString()
+        self._pfs.transact(lambda txn: cache.put(txn, request.key, value, [*request.file_set_ids], request.tag))
+        return Empty()
+
+    def GetCache(self, request: pfs_pb2.GetCacheRequest, context: CallContext) -> pfs_pb2.GetCacheResponse:
+        reply = pfs_pb2.GetCacheResponse()
+        reply.value.ParseFromString(self._pfs.transact(lambda txn: cache.get(txn, request.key)))
+        return reply
+
+    def ClearCache(self, request: pfs_pb2.ClearCacheRequest, context: CallContext) -> Empty:
+        self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix), frees=True)
+        return Empty()

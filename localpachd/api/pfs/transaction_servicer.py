@@ -6,16 +6,22 @@ answer; finishing the transaction runs them all, in one atomic step.
 
 from collections.abc import Iterable
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pfs_messages
 from localpachd.api.messages.times import timestamp
 from localpachd.api.messages.transaction_requests import RequestResult, TransactionRequests
 from localpachd.api.schema.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.errors import PachError
-from localpachd.pfs import open_transactions
 from localpachd.pfs.pfs_service import PfsService
-from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.transaction import (
+    Transaction,
+    add_open,
+    list_open,
+    read_open,
+    remove_all_open,
+    remove_open,
+    write_open,
+)
 
 _HEADER = "pach-transaction"
 
@@ -28,7 +34,7 @@ class TransactionalCalls:
         self._pfs = pfs
         self._requests = requests
 
-    def __call__(self, context: grpc.ServicerContext, asked: transaction_pb2.TransactionRequest) -> RequestResult:
+    def __call__(self, context: CallContext, asked: transaction_pb2.TransactionRequest) -> RequestResult:
         """Runs one request and returns its answer (see `TransactionRequests.run`). Of a request that is added to a
         transaction, only the commit of a StartCommit is known now."""
         named = [str(value) for key, value in context.invocation_metadata() if key == _HEADER]
@@ -46,7 +52,7 @@ class TransactionalCalls:
         _answer(info, made)
         # Pachyderm runs and stores a request in two steps, and repeats both if this number has changed in between.
         info.version += 1
-        open_transactions.write(txn, id_, info.SerializeToString())
+        write_open(txn, id_, info.SerializeToString())
         return made[-1] if asked.HasField("start_commit") else None
 
 
@@ -58,48 +64,46 @@ class TransactionServicer:
         self._requests = requests
 
     def StartTransaction(
-        self, request: transaction_pb2.StartTransactionRequest, context: grpc.ServicerContext
+        self, request: transaction_pb2.StartTransactionRequest, context: CallContext
     ) -> transaction_pb2.Transaction:
         def step(txn: Transaction) -> transaction_pb2.Transaction:
             info = _new(txn)
-            open_transactions.add(txn, txn.id, info.SerializeToString())
+            add_open(txn, txn.id, info.SerializeToString())
             return info.transaction
 
         return self._pfs.transact(step)
 
     def InspectTransaction(
-        self, request: transaction_pb2.InspectTransactionRequest, context: grpc.ServicerContext
+        self, request: transaction_pb2.InspectTransactionRequest, context: CallContext
     ) -> transaction_pb2.TransactionInfo:
         with self._pfs.db.read() as conn:
-            return _info(open_transactions.read(conn, request.transaction.id))
+            return _info(read_open(conn, request.transaction.id))
 
     def ListTransaction(
-        self, request: transaction_pb2.ListTransactionRequest, context: grpc.ServicerContext
+        self, request: transaction_pb2.ListTransactionRequest, context: CallContext
     ) -> transaction_pb2.TransactionInfos:
         with self._pfs.db.read() as conn:
-            return transaction_pb2.TransactionInfos(transaction_info=map(_info, open_transactions.listed(conn)))
+            return transaction_pb2.TransactionInfos(transaction_info=map(_info, list_open(conn)))
 
-    def DeleteTransaction(
-        self, request: transaction_pb2.DeleteTransactionRequest, context: grpc.ServicerContext
-    ) -> Empty:
-        self._pfs.transact(lambda txn: open_transactions.remove(txn, request.transaction.id), frees=True)
+    def DeleteTransaction(self, request: transaction_pb2.DeleteTransactionRequest, context: CallContext) -> Empty:
+        self._pfs.transact(lambda txn: remove_open(txn, request.transaction.id), frees=True)
         return Empty()
 
     def FinishTransaction(
-        self, request: transaction_pb2.FinishTransactionRequest, context: grpc.ServicerContext
+        self, request: transaction_pb2.FinishTransactionRequest, context: CallContext
     ) -> transaction_pb2.TransactionInfo:
         id_ = request.transaction.id
 
         def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
             info = _read(txn, id_)
             _answer(info, self._requests.run_all(txn, info.requests))
-            open_transactions.remove(txn, id_)
+            remove_open(txn, id_)
             return info
 
         return self._pfs.transact(step, id_)
 
     def BatchTransaction(
-        self, request: transaction_pb2.BatchTransactionRequest, context: grpc.ServicerContext
+        self, request: transaction_pb2.BatchTransactionRequest, context: CallContext
     ) -> transaction_pb2.TransactionInfo:
         def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
             info = _new(txn)
@@ -109,8 +113,8 @@ class TransactionServicer:
 
         return self._pfs.transact(step, frees=_frees(request.requests))
 
-    def DeleteAll(self, request: transaction_pb2.DeleteAllRequest, context: grpc.ServicerContext) -> Empty:
-        self._pfs.transact(open_transactions.remove_all, frees=True)
+    def DeleteAll(self, request: transaction_pb2.DeleteAllRequest, context: CallContext) -> Empty:
+        self._pfs.transact(remove_all_open, frees=True)
         return Empty()
 
 
@@ -134,7 +138,7 @@ def _info(content: bytes) -> transaction_pb2.TransactionInfo:
 
 
 def _read(txn: Transaction, id_: str) -> transaction_pb2.TransactionInfo:
-    return _info(open_transactions.read(txn.conn, id_))
+    return _info(read_open(txn.conn, id_))
 
 
 def _answer(info: transaction_pb2.TransactionInfo, made: Iterable[RequestResult]) -> None:

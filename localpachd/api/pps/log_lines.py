@@ -1,4 +1,8 @@
-"""The LogMessage of one line of a log, encoded by hand: logs are long."""
+"""Lines of logs: as LogMessages, encoded by hand since logs are long, and as JSON like that of Pachyderm's workers."""
+
+import base64
+import time
+from typing import Any
 
 from localpachd.api.schema.schema import pps_pb2
 from localpachd.api.schema.wire_format import BYTES, VARINT, key, varint
@@ -69,3 +73,26 @@ _file = pps_pb2.InputFile.DESCRIPTOR.fields_by_name
 _PATH, _HASH = key(_file["path"], BYTES), key(_file["hash"], BYTES)
 _time = _fields["ts"].message_type.fields_by_name
 _SECONDS, _NANOS = key(_time["seconds"], VARINT), key(_time["nanos"], VARINT)
+
+
+def as_json(line: LogMessage) -> dict[str, Any]:
+    """The fields of a line that are set, its time and its level."""
+    fields: dict[str, Any] = {
+        "severity": line.level.name.lower(),
+        "ts": _rfc3339(line.ts),
+        "message": line.message,
+        "projectName": line.pipeline.project if line.pipeline else "",
+        "pipelineName": line.pipeline.name if line.pipeline else "",
+        "jobId": line.job,
+        "workerId": line.worker,
+        "datumId": line.datum,
+        "master": line.master,
+        "user": line.user,
+        "data": [{"path": path, "hash": base64.b64encode(digest).decode()} for path, digest in line.data],
+    }
+    return {name: value for name, value in fields.items() if value or name == "message"}
+
+
+def _rfc3339(moment: int) -> str:
+    seconds, nanos = divmod(moment, _SECOND)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanos:09d}Z"

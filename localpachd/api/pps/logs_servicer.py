@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages.times import nanoseconds, timestamp
-from localpachd.api.pps import log_json
+from localpachd.api.pps import log_lines
 from localpachd.api.schema.schema import logs_pb2
 from localpachd.errors import Unimplemented
 from localpachd.pfs.pfs_service import PfsService
@@ -29,16 +28,14 @@ class LogsServicer:
         self._db = pfs.db
 
     @lists
-    def GetLogs(
-        self, request: logs_pb2.GetLogsRequest, context: grpc.ServicerContext
-    ) -> Iterator[logs_pb2.GetLogsResponse]:
+    def GetLogs(self, request: logs_pb2.GetLogsRequest, context: CallContext) -> Iterator[logs_pb2.GetLogsResponse]:
         wanted = _search(request)
         with self._db.read() as conn:
             yield from map(_response, search(conn, wanted))
 
 
 def _response(line: LogMessage) -> logs_pb2.GetLogsResponse:
-    fields = log_json.as_json(line)
+    fields = log_lines.as_json(line)
     moment = timestamp(line.ts)
     found = logs_pb2.LogMessage(
         verbatim=logs_pb2.VerbatimLogMessage(

@@ -1,4 +1,7 @@
-"""Small gRPC servers, each on its own loopback port and for one caller. Knows no service."""
+"""Small gRPC servers, each on its own loopback port and for one caller; those of spouts are their sidecars.
+
+Pachyderm recognises a spout by the sidecar that it calls (`PPS_PIPELINE_NAME` in the sidecar's environment); so do we.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,6 +11,11 @@ import grpc
 
 from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.doors.status import StatusInterceptor
+from localpachd.pfs.pfs_entities import Branch
+from localpachd.pfs.pfs_service import PfsService
+
+_CALLS_AT_ONCE = 32
+"""Calls that a sidecar answers at a time."""
 
 
 class LoopbackServers:
@@ -40,3 +48,22 @@ class LoopbackServers:
             server, pool = self._open.pop(port)
         server.stop(grace=None)
         pool.shutdown(wait=False)
+
+
+class GrpcSidecars(LoopbackServers):
+    """The pps room's Sidecars over gRPC: each serves the whole API, and its spout may commit to its output. `register`
+    adds the services to a server, backed by the file system that it is given, when a sidecar opens."""
+
+    def __init__(
+        self,
+        pfs: PfsService,
+        register: Callable[[grpc.Server, PfsService], None],
+        guards: Sequence[grpc.ServerInterceptor] = (),
+    ) -> None:
+        super().__init__(_CALLS_AT_ONCE, "spout-call", guards)
+        self._pfs = pfs
+        self._register = register
+
+    def open(self, output: Branch) -> int:
+        """Serves the API to the spout with this output on a new loopback port and returns the port."""
+        return self.serve(lambda server: self._register(server, self._pfs.for_spout(output)))

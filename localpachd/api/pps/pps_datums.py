@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice, takewhile
 
-import grpc
-
 from localpachd.api.calls import cancellation
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import waits
 from localpachd.api.messages import pages, protojson
 from localpachd.api.messages import pps_messages as messages
@@ -29,9 +28,7 @@ class DatumCalls:
 
     _pps: PpsService
 
-    def ListDatum(
-        self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext
-    ) -> Iterator[pps_pb2.DatumInfo]:
+    def ListDatum(self, request: pps_pb2.ListDatumRequest, context: CallContext) -> Iterator[pps_pb2.DatumInfo]:
         if request.HasField("job") and request.HasField("input"):
             raise PachError("cannot specify both job and input")
         if request.reverse and request.number <= 0:
@@ -50,7 +47,7 @@ class DatumCalls:
             past = (message for message in wanted if message.datum.id > marker)
             yield from pages.first_items(past, request.number)
 
-    def _datums(self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext) -> Iterator[DatumInfo]:
+    def _datums(self, request: pps_pb2.ListDatumRequest, context: CallContext) -> Iterator[DatumInfo]:
         if request.HasField("input"):
             return self._pps.list_input_datums(
                 protojson.as_mapping(request.input), partial(cancellation.check, context)
@@ -59,7 +56,7 @@ class DatumCalls:
         return self._pps.list_datums(messages.to_job(request.job), after)
 
     def CreateDatum(
-        self, requests: Iterator[pps_pb2.CreateDatumRequest], context: grpc.ServicerContext
+        self, requests: Iterator[pps_pb2.CreateDatumRequest], context: CallContext
     ) -> Iterator[pps_pb2.DatumInfo]:
         first = next(requests, None)
         if first is None or not first.HasField("start"):
@@ -82,19 +79,19 @@ class DatumCalls:
                 raise PachError("subsequent messages must be a ContinueCreateDatumRequest message")
             number = getattr(request, "continue").number
 
-    def InspectDatum(self, request: pps_pb2.InspectDatumRequest, context: grpc.ServicerContext) -> pps_pb2.DatumInfo:
+    def InspectDatum(self, request: pps_pb2.InspectDatumRequest, context: CallContext) -> pps_pb2.DatumInfo:
         if not request.datum.id:
             raise PachError("must specify a datum")
         if not request.datum.HasField("job"):
             raise PachError("must specify a job")
         return messages.datum_info(self._pps.inspect_datum(messages.to_job(request.datum.job), request.datum.id))
 
-    def RestartDatum(self, request: pps_pb2.RestartDatumRequest, context: grpc.ServicerContext) -> Empty:
+    def RestartDatum(self, request: pps_pb2.RestartDatumRequest, context: CallContext) -> Empty:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
         return Empty()
 
     @waits
-    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Steps[bytes]:
+    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: CallContext) -> Steps[bytes]:
         query = LogQuery(
             pipeline=messages.optional_pipeline(request),
             job=messages.named_job(request.job) if request.HasField("job") else None,

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists, waits
 from localpachd.api.messages import pages, pfs_messages, protojson
 from localpachd.api.messages import pps_messages as messages
@@ -22,7 +21,7 @@ class JobCalls:
     _write: TransactionalCalls
 
     @waits
-    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> Steps[pps_pb2.JobInfo]:
+    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: CallContext) -> Steps[pps_pb2.JobInfo]:
         job = messages.to_job(request.job)
         if not request.wait:
             yield messages.job_info(self._pps.jobs.inspect(job), request.details)
@@ -31,7 +30,7 @@ class JobCalls:
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
     @lists
-    def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
+    def ListJob(self, request: pps_pb2.ListJobRequest, context: CallContext) -> Iterator[pps_pb2.JobInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
         found = self._pps.jobs.list_all(
@@ -46,35 +45,29 @@ class JobCalls:
         yield from pages.first_items(passing, request.number)
 
     @waits
-    def SubscribeJob(
-        self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
-    ) -> Steps[pps_pb2.JobInfo]:
+    def SubscribeJob(self, request: pps_pb2.SubscribeJobRequest, context: CallContext) -> Steps[pps_pb2.JobInfo]:
         pipeline = messages.to_pipeline(request.pipeline)
         for step in self._pps.jobs.subscribe(pipeline, context.is_active):
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
-    def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
+    def StopJob(self, request: pps_pb2.StopJobRequest, context: CallContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
         return Empty()
 
-    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: grpc.ServicerContext) -> Empty:
+    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: CallContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(update_job_state=request))
         return Empty()
 
-    def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: grpc.ServicerContext) -> Empty:
+    def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: CallContext) -> Empty:
         self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
         return Empty()
 
     @waits
-    def InspectJobSet(
-        self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
-    ) -> Steps[pps_pb2.JobInfo]:
+    def InspectJobSet(self, request: pps_pb2.InspectJobSetRequest, context: CallContext) -> Steps[pps_pb2.JobInfo]:
         for step in self._pps.jobs.inspect_set(request.job_set.id, request.wait, context.is_active):
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
-    def ListJobSet(
-        self, request: pps_pb2.ListJobSetRequest, context: grpc.ServicerContext
-    ) -> Iterator[pps_pb2.JobSetInfo]:
+    def ListJobSet(self, request: pps_pb2.ListJobSetRequest, context: CallContext) -> Iterator[pps_pb2.JobSetInfo]:
         if request.number < 0:
             raise PachError("number must be non-negative")
         yield from pages.first_items(self._job_sets(request), request.number)

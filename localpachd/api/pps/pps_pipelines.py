@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pages, protojson
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.schema.schema import Empty, pfs_pb2, pps_pb2
@@ -23,14 +22,12 @@ class PipelineCalls:
     _pfs: PfsService
     _pps: PpsService
 
-    def InspectPipeline(
-        self, request: pps_pb2.InspectPipelineRequest, context: grpc.ServicerContext
-    ) -> pps_pb2.PipelineInfo:
+    def InspectPipeline(self, request: pps_pb2.InspectPipelineRequest, context: CallContext) -> pps_pb2.PipelineInfo:
         info = self._pps.inspect_pipeline(messages.to_pipeline(request.pipeline))
         return messages.pipeline_info(info, request.details, workers=True)
 
     def ListPipeline(
-        self, request: pps_pb2.ListPipelineRequest, context: grpc.ServicerContext
+        self, request: pps_pb2.ListPipelineRequest, context: CallContext
     ) -> Iterator[pps_pb2.PipelineInfo]:
         passes = protojson.message_filter(request.jqFilter)
         found = self._pps.list_pipelines(
@@ -44,7 +41,7 @@ class PipelineCalls:
         yield from pages.page_of(shown, request.page)
 
     def PipelinesSummary(
-        self, request: pps_pb2.PipelinesSummaryRequest, context: grpc.ServicerContext
+        self, request: pps_pb2.PipelinesSummaryRequest, context: CallContext
     ) -> pps_pb2.PipelinesSummaryResponse:
         wanted = [each.name for each in request.projects] or self._every_project()
         found: dict[str, list[PipelineInfo]] = {}
@@ -55,24 +52,24 @@ class PipelineCalls:
         )
 
     def CheckStatus(
-        self, request: pps_pb2.CheckStatusRequest, context: grpc.ServicerContext
+        self, request: pps_pb2.CheckStatusRequest, context: CallContext
     ) -> Iterator[pps_pb2.CheckStatusResponse]:
         # Pachyderm would warn of workers that run for too long, but never records when they started.
         return iter(())
 
-    def StartPipeline(self, request: pps_pb2.StartPipelineRequest, context: grpc.ServicerContext) -> Empty:
+    def StartPipeline(self, request: pps_pb2.StartPipelineRequest, context: CallContext) -> Empty:
         self._pps.start_pipeline(messages.required_pipeline(request))
         return Empty()
 
-    def StopPipeline(self, request: pps_pb2.StopPipelineRequest, context: grpc.ServicerContext) -> Empty:
+    def StopPipeline(self, request: pps_pb2.StopPipelineRequest, context: CallContext) -> Empty:
         self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
         return Empty()
 
-    def RunCron(self, request: pps_pb2.RunCronRequest, context: grpc.ServicerContext) -> Empty:
+    def RunCron(self, request: pps_pb2.RunCronRequest, context: CallContext) -> Empty:
         self._pps.run_cron(messages.required_pipeline(request))
         return Empty()
 
-    def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest, context: grpc.ServicerContext) -> Empty:
+    def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest, context: CallContext) -> Empty:
         if request.all:
             project = request.pipeline.project.name or DEFAULT_PROJECT
             self._pps.delete_pipelines({project}, request.force, request.keep_repo)
@@ -83,7 +80,7 @@ class PipelineCalls:
         return Empty()
 
     def DeletePipelines(
-        self, request: pps_pb2.DeletePipelinesRequest, context: grpc.ServicerContext
+        self, request: pps_pb2.DeletePipelinesRequest, context: CallContext
     ) -> pps_pb2.DeletePipelinesResponse:
         named = None if request.all else messages.project_names(request)
         gone = self._pps.delete_pipelines(named, request.force, request.keep_repo)

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import Empty, pps_pb2
 from localpachd.errors import PachError
@@ -20,7 +19,7 @@ class SecretCalls:
 
     _secrets: SecretStore
 
-    def CreateSecret(self, request: pps_pb2.CreateSecretRequest, context: grpc.ServicerContext) -> Empty:
+    def CreateSecret(self, request: pps_pb2.CreateSecretRequest, context: CallContext) -> Empty:
         secret = _read(request.file)
         try:
             self._secrets.create(secret)
@@ -28,16 +27,16 @@ class SecretCalls:
             raise _about("create secret", error) from None
         return Empty()
 
-    def InspectSecret(self, request: pps_pb2.InspectSecretRequest, context: grpc.ServicerContext) -> pps_pb2.SecretInfo:
+    def InspectSecret(self, request: pps_pb2.InspectSecretRequest, context: CallContext) -> pps_pb2.SecretInfo:
         try:
             return _info(self._secrets.get(request.secret.name))
         except PachError as error:
             raise _about("get secret", error) from None
 
-    def ListSecret(self, request: Empty, context: grpc.ServicerContext) -> pps_pb2.SecretInfos:
+    def ListSecret(self, request: Empty, context: CallContext) -> pps_pb2.SecretInfos:
         return pps_pb2.SecretInfos(secret_info=[_info(each) for each in self._secrets.every()])
 
-    def DeleteSecret(self, request: pps_pb2.DeleteSecretRequest, context: grpc.ServicerContext) -> Empty:
+    def DeleteSecret(self, request: pps_pb2.DeleteSecretRequest, context: CallContext) -> Empty:
         try:
             self._secrets.delete(request.secret.name)
         except PachError as error:

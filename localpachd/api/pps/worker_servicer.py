@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import add_service
 from localpachd.api.messages.times import timestamp
 from localpachd.api.pps.loopback_servers import LoopbackServers
@@ -25,16 +24,14 @@ class WorkerServicer:
         self._handler = handler
         self._given: tuple[int, dict[str, str]] | None = None
 
-    def NextDatum(
-        self, request: worker_pb2.NextDatumRequest, context: grpc.ServicerContext
-    ) -> worker_pb2.NextDatumResponse:
+    def NextDatum(self, request: worker_pb2.NextDatumRequest, context: CallContext) -> worker_pb2.NextDatumResponse:
         self._given = None
         env = self._handler(request.error) or ()
         if env:
             self._given = time.time_ns(), {name: value for name, _, value in (each.partition("=") for each in env)}
         return worker_pb2.NextDatumResponse(env=env)
 
-    def Status(self, request: Empty, context: grpc.ServicerContext) -> pps_pb2.WorkerStatus:
+    def Status(self, request: Empty, context: CallContext) -> pps_pb2.WorkerStatus:
         if self._given is None:
             return pps_pb2.WorkerStatus()
         started, env = self._given

@@ -1,8 +1,7 @@
 """The calls about the server itself: its identity, its version, and services that it lacks."""
 
-import grpc
-
 from localpachd import ids
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.schema.schema import Empty, admin_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import metadata, projects
@@ -24,9 +23,7 @@ class AdminServicer:
         # Clients keep the deployment id in their configuration and refuse a server that comes back with another.
         self._deployment = pfs.db.fact("deployment_id", ids.new_id)
 
-    def InspectCluster(
-        self, request: admin_pb2.InspectClusterRequest, context: grpc.ServicerContext
-    ) -> admin_pb2.ClusterInfo:
+    def InspectCluster(self, request: admin_pb2.InspectClusterRequest, context: CallContext) -> admin_pb2.ClusterInfo:
         warnings = [*self._project_warnings(request), *_version_warnings(request)]
         with self._pfs.db.read() as conn:
             noted = metadata.read_metadata(conn, "cluster", "")
@@ -53,7 +50,7 @@ class AdminServicer:
 class VersionServicer:
     """`versionpb_v2.API`."""
 
-    def GetVersion(self, request: Empty, context: grpc.ServicerContext) -> version_pb2.Version:
+    def GetVersion(self, request: Empty, context: CallContext) -> version_pb2.Version:
         return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
 
 
@@ -61,12 +58,12 @@ class EnterpriseServicer:
     """`enterprise_v2.API`, for clients that ask for a licence; the server has none."""
 
     def GetState(
-        self, request: enterprise_pb2.GetStateRequest, context: grpc.ServicerContext
+        self, request: enterprise_pb2.GetStateRequest, context: CallContext
     ) -> enterprise_pb2.GetStateResponse:
         return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
 
     def PauseStatus(
-        self, request: enterprise_pb2.PauseStatusRequest, context: grpc.ServicerContext
+        self, request: enterprise_pb2.PauseStatusRequest, context: CallContext
     ) -> enterprise_pb2.PauseStatusResponse:
         return enterprise_pb2.PauseStatusResponse()  # never paused
 

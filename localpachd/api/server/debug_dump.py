@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import grpc
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.times import seconds
 from localpachd.api.pfs.pfs_servicer import PfsServicer
-from localpachd.api.pps import log_json
+from localpachd.api.pps import log_lines
 from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
 from localpachd.api.server.admin_servicers import ADDITIONAL, MAJOR, MICRO, MINOR
@@ -65,7 +65,7 @@ class DebugDump:
     """One dump, written into an archive. Raises PachError for a pod that does not exist."""
 
     def __init__(
-        self, sources: DumpSources, request: debug_pb2.DumpV2Request, context: grpc.ServicerContext, archive: TarArchive
+        self, sources: DumpSources, request: debug_pb2.DumpV2Request, context: CallContext, archive: TarArchive
     ) -> None:
         self._sources = sources
         self._request = request
@@ -183,7 +183,7 @@ class DebugDump:
         def files() -> DumpFiles:
             with self._sources.db.read() as conn:
                 found = log_queries.newest(conn, pipeline, _LINES)
-            yield "logs.txt", (f"{json.dumps(log_json.as_json(line), ensure_ascii=False)}\n" for line in found)
+            yield "logs.txt", (f"{json.dumps(log_lines.as_json(line), ensure_ascii=False)}\n" for line in found)
 
         return DumpStep(_directory(app.pipeline), files)
 

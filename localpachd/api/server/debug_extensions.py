@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 from google.protobuf.struct_pb2 import Struct
 
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import method_handler
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.schema.schema import Empty, pps_pb2
@@ -23,12 +24,12 @@ def add_service(server: grpc.Server, pps: PpsService) -> None:
     and returns a Struct: {"machine": ..., "devices": [{"name": ..., "holder": ...}]}; a holder is a pipeline or "".
     """
 
-    def run_datum(request: pps_pb2.InspectDatumRequest, context: grpc.ServicerContext) -> Iterator[Struct]:
+    def run_datum(request: pps_pb2.InspectDatumRequest, context: CallContext) -> Iterator[Struct]:
         rerun = pps.rerun_datum(messages.to_job(request.datum.job), request.datum.id)
         context.add_callback(rerun.cancel)
         return map(_reply, rerun.events())
 
-    def list_gpus(request: Empty, context: grpc.ServicerContext) -> Struct:
+    def list_gpus(request: Empty, context: CallContext) -> Struct:
         holders = pps.gpus.holders()
         reply = Struct()
         devices = [{"name": each, "holder": holders.get(each, "")} for each in pps.gpus.devices]

@@ -3,8 +3,7 @@
 import time
 from collections.abc import Iterator
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.times import seconds
 from localpachd.api.schema.schema import BytesValue, debug_pb2
 from localpachd.api.server.debug_dump import APP, POD, DebugDump, DumpSources
@@ -26,7 +25,7 @@ class DebugServicer:
         self._levels = levels
 
     def GetDumpV2Template(
-        self, request: debug_pb2.GetDumpV2TemplateRequest, context: grpc.ServicerContext
+        self, request: debug_pb2.GetDumpV2TemplateRequest, context: CallContext
     ) -> debug_pb2.GetDumpV2TemplateResponse:
         pipelines = [
             debug_pb2.Pipeline(project=each.pipeline.project, name=each.pipeline.name)
@@ -44,7 +43,7 @@ class DebugServicer:
         )
         return debug_pb2.GetDumpV2TemplateResponse(request=whole)
 
-    def DumpV2(self, request: debug_pb2.DumpV2Request, context: grpc.ServicerContext) -> Iterator[debug_pb2.DumpChunk]:
+    def DumpV2(self, request: debug_pb2.DumpV2Request, context: CallContext) -> Iterator[debug_pb2.DumpChunk]:
         archive = TarArchive()
         end = time.monotonic() + (seconds(request.timeout) or _LONGEST)
         dump = DebugDump(self._sources, request, context, archive)
@@ -54,25 +53,23 @@ class DebugServicer:
         archive.close()
         yield from map(_content, _pieces(archive.take()))
 
-    def Dump(self, request: debug_pb2.DumpRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+    def Dump(self, request: debug_pb2.DumpRequest, context: CallContext) -> Iterator[BytesValue]:
         raise Unimplemented("Dump gRPC is deprecated in favor of DumpV2")  # as in Pachyderm 2.7
 
-    def Profile(self, request: debug_pb2.ProfileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+    def Profile(self, request: debug_pb2.ProfileRequest, context: CallContext) -> Iterator[BytesValue]:
         asked = request.profile
         duration = seconds(asked.duration) or profiles.DEFAULT_SECONDS
         text = profiles.profile(asked.name, duration, context.is_active)
         yield from map(_bytes, _pieces(packed([(asked.name, text)])))
 
-    def Binary(self, request: debug_pb2.BinaryRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+    def Binary(self, request: debug_pb2.BinaryRequest, context: CallContext) -> Iterator[BytesValue]:
         yield from map(_bytes, _pieces(packed(program_source.files())))
 
-    def SetLogLevel(
-        self, request: debug_pb2.SetLogLevelRequest, context: grpc.ServicerContext
-    ) -> debug_pb2.SetLogLevelResponse:
+    def SetLogLevel(self, request: debug_pb2.SetLogLevelRequest, context: CallContext) -> debug_pb2.SetLogLevelResponse:
         self._levels.set(request)
         return debug_pb2.SetLogLevelResponse(affected_pods=[POD])
 
-    def Trace(self, request: debug_pb2.TraceRequest, context: grpc.ServicerContext) -> Iterator[debug_pb2.TraceChunk]:
+    def Trace(self, request: debug_pb2.TraceRequest, context: CallContext) -> Iterator[debug_pb2.TraceChunk]:
         # pachctl 2.11 takes a refusal for an empty part of the trace and keeps reading for ever.
         yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is not a Go program and has no trace\n"))
 

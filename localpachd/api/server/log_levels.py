@@ -3,13 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import grpc
-
-from localpachd.api.calls.handlers import is_parked, replaced, watched
+from localpachd.api.calls.cancellation import CallContext
+from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, enclosed, is_parked, watched
 from localpachd.api.messages.times import seconds
 from localpachd.api.schema.schema import debug_pb2
 from localpachd.errors import InvalidArgument
@@ -73,42 +71,18 @@ class LogLevels:
                 logging.getLogger(name).setLevel(level)
 
 
-class CallLog(grpc.ServerInterceptor):
+class CallLog(CallInterceptor):
     """Logs every call with its time while the level of `localpachd.calls` is DEBUG."""
 
-    def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Any, Any] | None"],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        found = continuation(handler_call_details)
-        if found is None or not _CALLS.isEnabledFor(logging.DEBUG):
-            return found
-        name = handler_call_details.method.lstrip("/")
-        if is_parked(found):
-            return watched(found, lambda context: _note_end(context, name))
-        inner: Any = found.unary_unary or found.stream_unary or found.unary_stream or found.stream_stream
-        logged: Any = _stream if found.response_streaming else _single
-        return replaced(found, logged(inner, name))
+    def around(self, handler: AnyHandler, method: str) -> AnyHandler:
+        if not _CALLS.isEnabledFor(logging.DEBUG):
+            return handler
+        if is_parked(handler):
+            return watched(handler, lambda context: _note_end(context, method))
+        return enclosed(handler, lambda context: _timed(method))
 
 
-def _single(inner: Callable[..., object], name: str) -> Callable[..., object]:
-    def call(request: object, context: grpc.ServicerContext) -> object:
-        with _timed(name):
-            return inner(request, context)
-
-    return call
-
-
-def _stream(inner: Callable[..., Iterator[object]], name: str) -> Callable[..., Iterator[object]]:
-    def call(request: object, context: grpc.ServicerContext) -> Iterator[object]:
-        with _timed(name):
-            yield from inner(request, context)
-
-    return call
-
-
-def _note_end(context: grpc.ServicerContext, name: str) -> None:
+def _note_end(context: CallContext, name: str) -> None:
     begun = time.monotonic()
     context.add_callback(lambda: _CALLS.debug("%s ended after %.3f s", name, time.monotonic() - begun))
 

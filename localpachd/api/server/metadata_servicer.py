@@ -3,8 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 
-import grpc
-
+from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pickers
 from localpachd.api.schema.schema import metadata_pb2
 from localpachd.errors import FailedPrecondition, PachError
@@ -22,7 +21,7 @@ class MetadataServicer:
         self._pfs = pfs
 
     def EditMetadata(
-        self, request: metadata_pb2.EditMetadataRequest, context: grpc.ServicerContext
+        self, request: metadata_pb2.EditMetadataRequest, context: CallContext
     ) -> metadata_pb2.EditMetadataResponse:
         def step(txn: Transaction) -> None:
             wrong = []

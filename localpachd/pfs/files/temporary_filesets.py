@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents
-from localpachd.pfs.files import regular_expressions
 from localpachd.pfs.pfs_entities import FILE_SETS, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSet, FileSetRef, LayerEntry, TaggedFile, compact, write_layer
+from localpachd.storage.patterns import regular_expression
 
 SECOND = 1_000_000_000
 DEFAULT_TTL = 600 * SECOND
@@ -143,19 +143,19 @@ def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[s
     yield lower, ""
 
 
-def select(files: FileSet, ranges: Iterable[tuple[str, str]], patterns: Iterable[str]) -> Iterator[TaggedFile]:
+def select(files: FileSet, ranges: Iterable[tuple[str, str]], expressions: Iterable[str]) -> Iterator[TaggedFile]:
     """The files whose paths lie in all ranges (lower, upper; "" means no bound) and contain matches of all regular
     expressions, in path order. Raises InvalidArgument for an invalid expression, before the first file."""
     bounds = list(ranges)
     lower = max((each for each, _ in bounds), default="")
     upper = min((each for _, each in bounds if each), default=None)
-    compiled = [regular_expressions.compiled(each) for each in patterns]
+    compiled = [regular_expression(each) for each in expressions]
     return (file for file in files.walk("/", lower, upper) if all(each.search(file.path) for each in compiled))
 
 
 def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
     """The commit and content that a reference names: in the repo `__filesets__`, those of the file set with this id,
-    whose commit has no branch and was finished at time 0. StillFinishing for one that is closed and not finished."""
+    whose commit has no branch and was finished at time 0. UnfinishedCommit for one that is closed and not finished."""
     if commit.repo.name != FILE_SETS:
         info = commits.resolve(conn, commit)
         return info, contents.settled(conn, info)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, contents, lineage, lookup, provenance_graph
+from localpachd.pfs import commit_rows, commits, contents, lookup, provenance_graph
 from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage import garbage_collector
@@ -121,6 +121,6 @@ def outputs(conn: sqlite3.Connection) -> Iterator[Commit]:
     """The newest output commit on master of each pipeline that finished without error."""
     for row in conn.execute("SELECT project, name FROM repos WHERE type = ? ORDER BY id DESC", (META,)).fetchall():
         head: CommitInfo = commits.resolve(conn, Commit(Repo(*row), branch="master"))
-        seq = lineage.nearest_whole(conn, head.seq)
+        seq = commit_rows.nearest_whole(conn, head.seq)
         if seq is not None:
             yield commits.by_seq(conn, seq).commit

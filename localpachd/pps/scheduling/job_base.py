@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, contents, lineage
+from localpachd.pfs import commit_rows, commits, contents
 from localpachd.pfs.pfs_entities import CommitInfo, Repo
 from localpachd.pps import datum_records
 from localpachd.pps.datums import GlobMatch, MatchFinder
 from localpachd.pps.pps_entities import Job
 from localpachd.pps.specs.inputs import CronInput, PfsInput
-from localpachd.storage import globs, paths, trees
+from localpachd.storage import paths, patterns, trees
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSet, FileSetRef
 from localpachd.worker.tasks import DatumOutcome, DatumStats
@@ -73,7 +73,7 @@ def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) ->
 
     def find(leaf: PfsInput) -> Iterator[GlobMatch]:
         info = heads(leaf)
-        pattern = globs.compiled(leaf.glob)
+        pattern = patterns.glob(leaf.glob)
         for node in trees.glob(contents.settled(conn, info), leaf.glob):
             captures = pattern.match(paths.bare(node.path)) or ()
             yield GlobMatch(node.path, node.hash, node.size, captures, info.commit.id)
@@ -138,7 +138,7 @@ def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Rep
 
 
 def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
-    base = lineage.base(conn, info.seq)
+    base = commit_rows.base(conn, info.seq)
     if base is None:
         return None
     found = commits.by_seq(conn, base["seq"])

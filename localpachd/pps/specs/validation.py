@@ -10,7 +10,7 @@ from typing import Any
 from localpachd.errors import InvalidArgument, PachError, Unimplemented
 from localpachd.pfs import cron_schedules, names
 from localpachd.pps.specs import inputs, resources
-from localpachd.storage import globs, object_urls
+from localpachd.storage import object_urls, patterns
 from speclang import warm_annotations
 from speclang.inputs import COMBINATIONS, InputNameRule, name_faults
 from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, NameRule, kubernetes_name, pipeline_faults
@@ -202,4 +202,4 @@ def _check_pfs(pfs: Mapping[str, Any]) -> None:
         if wrong:
             raise PachError(text)
     # Pachyderm reports an invalid pattern only when jobs fail on it, again and again.
-    globs.compiled(pfs["glob"])
+    patterns.glob(pfs["glob"])

@@ -13,12 +13,12 @@ from localpachd import ids
 from localpachd.database import Database
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commit_removal, commits, contents, repos
-from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck
-from localpachd.pfs.upkeep.layer_merge import merge_hidden
+from localpachd.pfs.upkeep.retention import merge_hidden
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.garbage_collector import sweep
@@ -190,9 +190,9 @@ class World:
         """Overwrites or removes a file on a branch, in a new commit or in the open one."""
         key = (INPUTS[x % 4], NAMES[z % 3])
         path, data = f"/{x % 5}", bytes([y]) * (y % 3) if y % 4 else None
-        change: list[staged_changes.FileChange] = [staged_changes.FileRemoval(path, DEFAULT_TAG)]
+        change: list[file_modification.FileChange] = [file_modification.FileRemoval(path, DEFAULT_TAG)]
         if data is not None:
-            change.append(staged_changes.FileAddition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
+            change.append(file_modification.FileAddition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
         target = Commit(repo(key[0]), branch=key[1])
         line = self.model.branches.get(key)
         if line is not None and line.head is not None and self.model.commits[line.head].open:

@@ -5,7 +5,7 @@ from functools import partial
 
 from localpachd.pfs import branches, repos
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileRemoval
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.filesets import DEFAULT_TAG

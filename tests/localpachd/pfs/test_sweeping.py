@@ -12,10 +12,10 @@ import pytest
 from localpachd.database import Database
 from localpachd.pfs import commit_removal, commits, contents, repos
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileRemoval
 from localpachd.pfs.pfs_entities import Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
-from localpachd.pfs.upkeep.layer_merge import merge_hidden
+from localpachd.pfs.upkeep.retention import merge_hidden
 from localpachd.storage import garbage_collector
 from localpachd.storage.chunk_store import SMALL, ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG

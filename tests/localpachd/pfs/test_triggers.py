@@ -7,7 +7,7 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, repos, triggers
-from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.filesets import DEFAULT_TAG
@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 def put(pfs: PfsService, repo: Repo, size: int, path: str = "/f", branch: str = "master") -> CommitInfo:
     content = pfs.chunks.store([b"x" * size])
     file_modification.modify(
-        pfs, Commit(repo, branch=branch), [staged_changes.FileAddition(path, DEFAULT_TAG, content)]
+        pfs, Commit(repo, branch=branch), [file_modification.FileAddition(path, DEFAULT_TAG, content)]
     )
     return head(pfs, repo, branch)
 

@@ -12,7 +12,7 @@ from localpachd.database import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, repos
 from localpachd.pfs.changes import blocking
-from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
@@ -108,12 +108,12 @@ class Engine:
 
     def put(self, repo: str, files: Mapping[str, str | None], branch: str = "master") -> None:
         """Writes files in one commit; None deletes."""
-        changes: list[staged_changes.FileChange] = []
+        changes: list[file_modification.FileChange] = []
         for path, text in files.items():
-            changes.append(staged_changes.FileRemoval(path, DEFAULT_TAG))
+            changes.append(file_modification.FileRemoval(path, DEFAULT_TAG))
             if text is not None:
                 content = self.chunks.store([text.encode()])
-                changes.append(staged_changes.FileAddition(path, DEFAULT_TAG, content))
+                changes.append(file_modification.FileAddition(path, DEFAULT_TAG, content))
         file_modification.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:

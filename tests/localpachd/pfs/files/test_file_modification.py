@@ -12,7 +12,7 @@ from localpachd.database import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, history, repos
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileCopy, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileCopy, FileRemoval
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.chunk_store import ChunkStore

@@ -9,7 +9,7 @@ from localpachd.errors import PachError
 from localpachd.pace import Pace
 from localpachd.pfs import commit_removal, commits, contents
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileAddition, FileChange, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileRemoval
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep.commit_finisher import CommitFinisher

@@ -4,7 +4,7 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, repos
-from localpachd.pfs.files import file_modification, staged_changes
+from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep import fsck
@@ -14,7 +14,7 @@ from localpachd.storage.filesets import DEFAULT_TAG
 def put(pfs: PfsService, repo: Repo, path: str) -> None:
     content = pfs.chunks.store([path.encode()])
     file_modification.modify(
-        pfs, Commit(repo, branch="master"), [staged_changes.FileAddition(path, DEFAULT_TAG, content)]
+        pfs, Commit(repo, branch="master"), [file_modification.FileAddition(path, DEFAULT_TAG, content)]
     )
 
 

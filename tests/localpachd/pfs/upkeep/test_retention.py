@@ -16,7 +16,7 @@ from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck, retention
-from localpachd.pfs.upkeep.commit_ages import CommitAges, newest_of_age
+from localpachd.pfs.upkeep.retention import CommitAges, newest_of_age
 from localpachd.storage import garbage_collector
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG

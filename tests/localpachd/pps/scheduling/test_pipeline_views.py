@@ -17,7 +17,7 @@ from localpachd.errors import PachError
 from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.changes import EVERYTHING, TopicChanges
 from localpachd.pfs.files import file_modification
-from localpachd.pfs.files.staged_changes import FileRemoval
+from localpachd.pfs.files.file_modification import FileRemoval
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction

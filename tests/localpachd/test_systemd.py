@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from localpachd import systemd_unit
-from localpachd.systemd_notifier import SystemdNotifier
+from localpachd import systemd
+from localpachd.systemd import SystemdNotifier
 from tests.servers import StartPachd, start
 
 
@@ -130,7 +130,7 @@ def test_options_that_are_not_valid_make_no_unit(tmp_path: Path) -> None:
 def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "localpachd.service"
     root = tmp_path / "a 100% $root"
-    file.write_text(systemd_unit.text(root, ["--root", str(root)]))
+    file.write_text(systemd.unit(root, ["--root", str(root)]))
     tried = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, timeout=60, check=False
     )
