@@ -41,7 +41,7 @@ from localpachd.pfs.upkeep import retention
 from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
 from localpachd.pfs.upkeep.retention import CommitAges, merge_hidden
 from localpachd.pps import jobs
-from localpachd.pps.log_retention import forget
+from localpachd.pps.log_rows import forget
 from localpachd.pps.pps_service import PpsService
 from localpachd.root_access import RootLock, explain_failures, restrict_to_owner
 from localpachd.storage import garbage_collector

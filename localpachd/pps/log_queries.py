@@ -1,4 +1,5 @@
-"""Logs of user code and of the server about pipelines: found by filters, followed as they grow."""
+"""Logs of user code and of the server about pipelines: found by filters, followed as they grow, and searched over
+pipelines and jobs by time, text and origin, as `logs.API` of Pachyderm 2.10 does."""
 
 import base64
 import sqlite3
@@ -6,14 +7,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from localpachd.database import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import ChangeNotifier, Steps
 from localpachd.pps import job_rows, log_rows, pipeline_rows, pipelines
 from localpachd.pps.datums import Datum
-from localpachd.pps.pps_entities import Job, LogMessage, Pipeline, PipelineActivity
+from localpachd.pps.pps_entities import Job, LogLevel, LogMessage, Pipeline, PipelineActivity
 from localpachd.pps.server_log import ServerLog, ServerTail
+from localpachd.storage.patterns import regular_expression
 
 _DAY = 24 * 3600.0
 _SECOND = 1_000_000_000
@@ -21,6 +24,8 @@ _SECOND = 1_000_000_000
 _SKEW = 10 * _SECOND
 _PAGE = 200
 """Lines that a reply reads at once, and holds for as long as its client does not read on."""
+
+_END_OF_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +167,48 @@ class _Tail:
                 line = log_rows.message(row)
                 if not self._data_filters or match_data(self._data_filters, line.data):
                     yield line
+
+
+@dataclass(frozen=True, slots=True)
+class LogSearch:
+    """The lines to find; an empty field matches all. Times in ns since the epoch, both inclusive; `start` after `end`
+    searches backwards. `offset` skips lines of the first nanosecond, `most` limits the number of lines, 0 for no limit;
+    `level` is the least of the lines."""
+
+    project: str = ""
+    pipeline: str = ""
+    job: str = ""
+    datum: str = ""
+    master: bool | None = None
+    user_only: bool = False
+    start: int | None = None
+    end: int | None = None
+    offset: int = 0
+    most: int = 0
+    pattern: str = ""
+    negate: bool = False
+    level: LogLevel = LogLevel.DEBUG
+
+
+def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
+    """The lines found, in the direction of the search. Raises InvalidArgument for an invalid pattern."""
+    pattern = regular_expression(wanted.pattern)
+    backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
+    low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
+    terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}
+    terms["level >= ?"] = wanted.level
+    for column in ("project", "pipeline", "job", "datum"):
+        if getattr(wanted, column):
+            terms[f"{column} = ?"] = getattr(wanted, column)
+    if wanted.master is not None:
+        terms["master = ?"] = int(wanted.master)
+    if wanted.user_only:
+        terms["user = ?"] = 1
+    order = "DESC" if backwards else "ASC"
+    rows = conn.execute(
+        f"SELECT {log_rows.COLUMNS} FROM logs WHERE {' AND '.join(terms)} ORDER BY ts {order}, seq {order} "
+        "LIMIT -1 OFFSET ?",
+        (*terms.values(), wanted.offset),
+    )
+    found = (log_rows.message(row) for row in rows if (pattern.search(row["message"]) is None) == wanted.negate)
+    return islice(found, wanted.most) if wanted.most else found

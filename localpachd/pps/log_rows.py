@@ -1,4 +1,4 @@
-"""The stored lines of logs: written in order, and read back as values. Knows no queries."""
+"""The stored lines of logs: written in order, read back as values, and deleted when they are old. Knows no queries."""
 
 import json
 import sqlite3
@@ -7,12 +7,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from localpachd.database import Database
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import pipeline_rows
 from localpachd.pps.pps_entities import Job, LogLevel, LogMessage, Pipeline, PipelineActivity
 
 COLUMNS = "ts, project, pipeline, job, datum, worker, user, master, level, data, message"
 """The columns of `logs` that `message` takes, in its order."""
+
+_DAY = 24 * 3600 * 10**9
+_AT_ONCE = 10_000
 
 
 def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
@@ -76,3 +80,34 @@ _pipeline = lru_cache(maxsize=100)(Pipeline)
 @lru_cache(maxsize=100)
 def _data(text: str) -> tuple[tuple[str, bytes], ...]:
     return tuple((path, bytes.fromhex(digest)) for path, digest in json.loads(text))
+
+
+def forget(db: Database, days: int, most: int) -> int:
+    """Deletes lines older than `days` days, and the oldest lines beyond `most`; 0 means no limit. Returns the number of
+    lines deleted. Deletes in small steps, so that no writer waits long."""
+    with db.read() as conn:
+        last = _last_to_delete(conn, days, most)
+    forgotten = 0
+    while gone := db.write(lambda conn: _delete_up_to(conn, last)):
+        forgotten += gone
+    return forgotten
+
+
+def _last_to_delete(conn: sqlite3.Connection, days: int, most: int) -> int:
+    """The newest line to delete; 0 for none."""
+    last = 0
+    if most:
+        row = conn.execute("SELECT seq FROM logs ORDER BY seq DESC LIMIT 1 OFFSET ?", (most,)).fetchone()
+        last = row[0] if row else 0
+    if days:
+        # Lines are nearly in the order of their time.
+        young = "SELECT seq FROM logs WHERE ts >= ? ORDER BY seq LIMIT 1"
+        row = conn.execute(young, (time.time_ns() - days * _DAY,)).fetchone()
+        newest = conn.execute("SELECT MAX(seq) FROM logs").fetchone()[0] or 0
+        last = max(last, row[0] - 1 if row else newest)
+    return last
+
+
+def _delete_up_to(conn: sqlite3.Connection, last: int) -> int:
+    oldest = "SELECT seq FROM logs WHERE seq <= ? ORDER BY seq LIMIT ?"
+    return conn.execute(f"DELETE FROM logs WHERE seq IN ({oldest})", (last, _AT_ONCE)).rowcount

@@ -6,11 +6,11 @@ from typing import Any
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
-from localpachd.pfs.pfs_entities import Branch, Commit
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, pipeline_rows
+from localpachd.pps import job_rows, jobs, log_rows, pipeline_rows
 from localpachd.pps.pps_entities import JobStates, LogLevel, Pipeline, PipelineInfo, PipelineState, SpecText
-from localpachd.pps.specs import spec
+from localpachd.pps.specs import inputs, spec
 from speclang.names import DEFAULT_PROJECT
 
 ALL_VERSIONS = -1
@@ -24,9 +24,9 @@ def create(txn: Transaction, request: Mapping[str, Any], written: SpecText) -> N
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
     new = spec.parse(request, txn.now, spec.from_json(old["spec"]) if old else None)
-    pipeline_repos.prepare_inputs(txn, pipeline, new)
+    _prepare_inputs(txn, pipeline, new)
     if old is None:
-        pipeline_repos.create(txn, pipeline)
+        _create_repos(txn, pipeline)
     marker = commits.start(txn, pipeline.spec_branch)
     commits.finish(txn, marker)
     stopped = bool(old and old["stopped"])
@@ -50,11 +50,11 @@ def create(txn: Transaction, request: Mapping[str, Any], written: SpecText) -> N
     if old is not None:
         jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
     try:
-        pipeline_repos.follow_inputs(txn, pipeline, new, stopped)
+        _follow_inputs(txn, pipeline, new, stopped)
     except PachError as error:
         raise type(error)(f"could not create/update output branch: {error}") from error
     try:
-        pipeline_repos.set_triggers(txn, new)
+        _set_triggers(txn, new)
     except PachError as error:
         raise type(error)(f"could not create/update trigger branch: {error}") from error
 
@@ -69,7 +69,7 @@ def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Starts a stopped pipeline: its output follows the inputs again. Commits from the meantime make one job."""
     row = pipeline_rows.version(txn.conn, pipeline)
-    pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
+    _follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
     txn.changed.add(pipeline)
 
@@ -79,7 +79,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
     with `must_exist`."""
     row = pipeline_rows.version(txn.conn, pipeline) if must_exist else pipeline_rows.newest(txn.conn, pipeline)
     if row is not None:
-        pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
+        _follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
         txn.changed.add(pipeline)
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
@@ -93,7 +93,7 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     """
     if pipeline_rows.newest(txn.conn, pipeline) is None:
         return
-    ticks = pipeline_repos.cron_repos(spec.from_json(pipeline_rows.version(txn.conn, pipeline)["spec"]))
+    ticks = _cron_repos(spec.from_json(pipeline_rows.version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
@@ -185,3 +185,52 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> Pip
         workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
         metadata=metadata.read_metadata(conn, "pipeline", str(pipeline)),
     )
+
+
+def _create_repos(txn: Transaction, pipeline: Pipeline) -> None:
+    """Creates the repos of a new pipeline's output and of its versions."""
+    try:
+        repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
+    except AlreadyExists:
+        # Pachyderm's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
+        raise PachError(
+            f'pipeline "{pipeline.name}" cannot be created because a repo with the same name already exists'
+        ) from None
+    except PachError as error:
+        raise type(error)(f"error creating output repo for {pipeline.name}: {error}") from error
+    repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
+
+
+def _prepare_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
+    """Creates the repos of ticks; every other input repo must exist."""
+    for repo in _cron_repos(details):
+        if not repos.exists(txn.conn, repo):
+            repos.create(txn, repo, f"Cron tick repo for pipeline {pipeline}.")
+    for branch in inputs.branches(details.input):
+        repos.inspect(txn.conn, branch.repo)
+
+
+def _cron_repos(details: spec.PipelineSpec) -> list[Repo]:
+    """The repos of a pipeline's ticks."""
+    leaves = inputs.leaves(details.input)
+    return [Repo(leaf.project, leaf.repo) for leaf in leaves if isinstance(leaf, inputs.CronInput)]
+
+
+def _set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
+    """Sets the triggers of input branches; their heads stay until a trigger fires."""
+    for leaf in inputs.leaves(details.input):
+        if isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None:
+            branch = Branch(Repo(leaf.project, leaf.repo, leaf.repo_type), leaf.branch)
+            branches.create(txn, branch, head=branches.inspect(txn.conn, branch).head, trigger=leaf.trigger)
+
+
+def _follow_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
+    """Sets the provenance of the output and the meta branch to the inputs and the spec branch or, if stopped, to
+    nothing. Only a transform has a meta branch."""
+    upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
+    branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
+    if details.kind is not spec.PipelineKind.TRANSFORM:
+        return
+    if not repos.exists(txn.conn, pipeline.meta_repo):
+        repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")
+    branches.create(txn, Branch(pipeline.meta_repo, details.output_branch), provenance=upstream)

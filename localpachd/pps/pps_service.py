@@ -5,12 +5,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commits
 from localpachd.pfs.changes import Steps
+from localpachd.pfs.pfs_entities import Commit, CommitInfo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_list, jobs, log_queries, pipelines
+from localpachd.pps import datum_records, datums, job_rows, jobs, log_queries, pipelines
 from localpachd.pps.cron import CronScheduler
+from localpachd.pps.datum_records import DatumRecord
 from localpachd.pps.datum_rerun import DatumRerun
+from localpachd.pps.datums import Datum
 from localpachd.pps.job_reader import JobReader, always
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import (
@@ -21,11 +25,14 @@ from localpachd.pps.pps_entities import (
     PipelineInfo,
     SpecText,
 )
+from localpachd.pps.scheduling import job_base
+from localpachd.pps.scheduling.command_runs import SpoutSidecars
 from localpachd.pps.scheduling.scheduler import Scheduler
-from localpachd.pps.scheduling.spout_run import SpoutSidecars
 from localpachd.pps.server_log import ServerLog
-from localpachd.pps.specs import secret_checks
+from localpachd.pps.specs import secret_checks, spec
+from localpachd.pps.specs.inputs import PfsInput
 from localpachd.pps.specs.validation import egress_url
+from localpachd.sqlite import snapshot
 from localpachd.storage import object_urls
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.secret_store import SecretStore
@@ -148,18 +155,41 @@ class PpsService:
 
     def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
         """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""
-        return datum_list.of_job(self._pfs, job, after)
+        with self._pfs.chunks.uses.one(), self._db.connection() as conn:
+            with snapshot(conn):
+                job_rows.inspect(conn, job)
+                files = job_base.files(conn, job)
+            for record in job_base.listed(files, self._pfs.chunks, after):
+                yield _datum_info(record, job)
 
     def list_input_datums(
         self, raw: Mapping[str, Any], check: Callable[[], None] = lambda: None
     ) -> Iterator[DatumInfo]:
         """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now. `check` is
         called often and may raise to stop the work."""
-        return datum_list.of_input(self._pfs, raw, check)
+        tree = spec.input_of(raw, time.time_ns())
+
+        def expanded() -> list[Datum]:
+            with self._db.read() as conn:
+
+                def head(leaf: PfsInput) -> CommitInfo:
+                    try:
+                        return commits.resolve(conn, Commit(job_base.repo_of(leaf), branch=leaf.branch))
+                    except NotFound as error:  # Pachyderm asks itself through a client, which passes on the text alone
+                        raise PachError(str(error)) from error
+
+                return sorted(datums.expand(tree, job_base.finder(conn, head), check), key=lambda each: each.id)
+
+        for each in self._pfs.patiently(expanded):
+            yield DatumInfo(id=each.id, job=None, outcome=None, data=each.inputs)
 
     def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
-        """One datum of a job, with the directory of its files; PachError for an unknown id."""
-        return datum_list.datum_of_job(self._pfs, job, identity)
+        """One datum of a job, with the directory of the meta commit that holds its files; PachError for an unknown
+        id."""
+        with self._db.read() as conn:
+            branch = job_rows.inspect(conn, job).output_commit.branch
+            record = job_base.record(conn, self._pfs.chunks, job, identity)
+        return _datum_info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
 
     def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
         """One datum of a job, ready to run again alone; PachError for an unknown id."""
@@ -183,3 +213,18 @@ class PpsService:
 
 def _in(info: PipelineInfo, projects: Collection[str]) -> bool:
     return info.pipeline.project in projects
+
+
+def _datum_info(record: DatumRecord, asked: Job, pfs_commit: Commit | None = None) -> DatumInfo:
+    return DatumInfo(
+        id=record.id,
+        job=record.job,
+        outcome=record.outcome,
+        data=record.inputs,
+        hash=record.hash,
+        reason=record.reason,
+        stats=record.stats,
+        pfs_commit=pfs_commit,
+        pfs_state=datum_records.pfs_path(record.id) if pfs_commit is not None else "",
+        skipped=record.job != asked,
+    )

@@ -12,7 +12,7 @@ from localpachd.api.pps import log_lines
 from localpachd.api.schema.schema import logs_pb2
 from localpachd.errors import Unimplemented
 from localpachd.pfs.pfs_service import PfsService
-from localpachd.pps.log_search import LogSearch, search
+from localpachd.pps.log_queries import LogSearch, search
 from localpachd.pps.pps_entities import LogLevel, LogMessage
 from speclang.names import DEFAULT_PROJECT
 

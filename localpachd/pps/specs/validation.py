@@ -5,13 +5,14 @@ Specifications are CreatePipelineRequests as protojson mappings with snake_case 
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from localpachd.errors import InvalidArgument, PachError, Unimplemented
 from localpachd.pfs import cron_schedules, names
-from localpachd.pps.specs import inputs, resources
+from localpachd.pps.specs import inputs
 from localpachd.storage import object_urls, patterns
-from speclang import warm_annotations
+from speclang import quantities, warm_annotations
 from speclang.inputs import COMBINATIONS, InputNameRule, name_faults
 from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, NameRule, kubernetes_name, pipeline_faults
 
@@ -58,7 +59,7 @@ def check_final(raw: Mapping[str, Any]) -> None:
         raise PachError("a service needs an input: without one it gets no job and is never started")
     if "spout" in raw and "service" not in raw["spout"] and "input" in raw:
         raise PachError("spout pipelines (without a service) must not have an input")
-    resources.check(raw)
+    check_resources(raw)
     _check_warmth(raw.get("metadata", {}).get("annotations", {}))
     _check_served(raw)
     if egress_url(raw):
@@ -203,3 +204,48 @@ def _check_pfs(pfs: Mapping[str, Any]) -> None:
             raise PachError(text)
     # Pachyderm reports an invalid pattern only when jobs fail on it, again and again.
     patterns.glob(pfs["glob"])
+
+
+_PAIRS = (("resource_requests", "resource_limits"), ("sidecar_resource_requests", "sidecar_resource_limits"))
+
+
+def check_resources(raw: Mapping[str, Any]) -> None:
+    """Refuses resources that no cluster could provide. Pachyderm stores anything; there the pipeline then fails, or its
+    pods never start."""
+    for requests, limits in _PAIRS:
+        asked, allowed = _amounts(raw, requests), _amounts(raw, limits)
+        for name, amount in asked.items():
+            if name in allowed and amount > allowed[name]:
+                raise PachError(f"{requests}.{name} is more than {limits}.{name}: no worker could start")
+    asked_gpu, allowed_gpu = (raw.get(holder, {}).get("gpu", {}) for holder in _PAIRS[0])
+    if int(asked_gpu.get("number", 0)) and asked_gpu != allowed_gpu:
+        raise PachError("resource_requests.gpu: set GPUs in resource_limits only")
+
+
+def _amounts(raw: Mapping[str, Any], holder: str) -> dict[str, Fraction]:
+    """The checked amounts in a ResourceSpec."""
+    spec = raw.get(holder, {})
+    found = {}
+    for name in ("memory", "disk"):
+        if spec.get(name):
+            found[name] = _checked(f"{holder}.{name}", spec[name])
+    if spec.get("cpu"):
+        found["cpu"] = _checked(f"{holder}.cpu", str(spec["cpu"]))
+    gpu = spec.get("gpu", {})
+    if int(gpu.get("number", 0)) < 0:
+        raise PachError(f"{holder}.gpu.number must not be negative")
+    if int(gpu.get("number", 0)) and not gpu.get("type"):
+        raise PachError(f'{holder}.gpu.type is missing: name what to count, such as "nvidia.com/gpu"')
+    return found
+
+
+def _checked(place: str, text: str) -> Fraction:
+    amount = quantities.parse(text)
+    if amount is None:
+        raise PachError(
+            f'{place}: "{text}" is not a quantity: write a number, followed by {", ".join(quantities.LARGE)}, '
+            f"{', '.join(f'{suffix.upper()}i' for suffix in quantities.LARGE)} or m if needed"
+        )
+    if amount < 0:
+        raise PachError(f'{place}: "{text}" must not be negative')
+    return amount

@@ -11,8 +11,7 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.changes import blocking
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
-from localpachd.pps.log_queries import LogQuery
-from localpachd.pps.log_search import LogSearch, search
+from localpachd.pps.log_queries import LogQuery, LogSearch, search
 from localpachd.pps.pps_entities import DatumCounters, Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
 from localpachd.worker.tasks import DatumOutcome
 from tests.localpachd.pps.engine import Engine

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from localpachd.database import Database
 from localpachd.pps import log_rows
-from localpachd.pps.log_retention import forget
+from localpachd.pps.log_rows import forget
 from localpachd.pps.pps_entities import LogMessage, Pipeline
 from tests.example_counts import examples
 

@@ -15,7 +15,7 @@ from localpachd.pps.scheduling.plan import (
     StartJob,
     plan,
 )
-from localpachd.pps.scheduling.plan_pacer import PlanPacer
+from localpachd.pps.scheduling.scheduler import PlanPacer
 
 EDGES = Pipeline("default", "edges")
 JOB = Job(EDGES, "1" * 32)

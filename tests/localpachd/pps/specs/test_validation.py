@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pps.specs import resources
+from localpachd.pps.specs import validation
 
 
 def test_usual_resources_are_accepted() -> None:
     gpu = {"type": "nvidia.com/gpu", "number": "1"}
-    resources.check({})
-    resources.check(
+    validation.check_resources({})
+    validation.check_resources(
         {
             "resource_requests": {"cpu": 0.5, "memory": "1G", "disk": "10Gi"},
             "resource_limits": {"cpu": 2.0, "memory": "1Gi", "gpu": gpu},
             "sidecar_resource_limits": {"cpu": 1e-05, "memory": "512M"},
         }
     )
-    resources.check({"resource_requests": {"gpu": gpu}, "resource_limits": {"gpu": gpu}})
+    validation.check_resources({"resource_requests": {"gpu": gpu}, "resource_limits": {"gpu": gpu}})
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_usual_resources_are_accepted() -> None:
 )
 def test_resources_that_no_cluster_could_provide_are_refused(raw: dict[str, Any], text: str) -> None:
     with pytest.raises(PachError) as refused:
-        resources.check(raw)
+        validation.check_resources(raw)
     assert str(refused.value).startswith(text)
