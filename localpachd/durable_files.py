@@ -62,3 +62,10 @@ def replace(path: Path, content: bytes) -> None:
     finally:
         draft.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def write_all(handle: int, content: bytes) -> None:
+    """Writes bytes to an open file, in as many calls as that takes; durable it is not yet."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from localpachd import durable_files
 from localpachd.storage.url_reach import UrlReach
 
 _BLOCK = 1 << 20
@@ -46,18 +47,12 @@ def write(target: Path, pieces: Iterable[bytes], url: str, reach: UrlReach) -> N
         try:
             with os.fdopen(handle, "wb", buffering=0) as file:
                 for piece in pieces:
-                    _write_all(file.fileno(), piece)
+                    durable_files.write_all(file.fileno(), piece)
                 os.fsync(file.fileno())
             os.rename(part, real.name, src_dir_fd=directory, dst_dir_fd=directory)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=directory)
-
-
-def _write_all(handle: int, piece: bytes) -> None:
-    left = memoryview(piece)
-    while left:
-        left = left[os.write(handle, left) :]
 
 
 @contextmanager

@@ -6,8 +6,9 @@ difference: an attempt that succeeds after a recovered one counts as processed. 
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from localpachd.worker.batch_session import BatchSession, end_log_line
@@ -17,7 +18,6 @@ from localpachd.worker.environment import EnvironmentProblem, datum_variables, t
 from localpachd.worker.layout.output_collector import FoundOutput, OutputCollector, OutputError
 from localpachd.worker.layout.pfs_layout import DatumPlacement, PlacementError
 from localpachd.worker.layout.tree_removal import remove
-from localpachd.worker.output_writer import OutputWriter
 from localpachd.worker.tasks import DatumOutcome, DatumResult, DatumStats, DatumWork, LogLine, OutputFile, Task
 from localpachd.worker.workplace import Workplace
 
@@ -61,23 +61,29 @@ class DatumSetRun:
         """Calls `done` for each datum in order, from any thread; returns whether all were processed. The session's
         process is still running then. Raises Cancelled, NoSpace, and what `done` and the log raise."""
         self._session.attach(self._said)
-        processed = True
-        storing = OutputWriter(done)
-        try:
+        outcomes: set[DatumOutcome] = set()
+        storing: Future[DatumOutcome] | None = None  # of the datum before
+
+        def stored(ended: _Unstored) -> DatumOutcome:
+            result = self._stored(ended)
+            done(result)
+            return result.state
+
+        with closing(self._pipes), ThreadPoolExecutor(1, "output") as writer:
             for work in datums:
                 self._watch.check()
                 ended = self._datum(work)
-                processed = storing.settle() and processed
+                if storing is not None:
+                    outcomes.add(storing.result())
+                    storing = None
                 if isinstance(ended, _Unstored):
-                    storing.begin(partial(self._stored, ended))
+                    storing = writer.submit(stored, ended)
                 else:
-                    processed = processed and ended.state == DatumOutcome.PROCESSED
+                    outcomes.add(ended.state)
                     done(ended)
-            processed = storing.settle() and processed
-        finally:
-            storing.close()
-            self._pipes.close()
-        return processed
+            if storing is not None:
+                outcomes.add(storing.result())
+        return outcomes <= {DatumOutcome.PROCESSED}
 
     def _datum(self, work: DatumWork) -> DatumResult | _Unstored:
         recovered, left = False, max(self._task.tries, 1)

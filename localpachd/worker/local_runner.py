@@ -21,7 +21,7 @@ from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.layout.tree_removal import remove
 from localpachd.worker.service_network import PortUnavailable
-from localpachd.worker.single_run import SingleRun
+from localpachd.worker.single_run import run_single
 from localpachd.worker.tasks import (
     BatchServer,
     CancelToken,
@@ -33,8 +33,7 @@ from localpachd.worker.tasks import (
     ServicePorts,
     Task,
 )
-from localpachd.worker.warm_workers import WarmWorkers
-from localpachd.worker.workers import Worker, remove_worker_directory
+from localpachd.worker.warm_workers import WarmWorkers, Worker, remove_worker_directory
 from localpachd.worker.workplace import NotReusable, WorkplaceBackend
 
 _log = logging.getLogger(__name__)
@@ -85,7 +84,6 @@ class LocalRunner:
         return len(self._warm)
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.TaskRunner` says."""
         return self._backend.images(wanted)
 
     def run_set(
@@ -117,7 +115,6 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         cancel: CancelToken,
     ) -> str:
-        """As `tasks.TaskRunner` says."""
         self._tell(task, log)
         try:
             with (
@@ -129,14 +126,13 @@ class LocalRunner:
             ):
                 if workplace.statement:
                     log(LogLine("", False, workplace.statement))
-                return SingleRun(task, workplace, watch, log).run(work)
+                return run_single(task, workplace, watch, log, work)
         except CancellationError:
             return ""
         except (EnvironmentProblem, PortUnavailable, OSError) as problem:
             return str(problem)
 
     def keep(self, versions: Collection[str]) -> None:
-        """As `tasks.TaskRunner` says."""
         self._warm.keep_versions(versions)
 
     def look(self) -> None:

@@ -1,7 +1,8 @@
-"""The workers that are kept between datum sets, each with a process that waits for its next datum, and their end.
+"""Workers, each with a directory, a workplace in it and the session of its batched process, and those of them that are
+kept between datum sets.
 
-A worker ends when it has waited too long, when others need its place, when a version of its pipeline is over, and when
-what its process has read once has changed. Knows neither datums nor backends.
+A kept worker ends when it has waited too long, when others need its place, when a version of its pipeline is over, and
+when what its process has read once has changed. Knows neither datums nor backends.
 """
 
 import logging
@@ -10,15 +11,47 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
+from localpachd.worker.batch_session import BatchSession
 from localpachd.worker.commands import CommandProcess
+from localpachd.worker.layout.tree_removal import remove
 from localpachd.worker.tasks import Task
-from localpachd.worker.workers import Worker
-from localpachd.worker.workplace import NotReusable
+from localpachd.worker.workplace import NotReusable, Workplace
 
 _MEBI = 1 << 20
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worker:
+    """One worker of a task. `state` is that of all that its processes have read once (`Backend.state`), "" if they are
+    not to be kept."""
+
+    task: Task
+    directory: Path
+    workplace: Workplace
+    session: BatchSession
+    state: str
+
+    def close(self, complain: Callable[[str], None]) -> None:
+        """Ends the process and releases all else; `complain` is told of what cannot be removed."""
+        try:
+            self.session.stop()
+        finally:
+            try:
+                self.workplace.close()
+            finally:
+                remove_worker_directory(self.directory, complain)
+
+
+def remove_worker_directory(directory: Path, complain: Callable[[str], None]) -> None:
+    """Removes the directory of a worker."""
+    try:
+        remove(directory)
+    except OSError as failure:  # the next start tries again
+        complain(f"cannot remove the worker's directory: {failure}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

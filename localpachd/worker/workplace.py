@@ -12,9 +12,9 @@ from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.worker import secret_store
 from localpachd.worker.commands import CommandProcess
-from localpachd.worker.layout.linked_files import LinkedFiles
 from localpachd.worker.layout.pfs_layout import SCRATCH, PfsLayout
 from localpachd.worker.layout.pipe_budget import PipeBudget
+from localpachd.worker.layout.visible_files import LinkedFiles
 from localpachd.worker.secret_store import SecretStore
 from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
 

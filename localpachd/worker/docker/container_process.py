@@ -72,12 +72,10 @@ class ContainerProcess:
 
     @property
     def last_line(self) -> str:
-        """As `commands.CommandProcess` says."""
         return self._output.last
 
     @property
     def ended(self) -> bool:
-        """As `commands.CommandProcess` says."""
         return self.returncode is not None
 
     @property
@@ -93,7 +91,6 @@ class ContainerProcess:
                 pass
 
     def stop(self) -> None:
-        """As `commands.CommandProcess` says."""
         self.catch_up()
         self._output.mute()
         if self.ended:

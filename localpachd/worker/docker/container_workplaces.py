@@ -5,7 +5,9 @@ other: each finds the files that earlier ones left outside of `/pfs`.
 """
 
 import os
+import select
 import shutil
+import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -13,14 +15,13 @@ from typing import Any
 from uuid import uuid4
 
 from localpachd.worker import environment, secret_store
-from localpachd.worker.docker import container_reaper, container_users, pause_binary
+from localpachd.worker.docker import container, container_reaper, container_users
 from localpachd.worker.docker.container import Container, ContainerFiles
 from localpachd.worker.docker.container_engine import ContainerEngine, EngineError
 from localpachd.worker.docker.container_process import ContainerProcess
 from localpachd.worker.docker.container_reaper import ContainerReaper
 from localpachd.worker.docker.container_users import ContainerUser
 from localpachd.worker.docker.image_puller import ImagePuller
-from localpachd.worker.docker.relay_process import RelayProcess
 from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.layout.pfs_layout import PfsLayout
 from localpachd.worker.service_network import ServiceNetwork
@@ -31,6 +32,8 @@ LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
 _SERVER = "localpachd.server"
 _PAUSE = "/.localpachd-pause"
+_PATIENCE = 30.0
+"""Seconds that the relay of a service may take to start."""
 
 
 class DockerBackend:
@@ -47,7 +50,7 @@ class DockerBackend:
         self._images = ImagePuller(engine, changed)
         about = engine.call("GET", "/info")
         self._architecture = str(about.get("Architecture", ""))
-        if not pause_binary.runs_on(self._architecture):
+        if not container.is_supported(self._architecture):
             raise EngineError(f"the container engine runs on {self._architecture}; x86_64 or aarch64 is required")
         self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
         container_reaper.clear(engine, f"{LABEL}={self._root}")
@@ -64,7 +67,7 @@ class DockerBackend:
         own = ports is not None and ports.own_network and os.geteuid() == 0 and shutil.which("nsenter") is not None
         network = ServiceNetwork(ports, own)
         try:
-            pause_binary.write(directory / "pause", self._architecture)
+            container.write_pause_binary(directory / "pause", self._architecture)
             (directory / "pfs").mkdir()
             mounted = secret_store.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
             body = _body(task, gpus, directory, mounted, "none" if own else "host")
@@ -87,7 +90,6 @@ class DockerBackend:
         raise NotReusable("it runs in a container, which ends with the set")
 
     def shortcomings(self) -> list[str]:
-        """As `workplace.WorkplaceBackend` says."""
         found = []
         if os.geteuid() != 0 and not self._rootless:
             found.append(
@@ -100,11 +102,9 @@ class DockerBackend:
         return found
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.TaskRunner` says."""
         return self._images.wanted(wanted)
 
     def close(self) -> None:
-        """As `workplace.WorkplaceBackend` says."""
         self._images.close()
         self._reaper.close()
 
@@ -185,7 +185,6 @@ class ContainerWorkplace:
         return ContainerProcess(self._engine, self._container, command, encoded(stdin), line, notify)
 
     def close(self) -> None:
-        """As `workplace.Workplace` says."""
         try:
             if self._relay is not None:
                 self._relay.close()
@@ -227,3 +226,36 @@ def _body(
         "Healthcheck": {"Test": ["NONE"]},  # Kubernetes ignores it, too
         "HostConfig": host,
     }
+
+
+class RelayProcess:
+    """The relay of `network`, for the container whose process 1 is `pid` here. It ends with the thread that made it.
+
+    Raises EnvironmentProblem when it does not start.
+    """
+
+    def __init__(self, network: ServiceNetwork, pid: int) -> None:
+        enter = ("nsenter", f"--net=/proc/{pid}/ns/net", "--") if network.own else ()
+        self._process = subprocess.Popen(
+            ("setpriv", "--pdeathsig", "KILL", "--", *enter, *network.relay),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=network.inherited,
+        )
+        assert self._process.stdout is not None and self._process.stderr is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
+        if not ready or not self._process.stdout.read(1):
+            self._process.kill()
+            said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+            self.close()
+            reason = said[-1] if said else "its relay does not start"
+            raise EnvironmentProblem(f"the service cannot be reached: {reason}")
+
+    def close(self) -> None:
+        """Ends the relay."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()

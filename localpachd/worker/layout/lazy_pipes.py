@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from localpachd.worker.layout import file_attributes, open_files
-from localpachd.worker.layout.file_swap import swap
-from localpachd.worker.layout.inotify import OPENED, Inotify
+from localpachd.worker.layout import linux_files, open_files
+from localpachd.worker.layout.linux_files import OPENED, Inotify, swap
 from localpachd.worker.layout.pipe_budget import PipeBudget
 
 _BUFFER = 1 << 20
@@ -110,7 +109,7 @@ class LazyPipes:
         """A new directory for guards, which are made and deleted by the thousand."""
         if not self._nursery.is_dir():
             self._nursery.mkdir(mode=0o700)
-            file_attributes.spread_directories(self._nursery)
+            linux_files.spread_directories(self._nursery)
         den = self._nursery / uuid4().hex
         den.mkdir()
         return den

@@ -15,9 +15,8 @@ from localpachd.errors import PachError
 from localpachd.storage import paths
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileContent
-from localpachd.worker.layout.linked_files import LinkedFiles
 from localpachd.worker.layout.pfs_layout import OUT, DatumPlacement, PfsLayout
-from localpachd.worker.layout.visible_files import VisibleFiles
+from localpachd.worker.layout.visible_files import LinkedFiles, VisibleFiles
 from localpachd.worker.tasks import OutputFile
 
 _BLOCK = 1 << 20

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from localpachd import durable_files
 from localpachd.database import Database
 from localpachd.errors import NoSpace, PachError
 from localpachd.storage import paths
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileContent, FileSet, TaggedFile
-from localpachd.worker.layout import file_attributes, open_files
+from localpachd.worker.layout import linux_files, open_files
 from localpachd.worker.layout.lazy_pipes import LazyPipes
 from localpachd.worker.layout.pipe_budget import PipeBudget
 from localpachd.worker.layout.tree_removal import remove
@@ -141,8 +142,8 @@ class PfsLayout:
             return None
 
     def _make_apart(self, tree: Path) -> None:
-        """Makes a datum's directory, on the disk away from those of all datums before it (see marks.spread): under a
-        name of its own, since a datum comes again in each job."""
+        """Makes a datum's directory, on the disk away from those of all datums before it (see
+        `linux_files.spread_directories`): under a name of its own, since a datum comes again in each job."""
         fresh = tree.with_name(uuid4().hex)
         fresh.mkdir()
         fresh.rename(tree)
@@ -153,7 +154,7 @@ class PfsLayout:
                 made.mkdir()
                 self._own(made)
                 if made.name == SCRATCH:
-                    file_attributes.spread_directories(made)
+                    linux_files.spread_directories(made)
 
     def _own(self, *made: Path) -> None:
         if self._owner is not None:
@@ -203,7 +204,7 @@ class _Placement:
         with open(place, "wb", buffering=0) as target:  # noqa: PTH123 (this runs for each of thousands of files)
             for piece in self._chunks.read(content, name=f"/pfs/{below}"):
                 self._check()
-                _write_all(target.fileno(), piece)
+                durable_files.write_all(target.fileno(), piece)
         self.downloaded += content.size
 
 
@@ -214,9 +215,3 @@ def _files(each: InputFile, files: FileSet) -> Iterator[TaggedFile]:
     if not found:
         raise PlacementError(f"cannot put the inputs in place: {each.name}:{each.path} is not in its commit")
     return iter(found)
-
-
-def _write_all(target: int, piece: bytes) -> None:
-    left = memoryview(piece)
-    while left:
-        left = left[os.write(target, left) :]

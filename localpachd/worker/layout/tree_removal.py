@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from localpachd.worker.layout import file_attributes
+from localpachd.worker.layout import linux_files
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -129,7 +129,7 @@ def _permitted(change: Callable[[], None], name: str, holder: int) -> None:
 def _free(handle: int) -> None:
     """Takes the marks from a file or directory that keep even root from changing it, and gives us all permissions on a
     directory."""
-    file_attributes.change_attributes(handle, take=file_attributes.LOCKED)
+    linux_files.change_attributes(handle, take=linux_files.LOCKED)
     with suppress(OSError):  # it may belong to another user, whose it may be to delete
         if stat.S_ISDIR(os.fstat(handle).st_mode):
             os.fchmod(handle, stat.S_IRWXU)

@@ -1,14 +1,29 @@
-"""Paths as user code sees them: where links lead, and where this machine has what is there. Knows no datums."""
+"""Paths as user code sees them: where links lead, and where this machine has what is there, also outside of `/pfs`.
+
+Knows no datums.
+"""
 
 import errno
 import os
 import posixpath
 import stat
 from pathlib import Path
-
-from localpachd.worker.layout.linked_files import LinkedFiles
+from typing import Protocol
 
 _MOST_LINKS = 40  # as Linux
+
+
+class LinkedFiles(Protocol):
+    """Files by the absolute paths that processes see. All methods raise OSError for a missing file."""
+
+    def mode(self, path: str) -> int:
+        """The `st_mode` of the file at a path; links are not followed."""
+
+    def target(self, path: str) -> str:
+        """The target of the link at a path."""
+
+    def fetch(self, path: str) -> Path:
+        """The file or directory at a path without links, to be read on this machine: itself or a copy."""
 
 
 class VisibleFiles:

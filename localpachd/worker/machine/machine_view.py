@@ -1,13 +1,16 @@
 """The part of this machine that processes see: a `/tmp` of their own, and nothing of the server's own files.
 
-Makes the mount points and the lines of an fstab(5) for them; mounts nothing.
+Makes the mount points and the lines of an fstab(5) for them; mounts nothing. The server, which reads the files that
+links out of `/pfs` lead to, sees more than the process that made the link: its own files, the kernel's about itself,
+the machine's `/tmp`, and where it is root everybody's files.
 """
 
 import contextlib
 import errno
 import os
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,3 +117,35 @@ def escaped(path: str) -> str:
 def holds(directory: Path, path: Path) -> bool:
     """Whether a path is a directory or lies in it."""
     return path == directory or directory in path.parents
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFiles:
+    """The linked files of a process of this machine: the files themselves, as far as it can see them. `temporary` is
+    the directory that it has as `/tmp`, None where it shares the machine's; `user` are setpriv's options for its user,
+    if that is not the server's."""
+
+    view: MachineView
+    temporary: Path | None
+    user: Sequence[str] = ()
+
+    def mode(self, path: str) -> int:
+        return self._here(path, whole=False).lstat().st_mode
+
+    def target(self, path: str) -> str:
+        return str(self._here(path, whole=False).readlink())
+
+    def fetch(self, path: str) -> Path:
+        """As `visible_files.LinkedFiles` says. Raises PermissionError for what the process's user may not read."""
+        found = self._here(path, whole=True)
+        if self.user:
+            search = ("find", "-H", str(found), "!", "-readable", "-print", "-quit")
+            asked = subprocess.run(
+                ("setpriv", *self.user, "--", *search), capture_output=True, stdin=subprocess.DEVNULL, check=False
+            )
+            if asked.returncode or asked.stdout:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return found
+
+    def _here(self, path: str, whole: bool) -> Path:
+        return self.view.here(Path(path), self.temporary, whole)

@@ -11,8 +11,7 @@ from localpachd.worker import environment, secret_store
 from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
 from localpachd.worker.layout.pfs_layout import PfsLayout
 from localpachd.worker.machine import code_files, invocation, leftover_processes, namespaces
-from localpachd.worker.machine.machine_files import MachineFiles
-from localpachd.worker.machine.machine_view import MachineView, view
+from localpachd.worker.machine.machine_view import MachineFiles, MachineView, view
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.process_root import MountProblem
 from localpachd.worker.machine.process_variables import carry_variables, tool_variables
@@ -83,12 +82,10 @@ class MachineBackend:
             raise
 
     def state(self, task: Task) -> str:
-        """As `workplace.WorkplaceBackend` says."""
         variables = environment.machine_variables(task, PFS, "", (), self._surroundings.variables)
         return f"{code_files.code_state(task, variables)} {secret_store.state(task.secrets, self._stores.secrets)}"
 
     def shortcomings(self) -> list[str]:
-        """As `workplace.WorkplaceBackend` says."""
         if self.confinement.mounts:
             return []
         return [
@@ -101,7 +98,6 @@ class MachineBackend:
         return {}
 
     def close(self) -> None:
-        """As `workplace.WorkplaceBackend` says."""
         for end in reversed(self._lifeline):
             os.close(end)
 
@@ -180,7 +176,6 @@ class MachineWorkplace:
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> UserProcess:
-        """As `workplace.Workplace` says."""
         confinement = self._confinement
         env = {**self.env, **self._secret_env, **variables}
         found = invocation.program(cmd, env, self._cwd)
@@ -201,5 +196,4 @@ class MachineWorkplace:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
 
     def close(self) -> None:
-        """As `workplace.Workplace` says."""
         self._network.close()

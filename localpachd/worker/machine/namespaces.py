@@ -11,7 +11,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -137,11 +138,7 @@ def detect(scratch: Path) -> Confinement:
         return _unconfined()
     rebuild = not Path(PFS).is_dir()
     complaints = ""
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
-        trial = Path(directory)
-        (trial / "pfs").mkdir()
-        (trial / "pfs" / "probe").touch()
-        (trial / "root").mkdir()
+    with _trial_directory(scratch) as trial:
         for flags in _CANDIDATES:
             candidate = Confinement(flags, rebuild)
             candidate.prepare(trial / "root")
@@ -150,6 +147,16 @@ def detect(scratch: Path) -> Confinement:
                 return candidate
     _warn(complaints)
     return _unconfined()
+
+
+@contextmanager
+def _trial_directory(scratch: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
+        trial = Path(directory)
+        (trial / "pfs").mkdir()
+        (trial / "pfs" / "probe").touch()
+        (trial / "root").mkdir()
+        yield trial
 
 
 def _with_tools(script: str) -> str:
@@ -168,11 +175,7 @@ def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
     if not confinement.mounts:
         return None
     own = replace(confinement, flags=(*confinement.flags, "-n"))
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
-        trial = Path(directory)
-        (trial / "pfs").mkdir()
-        (trial / "pfs" / "probe").touch()
-        (trial / "root").mkdir()
+    with _trial_directory(scratch) as trial:
         own.prepare(trial / "root")
         return None if _complaints(own, trial) else own
 

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from localpachd import durable_files
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.machine.invocation import tool
 
@@ -54,12 +55,7 @@ def carry_variables(
         command = [tool("env"), "--", *given, *command]
     memory = os.memfd_create("variables")
     try:
-        _write(memory, script)
+        durable_files.write_all(memory, script)
         yield [tool("sh"), "-c", _READ, "sh", f"/dev/fd/{memory}", *command], memory
     finally:
         os.close(memory)
-
-
-def _write(file: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(file, content) :]

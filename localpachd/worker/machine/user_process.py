@@ -80,28 +80,23 @@ class UserProcess:
 
     @property
     def last_line(self) -> str:
-        """As `commands.CommandProcess` says."""
         return self._output.last
 
     @property
     def ended(self) -> bool:
-        """As `commands.CommandProcess` says."""
         return self.returncode is not None
 
     @property
     def held(self) -> int:
-        """As `commands.CommandProcess` says."""
         return memory_held(self._process.pid)
 
     def catch_up(self) -> None:
-        """As `commands.CommandProcess` says."""
         with self._reading:
             if not self.ended:
                 for stream, lines in self._streams.items():
                     _drain(stream, lines)
 
     def stop(self) -> None:
-        """As `commands.CommandProcess` says."""
         self.catch_up()
         self._output.mute()
         self._kill()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localpachd.worker.batch_channel import BatchChannel
+from localpachd.worker.batch_session import BatchChannel
 from localpachd.worker.datum_set_watch import DatumSetWatch
 from localpachd.worker.tasks import CancelToken, LogLine, Task
 from tests.localpachd.worker.bench import Bench

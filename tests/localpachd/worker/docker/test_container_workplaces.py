@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.docker import container_workplaces, pause_binary
+from localpachd.worker.docker import container, container_workplaces
 from localpachd.worker.docker.container_engine import EngineError
 from localpachd.worker.secret_store import Secret
 from localpachd.worker.tasks import SecretUse, Task
@@ -43,7 +43,7 @@ def test_an_entrypoint_takes_no_part(contained: Bench) -> None:
 @in_containers
 def test_an_image_without_a_shell(contained: Bench, tmp_path: Path) -> None:
     """Its only program is the pause binary, which does nothing, so the test sees only that it is started."""
-    pause_binary.write(tmp_path / "pause", os.uname().machine)
+    container.write_pause_binary(tmp_path / "pause", os.uname().machine)
     name = f"localpachd-test-bare:{uuid.uuid4().hex[:8]}"
     made = subprocess.run(["tar", "-C", str(tmp_path), "-c", "pause"], capture_output=True, check=True).stdout
     containers.load(name, made, [])

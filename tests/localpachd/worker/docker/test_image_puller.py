@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from localpachd.worker.docker import pause_binary
+from localpachd.worker.docker import container
 from localpachd.worker.docker.image_puller import ImagePuller
 from tests import containers
 
@@ -61,7 +61,7 @@ def test_an_invalid_name_is_the_reason() -> None:
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[int]:
     """The port of a registry with one image, `bare:1`, for callers with the password."""
-    pause_binary.write(tmp_path / "pause", os.uname().machine)
+    container.write_pause_binary(tmp_path / "pause", os.uname().machine)
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w") as tar:
         tar.add(tmp_path / "pause", "pause")

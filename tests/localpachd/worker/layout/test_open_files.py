@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.layout import file_swap, lazy_pipes, open_files
-from localpachd.worker.layout.inotify import Inotify
+from localpachd.worker.layout import lazy_pipes, linux_files, open_files
 from localpachd.worker.layout.lazy_pipes import LazyPipes
+from localpachd.worker.layout.linux_files import Inotify
 from localpachd.worker.layout.pipe_budget import PipeBudget
 
 _OPENER = """
@@ -147,7 +147,7 @@ def test_between_the_steps_with_which_the_first_is_served(
             opened.set()
             second.tell("open", str(tmp_path / "p"))
 
-    exchange, count = file_swap.swap, open_files.count_openings
+    exchange, count = linux_files.swap, open_files.count_openings
 
     def swapping(left: str, right: str) -> None:
         _in_order(open_second, lambda: exchange(left, right), moment == "before the guard")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.layout import file_attributes
+from localpachd.worker.layout import linux_files
 from localpachd.worker.layout.tree_removal import remove
 from tests.localpachd.worker.layout.deep import deep
 
@@ -78,7 +78,7 @@ def test_a_file_that_stays_keeps_nothing_else(tree: Path, immutable: Path, monke
     deep(tree, 20, "deep")
     (tree / "other").write_text("other")
     with monkeypatch.context() as patched:
-        patched.setattr(file_attributes, "LOCKED", 0)  # as for a user who may not change marks
+        patched.setattr(linux_files, "LOCKED", 0)  # as for a user who may not change marks
         with pytest.raises(PermissionError) as caught:
             remove(tree)
     assert caught.value.filename == str(tree / "kept")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.layout import file_attributes
+from localpachd.worker.layout import linux_files
 from localpachd.worker.layout.lazy_pipes import LazyPipes
 from localpachd.worker.layout.pipe_budget import PipeBudget
 from tests.localpachd.worker.bench import Bench
@@ -27,16 +27,16 @@ def _shown(directory: Path) -> str:
 
 def test_a_mark_is_put_and_taken_and_leaves_the_others(tmp_path: Path) -> None:
     before = _shown(tmp_path)
-    file_attributes.spread_directories(tmp_path)
+    linux_files.spread_directories(tmp_path)
     assert set(_shown(tmp_path)) - set(before) == {"T"}
     handle = os.open(tmp_path, os.O_RDONLY)
-    file_attributes.change_attributes(handle, take=file_attributes._SPREAD)
+    linux_files.change_attributes(handle, take=linux_files._SPREAD)
     os.close(handle)
     assert _shown(tmp_path) == before
 
 
 def test_a_file_system_without_marks_is_no_obstacle() -> None:
-    file_attributes.spread_directories(Path("/proc/self"))
+    linux_files.spread_directories(Path("/proc/self"))
 
 
 def test_datums_are_placed_in_a_marked_directory(at_home: Bench) -> None:

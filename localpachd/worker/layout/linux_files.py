@@ -1,10 +1,24 @@
-"""Tells when a file is opened and closed, with Linux's inotify(7). Nothing but its system calls."""
+"""What Linux knows of files and Python does not: their marks, as chattr(1) sets them, notices of their being opened
+and closed (inotify), and the swap of two in a single step (renameat2). Nothing but the system calls.
 
-import contextlib
+Not every file system has marks, and none may be set on files of others: then nothing happens.
+"""
+
 import ctypes
+import fcntl
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+# Of <linux/fs.h>.
+_GET, _SET = 0x80086601, 0x40086602
+
+LOCKED = 0x10 | 0x20
+"""Keeps even root from changing a file."""
+
+_SPREAD = 0x20000
 
 OPENED = 0x20
 _CLOSED = 0x08 | 0x10  # by a writer, by a reader
@@ -12,6 +26,33 @@ _LOST = 0x4000
 
 _HEADER = struct.Struct("iIII")  # watch, what happened, cookie, length of the name that follows
 _BLOCK = 64 << 10
+
+_AT_FDCWD = -100
+_EXCHANGE = 2
+_RENAME = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def spread_directories(directory: Path) -> None:
+    """Has the directories within a directory lie apart from each other on the disk, where ext4 chooses the places by
+    their names; and a directory's files lie with it.
+
+    Without a journal ext4 does not use again what was deleted in the last minutes, and looks at all of that for each
+    new file near by: among 4,000 deleted ones a file took 300 µs to make, and elsewhere 20.
+    """
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        change_attributes(handle, put=_SPREAD)
+    finally:
+        os.close(handle)
+
+
+def change_attributes(handle: int, put: int = 0, take: int = 0) -> None:
+    """Puts marks on an open file or directory, and takes others from it."""
+    with suppress(OSError):
+        (marks,) = struct.unpack("@l", fcntl.ioctl(handle, _GET, struct.pack("@l", 0)))
+        changed = (marks | put) & ~take
+        if changed != marks:
+            fcntl.ioctl(handle, _SET, struct.pack("@l", changed))
 
 
 class Inotify:
@@ -47,7 +88,7 @@ class Inotify:
     def forget(self) -> None:
         """Drops the events that have come up: each watched file that was deleted has left one, and thousands of these
         may be more than the system keeps."""
-        with contextlib.suppress(BlockingIOError):
+        with suppress(BlockingIOError):
             while os.read(self.fileno, _BLOCK):
                 pass
 
@@ -60,3 +101,12 @@ class Inotify:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
         return result
+
+
+def swap(left: str, right: str) -> None:
+    """Gives each of two files the other's name. Raises OSError where either is missing or the system cannot do it."""
+    if _RENAME is None:
+        raise OSError("this system cannot swap files")
+    if _RENAME(_AT_FDCWD, os.fsencode(left), _AT_FDCWD, os.fsencode(right), _EXCHANGE) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), left)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from localpachd.worker.docker import pause_binary
+from localpachd.worker.docker import container
 from tests import containers
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "aarch64"])
 def test_the_pause_binary_is_an_executable(tmp_path: Path, architecture: str) -> None:
-    pause_binary.write(tmp_path / "pause", architecture)
+    container.write_pause_binary(tmp_path / "pause", architecture)
     assert (tmp_path / "pause").read_bytes()[:4] == b"\x7fELF"
     assert stat.S_IMODE((tmp_path / "pause").stat().st_mode) == 0o755
-    if not pause_binary.runs_on(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
+    if not container.is_supported(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
         return
     process = subprocess.Popen([tmp_path / "pause"])
     assert containers.eventually(
@@ -25,4 +25,4 @@ def test_the_pause_binary_is_an_executable(tmp_path: Path, architecture: str) ->
     )
     process.terminate()
     assert process.wait(30) == -signal.SIGTERM
-    assert not pause_binary.runs_on("s390x")
+    assert not container.is_supported("s390x")
