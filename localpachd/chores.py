@@ -21,7 +21,6 @@ class ChoreThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread, after the current chore."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join()

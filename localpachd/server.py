@@ -5,11 +5,9 @@ import os
 import secrets as random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Literal
 
 import grpc
 
@@ -26,13 +24,12 @@ from localpachd.api.doors.tokens import TokenInterceptor
 from localpachd.api.pps.loopback_servers import GrpcSidecars
 from localpachd.api.pps.worker_servicer import GrpcBatchServer
 from localpachd.api.server.log_levels import CallLog, LogLevels
-from localpachd.api.server_addresses import AccessProtection
 from localpachd.chores import ChoreThread
 from localpachd.database import Database
 from localpachd.diagnosis.server_facts import ServerFacts
 from localpachd.disk import Disk, DiskReserve
 from localpachd.errors import FailedPrecondition, Unavailable
-from localpachd.metrics.server_metrics import ServerMetrics
+from localpachd.metrics.metrics_endpoint import ServerMetrics
 from localpachd.metrics.state_collector import StateSources
 from localpachd.pace import Pace
 from localpachd.pfs.files import temporary_filesets
@@ -44,9 +41,10 @@ from localpachd.pps import jobs
 from localpachd.pps.log_rows import forget
 from localpachd.pps.pps_service import PpsService
 from localpachd.root_access import RootLock, explain_failures, restrict_to_owner
+from localpachd.server_options import ServerOptions
 from localpachd.storage import garbage_collector
 from localpachd.storage.chunk_store import ChunkStore
-from localpachd.storage.url_reach import IpNetwork, UrlReach
+from localpachd.storage.url_reach import UrlReach
 from localpachd.worker import gpu_pool
 from localpachd.worker.docker import container_engine
 from localpachd.worker.docker.container_engine import EngineError
@@ -73,42 +71,6 @@ _SQUASHED_AT_START = 200
 """Commit sets; a start does not take minutes for the others, which the chores squash."""
 _GRACE = 1.0
 """Seconds that calls in progress have to end when the server stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
-    unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
-    each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
-    days (0: no limit). `protection` is that against strangers; `file_urls` and `url_networks` are the directories and
-    the networks, beside the public internet, that URLs may lead to; `worker_sees`, `pass_env` and `run_as` are the
-    directories below `/tmp`, the variables and the user that processes of workers get. `faithful` is the longest delay,
-    in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on. With
-    `metrics_port` (0: any) metrics are shown on `metrics_host`, to those who have the token of `metrics_token_file` or,
-    without that, of `protection`. Commit sets that nothing needs are squashed once they are `retention` days old; 0
-    keeps them for ever. At most `quota` bytes are stored; 0 for no limit."""
-
-    root: Path
-    host: str = "127.0.0.1"
-    port: int = 30650
-    gpus: str = "auto"
-    strict_gpus: bool = False
-    lenient_specs: bool = False
-    runner: Literal["process", "docker"] = "process"
-    log_days: int = 30
-    log_lines: int = 2_000_000
-    protection: AccessProtection = field(default_factory=AccessProtection)
-    file_urls: tuple[Path, ...] = ()
-    url_networks: tuple[IpNetwork, ...] = ()
-    worker_sees: tuple[Path, ...] = ()
-    pass_env: tuple[str, ...] = ()
-    run_as: str = ""
-    faithful: float = 0.0
-    retention: int = 0
-    quota: int = 0
-    metrics_port: int | None = None
-    metrics_host: str = server_addresses.LOOPBACK
-    metrics_token_file: Path | None = None
 
 
 class Server:

@@ -16,10 +16,9 @@ from localpachd.api.pps.logs_servicer import LogsServicer
 from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.pps.worker_servicer import WorkerServicer
 from localpachd.api.schema import schema
-from localpachd.api.server import debug_extensions
 from localpachd.api.server.admin_servicers import AdminServicer, EnterpriseServicer, VersionServicer
 from localpachd.api.server.debug_dump import DumpSources
-from localpachd.api.server.debug_servicer import DebugServicer
+from localpachd.api.server.debug_servicer import DebugServicer, add_own_service
 from localpachd.api.server.log_levels import LogLevels
 from localpachd.api.server.metadata_servicer import MetadataServicer
 from localpachd.diagnosis.server_facts import ServerFacts
@@ -94,4 +93,4 @@ def register(
     )
     for name, servicer in servicers:
         add_service(server, name, servicer, waiting)
-    debug_extensions.add_service(server, pps)
+    add_own_service(server, pps)

@@ -1,16 +1,22 @@
-"""Figures of a running server: its options, machine, process and files. Reads no content."""
+"""Figures of a running server: its options, machine, process and files; and its program, source and versions. Reads no
+content."""
 
+import importlib.metadata
 import os
+import platform
 import shutil
 import sqlite3
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from localpachd.database import Database
 
 _MEMORY = Path("/proc/meminfo")
+_PACKAGES = ("localpachd", "speclang")
+_HERE = Path(__file__).resolve().parents[2]
 
 
 class ServerFacts:
@@ -72,3 +78,23 @@ def _bytes(conn: sqlite3.Connection) -> dict[str, int]:
         return dict(conn.execute(sizes).fetchall())
     except sqlite3.OperationalError:  # this SQLite was built without dbstat
         return {}
+
+
+def program_files() -> Iterator[tuple[str, bytes]]:
+    """The name and content of each source file, as it is on disk now, and of versions.txt."""
+    for package in _PACKAGES:
+        for path in sorted((_HERE / package).rglob("*.py")):
+            yield path.relative_to(_HERE).as_posix(), path.read_bytes()
+    yield "versions.txt", program_versions().encode()
+
+
+def program_versions() -> str:
+    """The interpreter, SQLite and every installed package, a line each."""
+    found = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
+    packages = [f"{name} {found[name]}" for name in sorted(found, key=str.lower) if name]
+    head = [
+        f"python {platform.python_version()} ({platform.python_implementation()}, {sys.executable})",
+        f"system {platform.platform()}",
+        f"sqlite {sqlite3.sqlite_version}",
+    ]
+    return "\n".join([*head, *packages, ""])

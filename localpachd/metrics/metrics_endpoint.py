@@ -1,4 +1,4 @@
-"""The HTTP port of the metrics: one page, its access, its TLS. Knows no metric."""
+"""The metrics of one server, and the HTTP port that shows them: one page, its access, its TLS. Knows no metric."""
 
 import hmac
 import http.server
@@ -11,9 +11,12 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from localpachd.errors import Unavailable
+from localpachd.metrics.call_counts import CallCounts
+from localpachd.metrics.state_collector import StateCollector, StateSources
 
 PAGE = "/metrics"
 _PATIENCE = 10.0
@@ -44,11 +47,9 @@ class MetricsEndpoint:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics", daemon=True)
 
     def start(self) -> None:
-        """Starts to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Closes the port."""
         if self._thread.ident is not None:
             self._server.shutdown()
             self._thread.join()
@@ -162,3 +163,34 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+class ServerMetrics:
+    """Counts `calls` from the beginning, and shows all metrics at `address` once it is `opened` and `started`."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.calls = CallCounts(self._registry)
+        self._endpoint: MetricsEndpoint | None = None
+
+    @property
+    def address(self) -> str:
+        """The URL of the metrics, "" while there is none."""
+        return self._endpoint.address if self._endpoint is not None else ""
+
+    def open(self, host: str, port: int, token: str, context: ssl.SSLContext | None) -> None:
+        """Listens, with port 0 on any free one. Raises Unavailable if it is taken."""
+        self._endpoint = MetricsEndpoint(host, port, self._text, token, context)
+
+    def start(self, sources: StateSources) -> None:
+        """Starts to answer with the state of these parts of the server."""
+        StateCollector(sources, self._registry)
+        if self._endpoint is not None:
+            self._endpoint.start()
+
+    def stop(self) -> None:
+        if self._endpoint is not None:
+            self._endpoint.stop()
+
+    def _text(self) -> bytes:
+        return bytes(generate_latest(self._registry))

@@ -9,7 +9,6 @@ from localpachd.pfs.pfs_entities import Branch, Repo
 
 
 def find_repo(conn: sqlite3.Connection, repo: Repo) -> int | None:
-    """The row id of a repo, or None."""
     row = conn.execute(
         "SELECT id FROM repos WHERE project = ? AND name = ? AND type = ?", (repo.project, repo.name, repo.type)
     ).fetchone()

@@ -20,7 +20,6 @@ def create(txn: Transaction, name: str, description: str = "", update: bool = Fa
 
 
 def find(conn: sqlite3.Connection, name: str) -> ProjectInfo | None:
-    """A project, or None."""
     row = conn.execute("SELECT name, description, created FROM projects WHERE name = ?", (name,)).fetchone()
     return _info(conn, row) if row else None
 

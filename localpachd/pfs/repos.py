@@ -30,7 +30,6 @@ def create(txn: Transaction, repo: Repo, description: str = "", update: bool = F
 
 
 def exists(conn: sqlite3.Connection, repo: Repo) -> bool:
-    """Whether a repo exists."""
     return lookup.find_repo(conn, repo) is not None
 
 

@@ -52,11 +52,9 @@ class CronScheduler:
         self._loop = ChangeLoop("cron", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Stops the thread and waits until it has ended."""
         self._loop.stop()
 
     def run_now(self, pipeline: Pipeline) -> None:

@@ -56,7 +56,6 @@ def encode(record: DatumRecord) -> bytes:
 
 
 def outcome(message: Mapping[str, Any]) -> DatumOutcome:
-    """The outcome in a record in protojson."""
     return DatumOutcome(message.get("state", DatumOutcome.PROCESSED))
 
 

@@ -18,7 +18,8 @@ from localpachd.pps.scheduling import datum_tasks, job_base
 from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.storage.filesets import write_layer
 from localpachd.worker.environment import task_variables
-from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, TaskRunner, WorkerPod
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, WorkerPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class DatumRerun:
     Raises NotFound for an unknown job, PachError if the job has not recorded the datum or its inputs were deleted.
     """
 
-    def __init__(self, pfs: PfsService, runner: TaskRunner, server_port: int, job: Job, identity: str) -> None:
+    def __init__(self, pfs: PfsService, runner: LocalRunner, server_port: int, job: Job, identity: str) -> None:
         self._pfs = pfs
         self._runner = runner
         self._token = CancelToken()

@@ -9,7 +9,6 @@ from localpachd.pps.pps_entities import Pipeline
 
 
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
-    """Whether the pipeline exists."""
     found = conn.execute(
         "SELECT 1 FROM pipelines WHERE project = ? AND name = ? LIMIT 1", (pipeline.project, pipeline.name)
     )

@@ -35,8 +35,8 @@ from localpachd.pps.specs.validation import egress_url
 from localpachd.sqlite import snapshot
 from localpachd.storage import object_urls
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.local_runner import LocalRunner
 from localpachd.worker.secret_store import SecretStore
-from localpachd.worker.tasks import TaskRunner
 
 
 class PpsService:
@@ -49,7 +49,7 @@ class PpsService:
     def __init__(
         self,
         pfs: PfsService,
-        runner: TaskRunner,
+        runner: LocalRunner,
         gpus: GpuPool,
         server_port: int,
         secrets: SecretStore,

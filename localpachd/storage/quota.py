@@ -36,7 +36,6 @@ class ByteCounts:
             self.kept, self.trash = kept, trash
 
     def add(self, kept: int = 0, trash: int = 0) -> None:
-        """Adds bytes, or takes negative ones away."""
         with self._lock:
             self.kept += kept
             self.trash += trash

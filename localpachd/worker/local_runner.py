@@ -40,8 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class LocalRunner:
-    """Implements `tasks.TaskRunner` with the workplaces of one backend. Thread-safe: each call of `run_set` is one
-    worker.
+    """Runs datum sets at the workplaces of one backend. Thread-safe: each call of `run_set` is one set on one worker.
 
     `scratch` is a directory that nobody else uses; it is emptied here, as far as that is possible. `disk` is the one
     that it is on, `most_warm` how many workers may be kept between their datum sets.
@@ -75,7 +74,6 @@ class LocalRunner:
 
     @property
     def workers(self) -> int:
-        """The number of workers that run."""
         return self._busy
 
     @property
@@ -84,6 +82,8 @@ class LocalRunner:
         return len(self._warm)
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """The status of the images that pipelines with work want now; those that it does not name are ready. Does not
+        wait: missing images are fetched in the background, for as long as they are wanted."""
         return self._backend.images(wanted)
 
     def run_set(
@@ -94,8 +94,13 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         cancel: CancelToken,
     ) -> None:
-        """As `tasks.TaskRunner` says. Unless they are kept, processes belong to the calling thread: they end if it
-        ends."""
+        """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
+
+        `done` and `log` are called from threads other than the caller's, too, and `done` for one datum after the other.
+        An error of a datum, or of the command, becomes a FAILED result. Raises only what `done` and `log` raise, and
+        failures that concern the whole machine. Unless they are kept, processes belong to the calling thread: they end
+        if it ends.
+        """
         self._tell(task, log)
         try:
             with (
@@ -115,6 +120,8 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         cancel: CancelToken,
     ) -> str:
+        """Runs the task's command once, until it ends, with `work` in its `/pfs`: a spout or, with `ports`, a service.
+        Returns how it ended; "" when it was cancelled. `log` is as in `run_set`; raises only what that raises."""
         self._tell(task, log)
         try:
             with (
@@ -133,6 +140,8 @@ class LocalRunner:
             return str(problem)
 
     def keep(self, versions: Collection[str]) -> None:
+        """Ends kept processes of all versions of pipelines but those with these spec commits, and keeps no others from
+        now on. Does not wait."""
         self._warm.keep_versions(versions)
 
     def look(self) -> None:

@@ -80,7 +80,6 @@ class SecretStore:
         return Secret(name, kept["type"], kept["created"], data)
 
     def every(self) -> list[Secret]:
-        """All secrets, by name."""
         found = []
         for path in sorted(self._directory.glob("[!.]*.json")):
             try:
@@ -99,7 +98,6 @@ class SecretStore:
         self._changed()
 
     def delete_all(self) -> None:
-        """Deletes all secrets."""
         for path in self._directory.glob("[!.]*.json"):
             path.unlink(missing_ok=True)
         durable_files.sync(self._directory)

@@ -45,7 +45,6 @@ class ServiceNetwork:
         )
 
     def _prepare(self, ports: ServicePorts, own: bool) -> None:
-        """Prepares the relay."""
         try:
             listener = socket.create_server((LOOPBACK, ports.external), backlog=128)
         except OSError as error:
@@ -62,7 +61,6 @@ class ServiceNetwork:
         self.relay = (sys.executable, "-I", "-S", str(Path(relay.__file__)), *options)
 
     def close(self) -> None:
-        """Releases the port."""
         for each in self._open:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

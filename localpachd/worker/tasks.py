@@ -5,7 +5,7 @@ They are frozen and know no pipelines, commits or jobs: the pps room fills them 
 
 import threading
 import time
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -196,7 +196,6 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
         return self._cancelled
 
     def cancel(self) -> None:
@@ -238,48 +237,6 @@ class CancelToken:
         with self._lock:
             self._running = None if end is None else (datum, end)
             self._began = 0 if end is None else time.time_ns()
-
-
-class TaskRunner(Protocol):
-    """Runs datum sets. One call is one set on one worker slot; calls may run side by side in threads."""
-
-    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """The status of the images that pipelines with work want now; those that it does not name are ready.
-
-        Does not wait: missing images are fetched in the background, for as long as they are wanted.
-        """
-
-    def keep(self, versions: Collection[str]) -> None:
-        """Ends kept processes of all versions of pipelines but those with these spec commits, and keeps no others from
-        now on. Does not wait."""
-
-    def run_set(
-        self,
-        task: Task,
-        datums: Sequence[DatumWork],
-        done: Callable[[DatumResult], None],
-        log: Callable[[LogLine], None],
-        cancel: CancelToken,
-    ) -> None:
-        """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
-
-        `done` and `log` are called from threads other than the caller's, too, and `done` for one datum after the other.
-        An error of a datum, or of the command, becomes a FAILED
-        result. Raises only what `done` and `log` raise, and failures that concern the whole machine.
-        """
-
-    def run_once(
-        self,
-        task: Task,
-        work: DatumWork,
-        ports: ServicePorts | None,
-        log: Callable[[LogLine], None],
-        cancel: CancelToken,
-    ) -> str:
-        """Runs the task's command once, until it ends, with `work` in its `/pfs`: a spout or, with `ports`, a service.
-
-        Returns how it ended; "" when it was cancelled. `log` is as in `run_set`; raises only what that raises.
-        """
 
 
 class BatchServer(Protocol):

@@ -129,7 +129,7 @@ class WarmWorkers:
         return True
 
     def keep_versions(self, versions: Collection[str]) -> None:
-        """As `tasks.TaskRunner.keep` says."""
+        """As `LocalRunner.keep` says."""
         with self._changed:
             self._versions = frozenset(versions)
             self._dismiss(lambda idle: idle.worker.task.pod.spec_commit not in versions)

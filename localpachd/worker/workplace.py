@@ -93,7 +93,7 @@ class WorkplaceBackend(Protocol):
         """The ways in which this backend falls short of a cluster, as texts that each pipeline's log gets once."""
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.TaskRunner` says."""
+        """As `LocalRunner` says."""
 
     def close(self) -> None:
         """Releases the machine's resources; call it when no workplace is open any more."""

@@ -15,7 +15,8 @@ import python_pachyderm
 
 from localpachd.errors import FailedPrecondition
 from localpachd.maintenance import main
-from localpachd.server import Server, ServerOptions
+from localpachd.server import Server
+from localpachd.server_options import ServerOptions
 from tests.servers import Localpachd, StartPachd
 
 SIZES = (10, 5_000, 100_000, 9 << 20)

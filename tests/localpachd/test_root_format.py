@@ -13,7 +13,8 @@ from localpachd import root_format
 from localpachd.database import FORMAT
 from localpachd.errors import FailedPrecondition
 from localpachd.maintenance import main
-from localpachd.server import Server, ServerOptions
+from localpachd.server import Server
+from localpachd.server_options import ServerOptions
 from localpachd.storage.chunk_store import SMALL
 from tests.servers import StartPachd
 

@@ -16,6 +16,7 @@ import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import server
+from localpachd.server_options import ServerOptions
 from tests.servers import AS_PROGRAM, StartPachd
 
 
@@ -184,7 +185,7 @@ def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: 
 
 def test_deleted_data_is_removed_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_BETWEEN_CHORES", 0.01)
-    with server.Server(server.ServerOptions(tmp_path, port=0, log_lines=1)) as running:
+    with server.Server(ServerOptions(tmp_path, port=0, log_lines=1)) as running:
         client = python_pachyderm.Client(port=running.port)
         client.create_repo("in")
         client.put_file_bytes(("in", "master"), "/f", b"content")

@@ -27,7 +27,7 @@ ValueCheck = Callable[[Any, str], None]
 @cache
 def check_of(kind: Descriptor) -> Callable[[Any], None] | None:
     """The check of messages of a type, which raises InvalidArgument; None if all of them are valid."""
-    if kind.full_name not in _concerned(kind):
+    if not _is_concerned(kind):
         return None
     return lambda message: _check(message, "")
 
@@ -70,7 +70,7 @@ def _field_check(field: FieldDescriptor) -> ValueCheck | None:
         return _check_duration
     if kind.full_name == _TIMESTAMP:
         return _check_moment
-    return (lambda value, where: _check(value, f"{where}.")) if kind.full_name in _concerned(kind) else None
+    return (lambda value, where: _check(value, f"{where}.")) if _is_concerned(kind) else None
 
 
 def _enum_check(field: FieldDescriptor) -> ValueCheck:
@@ -101,31 +101,19 @@ def _check_moment(value: Any, where: str) -> None:
 
 
 @cache
-def _concerned(kind: Descriptor) -> frozenset[str]:
-    """The full names of those messages, of this type and of its parts, that need a check."""
-    parts: dict[str, Descriptor] = {}
-    _gather(kind, parts)
-    needy = {name for name, each in parts.items() if name in (_DURATION, _TIMESTAMP) or _has_enum(each)}
-    grown = True
-    while grown:
-        more = {
-            name
-            for name, each in parts.items()
-            if name not in needy
-            and any(field.message_type and field.message_type.full_name in needy for field in each.fields)
-        }
-        needy |= more
-        grown = bool(more)
-    return frozenset(needy)
-
-
-def _gather(kind: Descriptor, parts: dict[str, Descriptor]) -> None:
-    if kind.full_name in parts:
-        return
-    parts[kind.full_name] = kind
-    for field in kind.fields:
-        if field.message_type is not None:
-            _gather(field.message_type, parts)
+def _is_concerned(kind: Descriptor) -> bool:
+    """Whether messages of a type, or of one of its parts, may hold a value that needs a check."""
+    seen: set[str] = set()
+    pending = [kind]
+    while pending:
+        each = pending.pop()
+        if each.full_name in seen:
+            continue
+        seen.add(each.full_name)
+        if each.full_name in (_DURATION, _TIMESTAMP) or _has_enum(each):
+            return True
+        pending += [field.message_type for field in each.fields if field.message_type is not None]
+    return False
 
 
 def _has_enum(kind: Descriptor) -> bool:

@@ -78,7 +78,6 @@ class ParkedCalls:
             return {method: count for method, count in self._waiting.items() if count}
 
     def sent(self, method: str, context: CallContext, send: ReplySender, reply: Any) -> None:
-        """Sends a reply."""
         self._sending[context] = method, time.monotonic()
         try:
             send(reply)

@@ -85,12 +85,10 @@ def _check_given(message: Message, what: str) -> None:
 
 
 def repo(value: Repo) -> pfs_pb2.Repo:
-    """A Repo message."""
     return pfs_pb2.Repo(name=value.name, type=value.type, project=pfs_pb2.Project(name=value.project))
 
 
 def branch(value: Branch) -> pfs_pb2.Branch:
-    """A Branch message."""
     return pfs_pb2.Branch(repo=repo(value.repo), name=value.name)
 
 
@@ -133,12 +131,10 @@ def to_trigger(message: pfs_pb2.Trigger) -> Mapping[str, Any]:
 
 
 def trigger(value: Mapping[str, Any] | None) -> pfs_pb2.Trigger | None:
-    """A Trigger message, or None."""
     return pfs_pb2.Trigger(**value) if value else None
 
 
 def branch_info(info: BranchInfo) -> pfs_pb2.BranchInfo:
-    """A BranchInfo message."""
     return pfs_pb2.BranchInfo(
         branch=branch(info.branch),
         head=commit(info.head),
@@ -165,7 +161,6 @@ def repo_info(info: RepoInfo, details: bool) -> pfs_pb2.RepoInfo:
 
 
 def project_info(info: ProjectInfo) -> pfs_pb2.ProjectInfo:
-    """A ProjectInfo message."""
     return pfs_pb2.ProjectInfo(
         project=pfs_pb2.Project(name=info.name),
         description=info.description,

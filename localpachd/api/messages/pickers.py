@@ -16,21 +16,18 @@ def project(picker: pfs_pb2.ProjectPicker) -> str:
 
 
 def repo(picker: pfs_pb2.RepoPicker) -> Repo:
-    """The picked repo."""
     if not picker.HasField("name"):
         raise PachError("repo picker cannot be nil")
     return Repo(project(picker.name.project), picker.name.name, picker.name.type or USER)
 
 
 def branch(picker: pfs_pb2.BranchPicker) -> Branch:
-    """The picked branch."""
     if not picker.HasField("name"):
         raise PachError("branch picker cannot be nil")
     return Branch(repo(picker.name.repo), picker.name.name)
 
 
 def pipeline(picker: pps_pb2.PipelinePicker) -> Pipeline:
-    """The picked pipeline."""
     if not picker.HasField("name"):
         raise PachError("pipeline picker cannot be nil")
     return Pipeline(project(picker.name.project), picker.name.name)

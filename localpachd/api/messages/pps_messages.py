@@ -90,12 +90,10 @@ def project_names(request: ProjectsRequest) -> frozenset[str]:
 
 
 def pipeline(value: Pipeline) -> pps_pb2.Pipeline:
-    """A Pipeline message."""
     return pps_pb2.Pipeline(project=pfs_pb2.Project(name=value.project), name=value.name)
 
 
 def job(value: Job) -> pps_pb2.Job:
-    """A Job message."""
     return pps_pb2.Job(pipeline=pipeline(value.pipeline), id=value.id)
 
 
@@ -155,7 +153,6 @@ def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
 
 
 def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
-    """A JobSetInfo."""
     return pps_pb2.JobSetInfo(
         job_set=pps_pb2.JobSet(id=value.id),
         jobs=[job_info(each, details) for each in value.jobs],
@@ -183,7 +180,6 @@ def _datum_state(value: DatumInfo) -> pps_pb2.DatumState.ValueType:
 
 
 def log_message(value: LogMessage) -> pps_pb2.LogMessage:
-    """A LogMessage."""
     return pps_pb2.LogMessage(
         project_name=value.pipeline.project if value.pipeline else "",
         pipeline_name=value.pipeline.name if value.pipeline else "",
@@ -199,7 +195,6 @@ def log_message(value: LogMessage) -> pps_pb2.LogMessage:
 
 
 def to_counters(request: pps_pb2.UpdateJobStateRequest) -> DatumCounters:
-    """A request's counts of a job's datums."""
     return DatumCounters(
         request.data_processed,
         request.data_skipped,
@@ -210,7 +205,6 @@ def to_counters(request: pps_pb2.UpdateJobStateRequest) -> DatumCounters:
 
 
 def to_stats(message: pps_pb2.ProcessStats) -> DatumStats:
-    """The values of a ProcessStats."""
     return DatumStats(
         seconds(message.download_time),
         seconds(message.process_time),

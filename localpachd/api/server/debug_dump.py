@@ -18,7 +18,7 @@ from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
 from localpachd.api.server.admin_servicers import ADDITIONAL, MAJOR, MICRO, MINOR
 from localpachd.database import Database
-from localpachd.diagnosis import profiles, program_source, server_facts
+from localpachd.diagnosis import profiles, server_facts
 from localpachd.diagnosis.redaction import SecretRedaction, secret_values
 from localpachd.diagnosis.tar_archive import TarArchive, packed
 from localpachd.errors import PachError, Unimplemented
@@ -228,11 +228,11 @@ def _part(name: str) -> str:
 def _version() -> DumpFiles:
     # Not with the plus of the real version: `pachctl debug analyze` reads numbers up to a hyphen.
     yield "version.txt", [f"{MAJOR}.{MINOR}.{MICRO}-{ADDITIONAL.lstrip('+')}\n"]
-    yield "versions.txt", [program_source.versions()]
+    yield "versions.txt", [server_facts.program_versions()]
 
 
 def _binary() -> DumpFiles:
-    yield "binary", [packed(program_source.files())]
+    yield "binary", [packed(server_facts.program_files())]
 
 
 def _script(script: debug_pb2.Starlark) -> DumpStep:

@@ -25,11 +25,9 @@ class ChangeLoop:
         self._thread = threading.Thread(target=self._run, name=name)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread and waits until it has ended."""
         self._stopping = True
         self._changes.wake()
         if self._thread.ident is not None:
@@ -37,7 +35,6 @@ class ChangeLoop:
 
     @property
     def stopping(self) -> bool:
-        """Whether `stop` was called."""
         return self._stopping
 
     def _run(self) -> None:

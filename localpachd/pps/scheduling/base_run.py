@@ -27,7 +27,6 @@ class BaseRun(ABC):
         self._thread = threading.Thread(target=self._main, name=name)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def cancel(self) -> None:
@@ -39,7 +38,6 @@ class BaseRun(ABC):
             part.cancel()
 
     def join(self) -> None:
-        """Waits until the thread has ended."""
         self._thread.join()
 
     def _hold(self, part: P) -> P:

@@ -26,7 +26,8 @@ from localpachd.pps.scheduling.event_queue import EventQueue
 from localpachd.pps.scheduling.plan import unrunnable
 from localpachd.pps.specs import inputs
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, ServicePorts, Task, TaskRunner, WorkerPod
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, ServicePorts, Task, WorkerPod
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -43,7 +44,7 @@ class CommandSupervisor:
     """Keeps one command running until it is cancelled. `line` holds the fields that all its log lines share."""
 
     def __init__(
-        self, pfs: PfsService, runner: TaskRunner, task: Task, ports: ServicePorts | None, line: LogMessage
+        self, pfs: PfsService, runner: LocalRunner, task: Task, ports: ServicePorts | None, line: LogMessage
     ) -> None:
         self._pfs = pfs
         self._runner = runner
@@ -120,7 +121,7 @@ class ServiceRun(BaseRun):
     """
 
     def __init__(
-        self, pfs: PfsService, runner: TaskRunner, info: JobInfo, pod: WorkerPod, over: Callable[["ServiceRun"], None]
+        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[["ServiceRun"], None]
     ) -> None:
         super().__init__(f"service {info.job}", lambda: over(self))
         self.job = info.job
@@ -208,7 +209,7 @@ class SpoutRun(BaseRun):
     def __init__(
         self,
         pfs: PfsService,
-        runner: TaskRunner,
+        runner: LocalRunner,
         info: PipelineInfo,
         pod: WorkerPod,
         sidecars: SpoutSidecars,

@@ -27,7 +27,6 @@ class EventQueue(Generic[T]):
         self._open = producers
 
     def put(self, event: T) -> None:
-        """Adds an event."""
         self._events.put(event)
 
     def close(self) -> None:

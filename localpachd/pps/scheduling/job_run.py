@@ -25,7 +25,8 @@ from localpachd.pps.scheduling.worker_pool import WorkerPool
 from localpachd.pps.specs import inputs
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.environment import task_variables
-from localpachd.worker.tasks import DatumOutcome, Task, TaskRunner, WorkerPod
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.tasks import DatumOutcome, Task, WorkerPod
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -53,7 +54,7 @@ class JobRun(BaseRun):
     """
 
     def __init__(
-        self, pfs: PfsService, runner: TaskRunner, info: JobInfo, pod: WorkerPod, over: Callable[["JobRun"], None]
+        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[["JobRun"], None]
     ) -> None:
         super().__init__(f"job {info.job}", lambda: over(self))
         self.job = info.job

@@ -32,7 +32,8 @@ from localpachd.pps.scheduling.plan import (
 )
 from localpachd.pps.specs.spec import PipelineKind
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.tasks import TaskRunner, WorkerPod
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.tasks import WorkerPod
 
 _PAUSE = 1.0  # seconds before the next round when an action could not be applied
 
@@ -88,7 +89,7 @@ class Scheduler:
     """Owns the active runs of jobs and spouts. All other state is in the database; a new scheduler continues there."""
 
     def __init__(
-        self, pfs: PfsService, runner: TaskRunner, gpus: GpuPool, server_port: int, sidecars: SpoutSidecars
+        self, pfs: PfsService, runner: LocalRunner, gpus: GpuPool, server_port: int, sidecars: SpoutSidecars
     ) -> None:
         self._sidecars = sidecars
         self._pfs = pfs
@@ -104,7 +105,6 @@ class Scheduler:
         self._loop = ChangeLoop("scheduler", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
-        """Starts scheduling."""
         self._loop.start()
 
     def stop(self) -> None:
@@ -117,7 +117,6 @@ class Scheduler:
             run.join()
 
     def run_of(self, job: Job) -> JobRun | ServiceRun | None:
-        """The job's run, if it is active."""
         return self._active().get(job)
 
     def _active(self) -> dict[Job, JobRun | ServiceRun]:

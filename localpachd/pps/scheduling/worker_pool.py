@@ -11,7 +11,8 @@ from localpachd.pps.pps_entities import Job, LogMessage, WorkerStatus
 from localpachd.pps.scheduling.datum_selection import NumberedDatum
 from localpachd.pps.scheduling.event_queue import EventQueue
 from localpachd.pps.scheduling.job_recorder import FinishedDatum
-from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Task, TaskRunner
+from localpachd.worker.local_runner import LocalRunner
+from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Task
 
 _BATCH = 500  # results in one batch
 
@@ -41,7 +42,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        runner: TaskRunner,
+        runner: LocalRunner,
         task: Task,
         job: Job,
         prepare: Callable[[NumberedDatum], DatumWork],

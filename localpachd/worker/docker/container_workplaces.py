@@ -119,7 +119,6 @@ class DockerBackend:
         return found
 
     def _made(self, name: str, body: Mapping[str, Any]) -> Container:
-        """A running container."""
         made: Container | None = None
         try:
             made = Container(self._engine, name, body)
@@ -253,7 +252,6 @@ class RelayProcess:
             raise EnvironmentProblem(f"the service cannot be reached: {reason}")
 
     def close(self) -> None:
-        """Ends the relay."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdout, self._process.stderr):

@@ -95,7 +95,6 @@ class LazyPipes:
         return True
 
     def start(self) -> None:
-        """Begins to serve the pipes."""
         if self._pipes and self._inotify is not None:
             self._den = self._made_den()
             self._younger = open_files.YoungerProcesses()

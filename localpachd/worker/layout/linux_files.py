@@ -93,7 +93,6 @@ class Inotify:
                 pass
 
     def close(self) -> None:
-        """Ends all watches."""
         os.close(self.fileno)
 
     def _checked(self, result: int) -> int:

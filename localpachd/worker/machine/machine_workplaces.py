@@ -94,7 +94,7 @@ class MachineBackend:
         ]
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.TaskRunner` says: every image is ready, since none is used."""
+        """As `LocalRunner` says: every image is ready, since none is used."""
         return {}
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.messages.jq_filters import compile_filter
+from localpachd.api.messages.protojson import compile_filter
 from localpachd.errors import PachError
 from localpachd.pfs import cron_schedules
 from localpachd.storage import object_urls, paths

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.api.messages.jq_filters import compile_filter
+from localpachd.api.messages.protojson import compile_filter
 from localpachd.errors import PachError
 
 JOB = {"state": "JOB_FAILURE", "job": {"pipeline": {"name": "edges"}}, "data_failed": "2", "stopped": True, "n": 3}
