@@ -175,6 +175,12 @@ def find(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo | 
     return decoded(row) if row else None
 
 
+def is_over(conn: sqlite3.Connection, commit: Commit) -> bool:
+    """Whether a commit is finished or deleted."""
+    info = find(conn, commit.repo, commit.id)
+    return info is None or info.finished is not None
+
+
 def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
     """The commit that a reference names: by id, by branch, or by ancestry (`master^2`, `master.1`). If the repo has no
     commit in that commit set, the commit in the set's provenance."""

@@ -76,12 +76,7 @@ def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -
 def has_reached(conn: sqlite3.Connection, info: CommitInfo, state: str) -> bool:
     """Whether a commit is at least STARTED, READY (its provenance is finished), FINISHING or FINISHED."""
     if state == "READY" and info.finished is None:
-        return all(_finished(conn, each) for each in info.provenance)
+        return all(commits.is_over(conn, each) for each in info.provenance)
     if state == "FINISHING":
         return info.finishing is not None
     return state in ("STARTED", "READY") or info.finished is not None
-
-
-def _finished(conn: sqlite3.Connection, commit: Commit) -> bool:
-    info = commits.find(conn, commit.repo, commit.id)
-    return info is None or info.finished is not None

@@ -85,8 +85,7 @@ class PfsService:
     def _finished(self, commit: Commit) -> bool | None:
         """True once a commit is finished or deleted, None until then."""
         with self.db.read() as conn:
-            info = commits.find(conn, commit.repo, commit.id)
-        return True if info is None or info.finished is not None else None
+            return commits.is_over(conn, commit) or None
 
     def dry_run(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
         """Runs a step as `transact` does, within another one, and rolls it back. Returns its result, or raises its

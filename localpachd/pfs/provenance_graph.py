@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 _WHOLE = "SELECT branch, upstream FROM branch_provenance ORDER BY branch, position"
 _AROUND = """WITH RECURSIVE below(id) AS (
@@ -12,6 +13,8 @@ _AROUND = """WITH RECURSIVE below(id) AS (
         SELECT id FROM below UNION SELECT p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
     ) SELECT p.branch, p.upstream FROM branch_provenance p JOIN above a ON p.branch = a.id
     ORDER BY p.branch, p.position"""
+
+T = TypeVar("T")
 
 MAX_DEPTH = 1000
 """The default limit of a walk's depth."""
@@ -37,11 +40,11 @@ class ProvenanceGraph:
 
     def upstream(self, branch: int) -> set[int]:
         """Every branch that this one depends on."""
-        return _reached(self._above, [branch])
+        return reached(self._above, [branch])
 
     def downstream(self, *branches: int) -> set[int]:
         """Every branch that depends on one of these."""
-        return _reached(self._below, branches)
+        return reached(self._below, branches)
 
 
 def connected(conn: sqlite3.Connection, branch: int) -> set[int]:
@@ -57,8 +60,9 @@ def connected(conn: sqlite3.Connection, branch: int) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _reached(edges: Mapping[int, Iterable[int]], starts: Iterable[int]) -> set[int]:
-    found: set[int] = set()
+def reached(edges: Mapping[T, Iterable[T]], starts: Iterable[T]) -> set[T]:
+    """All that edges lead to from these starts, directly or not."""
+    found: set[T] = set()
     pending = list(starts)
     while pending:
         fresh = set(edges.get(pending.pop(), ())) - found

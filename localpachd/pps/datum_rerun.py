@@ -62,7 +62,7 @@ class DatumRerun:
         read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
         self._datum = NumberedDatum(found.index, Datum(identity, read), found.hash)
         pod = WorkerPod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
-        self._task = replace(info.spec.task(pod), tries=1, warm=None)  # alone, so in a process of its own
+        self._task = replace(info.spec.task, pod=pod, tries=1, warm=None)  # alone, so in a process of its own
 
     def cancel(self) -> None:
         """Stops the run: `events` ends without a result."""

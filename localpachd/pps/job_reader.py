@@ -118,8 +118,7 @@ class JobReader:
 
     def _finished(self, commit: Commit) -> bool | None:
         with self._pfs.db.read() as conn:
-            info = commits.find(conn, commit.repo, commit.id)
-        return True if info is None or info.finished is not None else None
+            return commits.is_over(conn, commit) or None
 
     def _with_status(self, info: JobInfo) -> JobInfo:
         run = self._scheduler.run_of(info.job)

@@ -55,22 +55,14 @@ class FileCalls:
             self._export(request, context)
             return
         with self._opened(request.file, context) as (info, files):
-            nodes = trees.archive(files, request.file.path, *_bounds(request))
-            first = next(nodes, None)
-            if first is None:
-                raise _missing(request.file.path, info)
-            yield from _in_messages(trees.tar(chain((first,), nodes), self._pfs.chunks))
+            yield from _in_messages(trees.tar(_archived(request, info, files), self._pfs.chunks))
 
     def _export(self, request: pfs_pb2.GetFileRequest, context: CallContext) -> None:
         """Uploads the files that GetFileTAR would send to the request's URL."""
         object_urls.check_target(request.URL)
         object_urls.check_reach(request.URL, self._pfs.reach)
         with self._opened(request.file, context) as (info, files):
-            nodes = trees.archive(files, request.file.path, *_bounds(request))
-            first = next(nodes, None)
-            if first is None:
-                raise _missing(request.file.path, info)
-            whole = ((node.path, node.content) for node in chain((first,), nodes))
+            whole = ((node.path, node.content) for node in _archived(request, info, files))
 
             def read(path: str, content: FileContent) -> Iterator[bytes]:
                 return cancellation.while_active(context, self._pfs.chunks.read(content, name=path))
@@ -190,6 +182,14 @@ def _in_messages(pieces: Iterator[bytes]) -> Iterator[BytesValue]:
             sent = True
     if gathered or not sent:
         yield BytesValue(value=bytes(gathered))
+
+
+def _archived(request: pfs_pb2.GetFileRequest, info: CommitInfo, files: FileSet) -> Iterator[TreeNode]:
+    nodes = trees.archive(files, request.file.path, *_bounds(request))
+    first = next(nodes, None)
+    if first is None:
+        raise _missing(request.file.path, info)
+    return chain((first,), nodes)
 
 
 def _missing(path: str, info: CommitInfo) -> NotFound:

@@ -25,6 +25,7 @@ from localpachd.pfs import commit_removal, commit_rows
 from localpachd.pfs.contents import TOTAL, store, stored
 from localpachd.pfs.pfs_entities import SPEC
 from localpachd.pfs.pfs_service import PfsService
+from localpachd.pfs.provenance_graph import reached
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.filesets import FileSet, FileSetRef, merge, unpacked
 
@@ -71,7 +72,7 @@ def old_sets(conn: sqlite3.Connection, days: int) -> list[OldCommitSet]:
         return []
     kept = {row[0] for row in conn.execute(_NEEDED, {"limit": limit, "mark": MARK, "spec": SPEC})}
     kept.update(_below_failed_heads(conn))
-    kept = _with_provenance(kept, _above(conn))
+    kept |= reached(_above(conn), kept)
     # A set is made in one step, after all that it depends on.
     rows = conn.execute("SELECT id, COUNT(*), MIN(started) FROM commits GROUP BY id ORDER BY MIN(seq) DESC")
     return [OldCommitSet(*row) for row in rows if row[0] not in kept]
@@ -134,15 +135,6 @@ def _above(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
     for below, upstream in conn.execute(_EDGES):
         above[below].append(upstream)
     return above
-
-
-def _with_provenance(kept: set[str], above: Mapping[str, list[str]]) -> set[str]:
-    pending = list(kept)
-    while pending:
-        fresh = set(above.get(pending.pop(), ())) - kept
-        kept |= fresh
-        pending.extend(fresh)
-    return kept
 
 
 def _chunks(conn: sqlite3.Connection, layers: Iterable[int]) -> Iterator[tuple[bytes, int]]:

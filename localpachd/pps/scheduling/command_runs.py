@@ -129,7 +129,7 @@ class ServiceRun(BaseRun):
         self._runner = runner
         self._info = info
         self._worker = info.job.pipeline.worker(info.version, 0)
-        self._task = info.spec.task(replace(pod, worker=self._worker))
+        self._task = replace(info.spec.task, pod=replace(pod, worker=self._worker))
         self._served: tuple[CommandSupervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
@@ -223,7 +223,7 @@ class SpoutRun(BaseRun):
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
         worker = info.pipeline.worker(info.version, 0)
         own = replace(pod, worker=worker, server_port=self._port)
-        task = replace(info.spec.task(own), pachd=f"127.0.0.1:{self._port}")
+        task = replace(info.spec.task, pod=own, pachd=f"127.0.0.1:{self._port}")
         asked = info.spec.service
         ports = ServicePorts(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from localpachd.errors import NoSpace, NotFound, OverQuota, PachError, TooMany
@@ -26,7 +27,7 @@ from localpachd.pps.specs import inputs
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.environment import task_variables
 from localpachd.worker.local_runner import LocalRunner
-from localpachd.worker.tasks import DatumOutcome, Task, WorkerPod
+from localpachd.worker.tasks import DatumOutcome, WorkerPod
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -61,7 +62,7 @@ class JobRun(BaseRun):
         self._pfs = pfs
         self._runner = runner
         self._info = info
-        self._task: Task = info.spec.task(pod)
+        self._task = replace(info.spec.task, pod=pod)
         self._pool: WorkerPool | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:

@@ -55,7 +55,7 @@ class PipelineViews:
 
     def images(self) -> set[str]:
         """The images of the pipelines that should have workers now."""
-        return {known.details.transform.image for known in self._known.values() if _wants_workers(known.view)}
+        return {known.details.task.image for known in self._known.values() if _wants_workers(known.view)}
 
     def views(self, gpus: GpuPool, images: Mapping[str, ImageStatus]) -> tuple[PipelineView, ...]:
         """Every pipeline, newest version first, with the effect of this machine's GPUs and images on it."""
@@ -81,7 +81,7 @@ class PipelineViews:
                 reason=row["reason"],
                 stopped=bool(row["stopped"]),
                 autoscaling=details.autoscaling,
-                has_command=bool(details.transform.cmd),
+                has_command=bool(details.task.cmd),
                 kind=details.kind,
                 jobs=_with_inputs(conn, waiting.get(pipeline, []), row["version"], details),
             )
@@ -136,8 +136,8 @@ def _wants_workers(view: PipelineView) -> bool:
 
 
 def _on_machine(known: _Known, gpus: GpuPool, images: Mapping[str, ImageStatus]) -> PipelineView:
-    wanted = known.details.gpus
-    image = images.get(known.details.transform.image, _READY)
+    wanted = known.details.task.gpus
+    image = images.get(known.details.task.image, _READY)
     unavailable = "" if image.ready or image.coming else image.reason
     return replace(
         known.view,

@@ -47,31 +47,24 @@ class CronInput:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossInput:
+class _Combination:
+    members: tuple["Input", ...]
+
+
+class CrossInput(_Combination):
     """Every combination of one datum of each member."""
 
-    members: tuple["Input", ...]
 
-
-@dataclass(frozen=True, slots=True)
-class UnionInput:
+class UnionInput(_Combination):
     """The datums of all members."""
 
-    members: tuple["Input", ...]
 
-
-@dataclass(frozen=True, slots=True)
-class JoinInput:
+class JoinInput(_Combination):
     """The combinations of one file of each member with equal `join_on`."""
 
-    members: tuple["Input", ...]
 
-
-@dataclass(frozen=True, slots=True)
-class GroupInput:
+class GroupInput(_Combination):
     """One datum for all files with equal `group_by`."""
-
-    members: tuple["Input", ...]
 
 
 Input = PfsInput | CronInput | CrossInput | UnionInput | JoinInput | GroupInput

@@ -16,33 +16,15 @@ from typing import Any
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pps.specs import inputs, validation
-from localpachd.worker.tasks import SecretUse, Task, WorkerPod
+from localpachd.worker.tasks import SecretUse, Task
 from speclang import quantities, warm_annotations
 from speclang.names import DEFAULT_PROJECT
-from speclang.warm_annotations import WarmSettings
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
 EVERY_JOB = "every_job"
 # Fields of the request that are not part of the pipeline.
 _ORDERS = ("update", "reprocess", "spec_commit", "dry_run", "details_json")
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """The command: the fields of `pps.Transform` that apply to processes."""
-
-    image: str
-    cmd: tuple[str, ...]
-    stdin: tuple[str, ...]
-    err_cmd: tuple[str, ...]
-    err_stdin: tuple[str, ...]
-    env: Mapping[str, str]
-    accept_return_code: frozenset[int]
-    user: str
-    working_dir: str
-    batching: bool
-    secrets: tuple[SecretUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +58,27 @@ class PipelineSpec:
 
     project: str
     name: str
-    transform: Transform
+    task: Task
+    """What a worker runs for each datum set, without its pod."""
     input: inputs.Input | None
     output_branch: str
     description: str
     parallelism: int
     datum_set: DatumSetSpec
-    datum_tries: int
-    datum_timeout: float | None
     job_timeout: float | None
     autoscaling: bool
     reprocess_every_job: bool
     salt: str
-    gpus: int
-    memory: int
-    """Bytes that a worker may use, `cpus` how many processors; 0 for no limit."""
-    cpus: float
     kind: PipelineKind
     service: ServiceSpec | None
     """Set for services, and for spouts that are also services."""
     egress: str
     """The URL that the output is copied to when a job's datums are done; "" for none."""
-    warm: WarmSettings | None
-    """For how long a batching process waits for its next datum set, and with how much memory; None for not at all."""
     raw: Mapping[str, Any]
 
     def to_json(self) -> str:
         """The text kept in the database; `from_json` reads it back."""
         return json.dumps(dict(self.raw), sort_keys=True)
-
-    def task(self, pod: WorkerPod) -> Task:
-        """What a worker runs for each datum set."""
-        transform = self.transform
-        return Task(
-            cmd=transform.cmd,
-            stdin=transform.stdin,
-            err_cmd=transform.err_cmd,
-            err_stdin=transform.err_stdin,
-            env=transform.env,
-            pod=pod,
-            accept_return_code=transform.accept_return_code,
-            batching=transform.batching,
-            tries=self.datum_tries,
-            datum_timeout=self.datum_timeout,
-            working_dir=transform.working_dir,
-            user=transform.user,
-            gpus=self.gpus,
-            image=transform.image,
-            memory=self.memory,
-            cpus=self.cpus,
-            secrets=transform.secrets,
-            warm=self.warm,
-        )
 
 
 def parse(request: Mapping[str, Any], now: int, previous: PipelineSpec | None = None) -> PipelineSpec:
@@ -194,25 +145,19 @@ def _fill(raw: dict[str, Any], now: int) -> None:
 
 def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
     sets = raw.get("datum_set_spec", {})
-    limits = raw.get("resource_limits", {})
     return PipelineSpec(
         project=raw["pipeline"]["project"]["name"],
         name=raw["pipeline"]["name"],
-        transform=_transform(raw["transform"]),
+        task=_task(raw),
         input=inputs.parse(raw["input"]) if "input" in raw else None,
         output_branch=raw["output_branch"],
         description=raw.get("description", ""),
         parallelism=int(raw.get("parallelism_spec", {}).get("constant", 0)) or 1,
         datum_set=DatumSetSpec(*(int(sets.get(key, 0)) for key in ("number", "size_bytes", "per_worker"))),
-        datum_tries=max(1, int(raw["datum_tries"])),
-        datum_timeout=_seconds(raw.get("datum_timeout")),
         job_timeout=_seconds(raw.get("job_timeout")),
         autoscaling=bool(raw.get("autoscaling")),
         reprocess_every_job=raw["reprocess_spec"] == EVERY_JOB,
         salt=raw["salt"],
-        gpus=_gpus(raw),
-        memory=int(quantities.parse(limits.get("memory", "")) or 0),
-        cpus=float(limits.get("cpu", 0)),
         kind=PipelineKind.SPOUT
         if "spout" in raw
         else PipelineKind.SERVICE
@@ -220,24 +165,30 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         else PipelineKind.TRANSFORM,
         service=_service(raw),
         egress=validation.egress_url(raw),
-        warm=warm_annotations.read(raw.get("metadata", {}).get("annotations", {})),
         raw=MappingProxyType(dict(raw)),
     )
 
 
-def _transform(raw: Mapping[str, Any]) -> Transform:
-    return Transform(
-        image=raw["image"],
-        cmd=tuple(raw.get("cmd", ())),
-        stdin=tuple(raw.get("stdin", ())),
-        err_cmd=tuple(raw.get("err_cmd", ())),
-        err_stdin=tuple(raw.get("err_stdin", ())),
-        env=dict(raw.get("env", {})),
-        accept_return_code=frozenset(int(code) for code in raw.get("accept_return_code", ())),
-        user=raw.get("user", ""),
-        working_dir=raw.get("working_dir", ""),
-        batching=bool(raw.get("datum_batching")),
-        secrets=tuple(SecretUse(**use) for use in raw.get("secrets", ())),
+def _task(raw: Mapping[str, Any]) -> Task:
+    transform, limits = raw["transform"], raw.get("resource_limits", {})
+    return Task(
+        cmd=tuple(transform.get("cmd", ())),
+        stdin=tuple(transform.get("stdin", ())),
+        err_cmd=tuple(transform.get("err_cmd", ())),
+        err_stdin=tuple(transform.get("err_stdin", ())),
+        env=dict(transform.get("env", {})),
+        accept_return_code=frozenset(int(code) for code in transform.get("accept_return_code", ())),
+        batching=bool(transform.get("datum_batching")),
+        tries=max(1, int(raw["datum_tries"])),
+        datum_timeout=_seconds(raw.get("datum_timeout")),
+        working_dir=transform.get("working_dir", ""),
+        user=transform.get("user", ""),
+        gpus=_gpus(raw),
+        image=transform["image"],
+        memory=int(quantities.parse(limits.get("memory", "")) or 0),
+        cpus=float(limits.get("cpu", 0)),
+        secrets=tuple(SecretUse(**use) for use in transform.get("secrets", ())),
+        warm=warm_annotations.read(raw.get("metadata", {}).get("annotations", {})),
     )
 
 

@@ -9,10 +9,11 @@ import difflib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, fields
 from typing import Any
 
 FieldReader = Callable[[str, Any], Any]
-"""From a field's name and its JSON value to the value; raises Refused."""
+"""From a field's name and its JSON value to the value; raises FieldError."""
 
 LONGEST = 1 << 20
 """Most bytes of a file of parameters."""
@@ -25,7 +26,7 @@ class FieldError(Exception):
 
 
 def loads(content: bytes) -> Any:
-    """The JSON value in a file, in UTF-8. Raises Refused for anything else, for a name that an object has twice, and
+    """The JSON value in a file, in UTF-8. Raises FieldError for anything else, for a name that an object has twice, and
     for NaN and Infinity, which are not JSON."""
     if len(content) > LONGEST:
         raise FieldError(f"it has {len(content):,} bytes; parameters have at most {LONGEST:,}")
@@ -39,12 +40,20 @@ def loads(content: bytes) -> Any:
         raise FieldError(f"it is not valid JSON: {error}") from error
 
 
-def read(given: Any, rules: Mapping[str, tuple[Any, FieldReader]], within: str = "") -> dict[str, Any]:
-    """The fields of an object: for each rule (a default and its reader) the value that is given, or the default.
+def ruled(default: Any, reader: FieldReader) -> Any:
+    """A field of a dataclass that `read` reads, with its default."""
+    return field(default=default, metadata={"reader": reader})
 
-    within: the name of the field that holds the object, "" for the whole file. Raises Refused for anything that is not
-    an object, and for a field without a rule, with the nearest name.
+
+def read(given: Any, kind: type, within: str = "") -> dict[str, Any]:
+    """The fields of an object: for each `ruled` field of a dataclass the value that is given, or the default.
+
+    within: the name of the field that holds the object, "" for the whole file. Raises FieldError for anything that is
+    not an object, and for a field without a rule, with the nearest name.
     """
+    rules: dict[str, tuple[Any, FieldReader]] = {
+        each.name: (each.default, each.metadata["reader"]) for each in fields(kind) if each.metadata
+    }
     if not isinstance(given, dict):
         raise FieldError(f"{within or 'it'} must be an object such as {{{_example(rules)}}}; it is {shown(given)}")
     for name in given:

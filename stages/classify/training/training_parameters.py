@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stages.classify.training import json_fields
-from stages.classify.training.json_fields import FieldError
+from stages.classify.training.json_fields import FieldError, number, one_of, ruled, whole
 from stages.datum.contract import StageError
 
 SUFFIX = ".json"
@@ -26,18 +26,53 @@ _SCHEMES = ("s3", "gs", "az", "file")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
+def _widths(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= 4:
+        raise FieldError(f"{name} must be a list of 1 to 4 widths, such as [256]; it is {json_fields.shown(value)}")
+    width = whole(1, 8192)
+    return tuple(width(f"each width in {name}", each) for each in value)
+
+
+def _layers(name: str, value: Any) -> int | None:
+    if value == "all":
+        return None
+    if type(value) is not int or not 1 <= value <= 100_000:
+        raise FieldError(
+            f'{name} must be "all" or the number of last layers to train; it is {json_fields.shown(value)}'
+        )
+    return value
+
+
+def _bucket(name: str, value: Any) -> str:
+    if value == "":
+        return ""
+    scheme, separator, rest = value.partition("://") if isinstance(value, str) else ("", "", "")
+    if not separator or scheme not in _SCHEMES or not rest.strip("/") or any(each <= " " for each in rest):
+        urls = ", ".join(f"{each}://" for each in _SCHEMES)
+        raise FieldError(f"{name} must be the URL of a bucket ({urls}), or empty; it is {json_fields.shown(value)}")
+    return str(value)
+
+
+def _augmentation(name: str, value: Any) -> AugmentationParameters:
+    return AugmentationParameters(**json_fields.read(value, AugmentationParameters, name))
+
+
+def _fine_tune(name: str, value: Any) -> FineTuneParameters | None:
+    return None if value is None else FineTuneParameters(**json_fields.read(value, FineTuneParameters, name))
+
+
 @dataclass(frozen=True)
 class AugmentationParameters:
     """Random changes of the pictures of fine-tuning, each in every picture anew: mirrored (flip), moved by a share of
     the side (shift), enlarged or reduced by a share (zoom), turned by a share of a full turn (rotation), brighter or
     darker, with more or less contrast, by a share."""
 
-    flip: bool = True
-    shift: float = 0.1
-    zoom: float = 0.1
-    rotation: float = 0.0
-    brightness: float = 0.1
-    contrast: float = 0.1
+    flip: bool = ruled(True, json_fields.flag)
+    shift: float = ruled(0.1, number(0, 0.5))
+    zoom: float = ruled(0.1, number(0, 0.9))
+    rotation: float = ruled(0.0, number(0, 0.5))
+    brightness: float = ruled(0.1, number(0, 1))
+    contrast: float = ruled(0.1, number(0, 1))
 
 
 @dataclass(frozen=True)
@@ -48,14 +83,14 @@ class FineTuneParameters:
     checkpoint_steps: steps between two checkpoints, 0 for one after each epoch.
     """
 
-    epochs: int = 5
-    learning_rate: float = 0.0001
-    weight_decay: float = 0.0001
-    batch_size: int = 32
-    layers: int | None = None
-    augmentation: AugmentationParameters = AugmentationParameters()
-    checkpoints: str = ""
-    checkpoint_steps: int = 0
+    epochs: int = ruled(5, whole(1, 1000))
+    learning_rate: float = ruled(0.0001, number(0, 1, above=True))
+    weight_decay: float = ruled(0.0001, number(0, 1))
+    batch_size: int = ruled(32, whole(1, 1024))
+    layers: int | None = ruled(None, _layers)
+    augmentation: AugmentationParameters = ruled(AugmentationParameters(), _augmentation)  # noqa: RUF009 (a field)
+    checkpoints: str = ruled("", _bucket)
+    checkpoint_steps: int = ruled(0, whole(0, 1_000_000))
 
 
 @dataclass(frozen=True)
@@ -68,18 +103,18 @@ class TrainingParameters:
     """
 
     name: str
-    head: str = "linear"
-    hidden: tuple[int, ...] = (256,)
-    dropout: float = 0.0
-    epochs: int = 100
-    learning_rate: float = 0.003
-    weight_decay: float = 0.0001
-    label_smoothing: float = 0.0
-    batch_size: int = 256
-    class_weight: str = "none"
-    folds: int = 5
-    seed: int = 0
-    fine_tune: FineTuneParameters | None = None
+    head: str = ruled("linear", one_of(HEADS))
+    hidden: tuple[int, ...] = ruled((256,), _widths)
+    dropout: float = ruled(0.0, number(0, 0.9))
+    epochs: int = ruled(100, whole(1, 10_000))
+    learning_rate: float = ruled(0.003, number(0, 10, above=True))
+    weight_decay: float = ruled(0.0001, number(0, 1))
+    label_smoothing: float = ruled(0.0, number(0, 0.5))
+    batch_size: int = ruled(256, whole(1, 65_536))
+    class_weight: str = ruled("none", one_of(CLASS_WEIGHTS))
+    folds: int = ruled(5, whole(*FOLDS))
+    seed: int = ruled(0, whole(0, 2**31 - 1))
+    fine_tune: FineTuneParameters | None = ruled(None, _fine_tune)  # noqa: RUF009 (a field)
 
     def as_data(self) -> dict[str, Any]:
         """All fields of the file with their values, as JSON values; `parse` reads them back."""
@@ -111,7 +146,7 @@ def parse(name: str, content: bytes) -> TrainingParameters:
     """
     run = run_name(name)
     try:
-        found = json_fields.read(json_fields.loads(content), _RULES)
+        found = json_fields.read(json_fields.loads(content), TrainingParameters)
         _together(found)
     except FieldError as reason:
         raise StageError(f"{name}: {reason}") from reason
@@ -124,82 +159,13 @@ def format_parameters(parameters: TrainingParameters) -> bytes:
 
 
 def _together(found: dict[str, Any]) -> None:
-    """Raises Refused for fields that have no effect beside the others: they would be dropped silently."""
+    """Raises FieldError for fields that have no effect beside the others: they would be dropped silently."""
     if found["head"] == "linear":
         for name in ("hidden", "dropout"):
-            if found[name] != _RULES[name][0]:
+            if found[name] != getattr(TrainingParameters, name):
                 raise FieldError(f'{name} is a parameter of the head mlp: add "head": "mlp", or remove {name}')
     tune = found["fine_tune"]
     if tune is not None and tune.checkpoint_steps and not tune.checkpoints:
         raise FieldError(
             "fine_tune.checkpoint_steps needs fine_tune.checkpoints, the URL of a bucket such as s3://bucket/runs"
         )
-
-
-def _widths(name: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= 4:
-        raise FieldError(f"{name} must be a list of 1 to 4 widths, such as [256]; it is {json_fields.shown(value)}")
-    width = json_fields.whole(1, 8192)
-    return tuple(width(f"each width in {name}", each) for each in value)
-
-
-def _layers(name: str, value: Any) -> int | None:
-    if value == "all":
-        return None
-    if type(value) is not int or not 1 <= value <= 100_000:
-        raise FieldError(
-            f'{name} must be "all" or the number of last layers to train; it is {json_fields.shown(value)}'
-        )
-    return value
-
-
-def _bucket(name: str, value: Any) -> str:
-    if value == "":
-        return ""
-    scheme, separator, rest = value.partition("://") if isinstance(value, str) else ("", "", "")
-    if not separator or scheme not in _SCHEMES or not rest.strip("/") or any(each <= " " for each in rest):
-        urls = ", ".join(f"{each}://" for each in _SCHEMES)
-        raise FieldError(f"{name} must be the URL of a bucket ({urls}), or empty; it is {json_fields.shown(value)}")
-    return str(value)
-
-
-def _fine_tune(name: str, value: Any) -> FineTuneParameters | None:
-    return None if value is None else FineTuneParameters(**json_fields.read(value, _TUNING, name))
-
-
-def _augmentation(name: str, value: Any) -> AugmentationParameters:
-    return AugmentationParameters(**json_fields.read(value, _AUGMENTATION, name))
-
-
-_AUGMENTATION: dict[str, tuple[Any, json_fields.FieldReader]] = {
-    "flip": (AugmentationParameters.flip, json_fields.flag),
-    "shift": (AugmentationParameters.shift, json_fields.number(0, 0.5)),
-    "zoom": (AugmentationParameters.zoom, json_fields.number(0, 0.9)),
-    "rotation": (AugmentationParameters.rotation, json_fields.number(0, 0.5)),
-    "brightness": (AugmentationParameters.brightness, json_fields.number(0, 1)),
-    "contrast": (AugmentationParameters.contrast, json_fields.number(0, 1)),
-}
-_TUNING: dict[str, tuple[Any, json_fields.FieldReader]] = {
-    "epochs": (FineTuneParameters.epochs, json_fields.whole(1, 1000)),
-    "learning_rate": (FineTuneParameters.learning_rate, json_fields.number(0, 1, above=True)),
-    "weight_decay": (FineTuneParameters.weight_decay, json_fields.number(0, 1)),
-    "batch_size": (FineTuneParameters.batch_size, json_fields.whole(1, 1024)),
-    "layers": (FineTuneParameters.layers, _layers),
-    "augmentation": (AugmentationParameters(), _augmentation),
-    "checkpoints": (FineTuneParameters.checkpoints, _bucket),
-    "checkpoint_steps": (FineTuneParameters.checkpoint_steps, json_fields.whole(0, 1_000_000)),
-}
-_RULES: dict[str, tuple[Any, json_fields.FieldReader]] = {
-    "head": (TrainingParameters.head, json_fields.one_of(HEADS)),
-    "hidden": (TrainingParameters.hidden, _widths),
-    "dropout": (TrainingParameters.dropout, json_fields.number(0, 0.9)),
-    "epochs": (TrainingParameters.epochs, json_fields.whole(1, 10_000)),
-    "learning_rate": (TrainingParameters.learning_rate, json_fields.number(0, 10, above=True)),
-    "weight_decay": (TrainingParameters.weight_decay, json_fields.number(0, 1)),
-    "label_smoothing": (TrainingParameters.label_smoothing, json_fields.number(0, 0.5)),
-    "batch_size": (TrainingParameters.batch_size, json_fields.whole(1, 65_536)),
-    "class_weight": (TrainingParameters.class_weight, json_fields.one_of(CLASS_WEIGHTS)),
-    "folds": (TrainingParameters.folds, json_fields.whole(*FOLDS)),
-    "seed": (TrainingParameters.seed, json_fields.whole(0, 2**31 - 1)),
-    "fine_tune": (TrainingParameters.fine_tune, _fine_tune),
-}

@@ -1,5 +1,6 @@
 """Pipeline specifications: defaults, salts, the typed form, the form in the database, and refusals with exact texts."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ def request(**fields: Any) -> dict[str, Any]:
 def test_defaults() -> None:
     parsed = spec.parse(request(), NOW)
     assert (parsed.project, parsed.name, parsed.output_branch) == ("default", "p", "master")
-    assert (parsed.parallelism, parsed.datum_tries, parsed.transform.image) == (1, 3, "ubuntu:20.04")
-    assert (parsed.datum_timeout, parsed.job_timeout, parsed.gpus) == (None, None, 0)
+    assert (parsed.parallelism, parsed.task.tries, parsed.task.image) == (1, 3, "ubuntu:20.04")
+    assert (parsed.task.datum_timeout, parsed.job_timeout, parsed.task.gpus) == (None, None, 0)
     assert not parsed.reprocess_every_job
     assert parsed.input == PfsInput(name="in", project="default", repo="in", glob="/*")
     assert ids.is_id(parsed.salt)
@@ -62,12 +63,12 @@ def test_every_field_that_the_engine_reads() -> None:
         ),
         NOW,
     )
-    assert (parsed.project, parsed.parallelism, parsed.datum_tries, parsed.gpus) == ("q", 4, 5, 2)
-    assert (parsed.datum_timeout, parsed.job_timeout) == (1.5, 60.0)
+    assert (parsed.project, parsed.parallelism, parsed.task.tries, parsed.task.gpus) == ("q", 4, 5, 2)
+    assert (parsed.task.datum_timeout, parsed.job_timeout) == (1.5, 60.0)
     assert parsed.datum_set == spec.DatumSetSpec(7, 8, 9)
     assert (parsed.autoscaling, parsed.reprocess_every_job, parsed.output_branch) == (True, True, "o")
     assert (parsed.description, parsed.salt) == ("d", "s")
-    task = parsed.task(WorkerPod(worker="w"))
+    task = replace(parsed.task, pod=WorkerPod(worker="w"))
     assert (dict(task.env), task.pod.worker) == ({"K": "v"}, "w")
     assert (task.cmd, task.stdin, task.err_cmd, task.err_stdin) == (("sh",), ("a", "b"), ("sh", "-c"), ("c",))
     assert (task.memory, task.cpus) == (3 << 29, 0.5)
