@@ -16,6 +16,9 @@
 Messages are Pachyderm 2.7's own texts wherever clients can see them.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class PachError(Exception):
     """A failure whose message is meant for the client."""
@@ -67,3 +70,13 @@ class Unimplemented(PachError):
 
 class PachdCrash(PachError):
     """A request on which a real pachd crashes."""
+
+
+@contextmanager
+def prefixed(text: str, kind: type[PachError] = PachError, plain: bool = False) -> Iterator[None]:
+    """Puts a text and a colon before the message of an error of this kind that is raised within the block. The error
+    keeps its class or, if `plain`, becomes a PachError."""
+    try:
+        yield
+    except kind as error:
+        raise (PachError if plain else type(error))(f"{text}: {error}") from error

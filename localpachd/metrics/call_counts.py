@@ -24,38 +24,14 @@ class CallCounts:
         self._under_way = Gauge(
             "localpachd_calls_under_way", "Calls under way, waiting ones too.", ("method",), registry=registry
         )
-        self._methods: dict[str, MethodCounts] = {}
 
-    def of(self, method: str) -> "MethodCounts":
-        """The calls of one method. The caller sees to it that there are few names."""
-        known = self._methods.get(method)
-        if known is None:
-            known = MethodCounts(self._ended, self._seconds.labels(method), self._under_way.labels(method), method)
-            # Two threads may both make it: they are equal.
-            self._methods[method] = known
-        return known
-
-
-class MethodCounts:
-    """The calls of one method."""
-
-    def __init__(self, ended: Counter, seconds: Histogram, under_way: Gauge, method: str) -> None:
-        self._ended = ended
-        self._seconds = seconds
-        self._under_way = under_way
-        self._method = method
-        self._codes: dict[str, Counter] = {}
-
-    def begin(self) -> float:
-        """Counts a call that begins; returns the time for `end`."""
-        self._under_way.inc()
+    def begin(self, method: str) -> float:
+        """Counts a call that begins; returns the time for `end`. The caller sees to it that there are few methods."""
+        self._under_way.labels(method).inc()
         return time.perf_counter()
 
-    def end(self, begun: float, code: str) -> None:
+    def end(self, method: str, begun: float, code: str) -> None:
         """Counts a call that has ended with the status code of this name."""
-        self._seconds.observe(time.perf_counter() - begun)
-        self._under_way.dec()
-        counter = self._codes.get(code)
-        if counter is None:
-            counter = self._codes[code] = self._ended.labels(self._method, code)
-        counter.inc()
+        self._seconds.labels(method).observe(time.perf_counter() - begun)
+        self._under_way.labels(method).dec()
+        self._ended.labels(method, code).inc()

@@ -27,33 +27,49 @@ _AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 
-class MetricsEndpoint:
-    """Serves `text()` at /metrics from `start` to `stop`. With a `token` to those who send it as `Authorization:
-    Bearer`; without one, on the loopback, only under names of this machine, so that no page of the web can read it
-    through a name of its own. With a `context` it speaks TLS. Raises Unavailable if the port is taken."""
+class ServerMetrics:
+    """Counts `calls` from the beginning, and shows all metrics at /metrics from `start` to `stop` if it was opened."""
 
-    def __init__(
-        self, host: str, port: int, text: Callable[[], bytes], token: str = "", context: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.calls = CallCounts(self._registry)
+        self.address = ""
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def open(self, host: str, port: int, token: str, context: ssl.SSLContext | None) -> None:
+        """Listens, with port 0 on any free one; `address` is the URL then. With a `token` only those are answered who
+        send it as `Authorization: Bearer`; without one, on the loopback, only under names of this machine, so that no
+        page of the web can read the metrics through a name of its own. With a `context` it speaks TLS. Raises
+        Unavailable if the port is taken."""
         name = host.strip("[]")
         try:
-            self._server = _Server(name, port, _Access(name, token), text, context)
+            self._server = _Server(name, port, _Access(name, token), self._text, context)
         except OSError as error:
             raise Unavailable(
                 f"cannot listen on {host}:{port}: {error.strerror}; choose another --metrics-port (0: any)"
             ) from error
         place = f"[{name}]" if ":" in name else name
         self.address = f"http{'s' * (context is not None)}://{place}:{self._server.server_address[1]}{PAGE}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    def start(self, sources: StateSources) -> None:
+        """Starts to answer with the state of these parts of the server."""
+        StateCollector(sources, self._registry)
+        if self._server is not None:
+            self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
-        if self._thread.ident is not None:
+        """Closes the port."""
+        if self._server is None:
+            return
+        if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
+
+    def _text(self) -> bytes:
+        return bytes(generate_latest(self._registry))
 
 
 class _Access:
@@ -163,34 +179,3 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-class ServerMetrics:
-    """Counts `calls` from the beginning, and shows all metrics at `address` once it is `opened` and `started`."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self.calls = CallCounts(self._registry)
-        self._endpoint: MetricsEndpoint | None = None
-
-    @property
-    def address(self) -> str:
-        """The URL of the metrics, "" while there is none."""
-        return self._endpoint.address if self._endpoint is not None else ""
-
-    def open(self, host: str, port: int, token: str, context: ssl.SSLContext | None) -> None:
-        """Listens, with port 0 on any free one. Raises Unavailable if it is taken."""
-        self._endpoint = MetricsEndpoint(host, port, self._text, token, context)
-
-    def start(self, sources: StateSources) -> None:
-        """Starts to answer with the state of these parts of the server."""
-        StateCollector(sources, self._registry)
-        if self._endpoint is not None:
-            self._endpoint.start()
-
-    def stop(self) -> None:
-        if self._endpoint is not None:
-            self._endpoint.stop()
-
-    def _text(self) -> bytes:
-        return bytes(generate_latest(self._registry))

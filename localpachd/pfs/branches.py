@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from localpachd.errors import PachError
+from localpachd.errors import PachError, prefixed
 from localpachd.pfs import commits, lookup, metadata, names, provenance_graph, triggers
 from localpachd.pfs.pfs_entities import SPEC, Branch, BranchInfo, Commit, Repo
 from localpachd.pfs.transaction import Transaction
@@ -80,10 +80,8 @@ def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> in
         return None
     if head.repo != branch.repo:
         raise PachError("branch and head commit must belong to the same repo")
-    try:
+    with prefixed(f"unable to inspect {head}"):
         return commits.resolve(conn, head).seq
-    except PachError as error:
-        raise type(error)(f"unable to inspect {head}: {error}") from error
 
 
 def empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:

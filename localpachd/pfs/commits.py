@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from localpachd import ids
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import NotFound, PachError, prefixed
 from localpachd.pfs import commit_rows, contents, lookup, names
 from localpachd.pfs.commit_rows import SELECT, decoded
 from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
@@ -97,10 +97,8 @@ def _check_start(
 
 
 def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
-    try:
+    with prefixed("parent commit not found"):
         return resolve(conn, parent)
-    except PachError as error:
-        raise type(error)(f"parent commit not found: {error}") from error
 
 
 def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str = "") -> CommitInfo:

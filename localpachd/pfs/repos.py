@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.errors import AlreadyExists, NotFound, PachError, prefixed
 from localpachd.pfs import branches, commit_rows, commits, lookup, metadata, names, projects
 from localpachd.pfs.pfs_entities import SPEC, USER, Branch, Repo, RepoInfo
 from localpachd.pfs.transaction import Transaction
@@ -76,10 +76,8 @@ def _delete_all(txn: Transaction, doomed: Sequence[Repo], force: bool) -> None:
     found = [branch for repo in doomed for branch in branches.of_repo(txn.conn, repo)]
     # Downstream first, so that none prevents the deletion of another.
     for branch in branches.downstream_first(txn.conn, found):
-        try:
+        with prefixed(f"delete branch {branch}"):
             branches.delete(txn, branch, force)
-        except PachError as error:
-            raise type(error)(f"delete branch {branch}: {error}") from error
     for row in [lookup.repo_id(txn.conn, repo) for repo in doomed]:
         commits.delete_all_of(txn, row)
         txn.conn.execute("DELETE FROM repos WHERE id = ?", (row,))
@@ -106,10 +104,8 @@ def delete_many(txn: Transaction, projects_: Collection[str]) -> list[Repo]:
 
 def delete_everything(txn: Transaction) -> None:
     """Deletes every repo and project, and creates the default project again."""
-    try:
+    with prefixed("could not delete all repos"):
         delete_many(txn, ())
-    except PachError as error:
-        raise type(error)(f"could not delete all repos: {error}") from error
     for project in projects.list_all(txn.conn):
         projects.delete(txn, project.name)
     projects.create(txn, DEFAULT_PROJECT)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localpachd.errors import PachError
+from localpachd.errors import PachError, prefixed
 from localpachd.pfs import commits, cron_schedules, lookup, names
 from localpachd.pfs.pfs_entities import Branch, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
@@ -173,10 +173,8 @@ def _counts(conn: sqlite3.Connection, wanted: int, old: CommitInfo, new: CommitI
 
 def _check_spec(spec: str, what: str) -> None:
     if spec:
-        try:
+        with prefixed(what, plain=True):
             cron_schedules.parse(spec)
-        except PachError as error:
-            raise PachError(f"{what}: {error}") from error
 
 
 def _check_loop(conn: sqlite3.Connection, branch: Branch, followed: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from localpachd.database import Database
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import NotFound, PachError, prefixed
 from localpachd.pfs.changes import ChangeNotifier, Steps
 from localpachd.pps import job_rows, log_rows, pipeline_rows, pipelines
 from localpachd.pps.datums import Datum
@@ -136,10 +136,8 @@ def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None
             raise NotFound(f'could not get job information for "{job.id}": {error}') from error
         return job.pipeline, since if query.since else created - _SKEW
     assert pipeline is not None
-    try:
+    with prefixed(f"could not get pipeline information for {pipeline}", NotFound):
         pipelines.inspect(conn, pipeline)
-    except NotFound as error:
-        raise NotFound(f"could not get pipeline information for {pipeline}: {error}") from error
     return pipeline, since
 
 

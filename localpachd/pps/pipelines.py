@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.errors import AlreadyExists, NotFound, PachError, prefixed
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
@@ -49,14 +49,10 @@ def create(txn: Transaction, request: Mapping[str, Any], written: SpecText) -> N
     txn.changed.add(pipeline)
     if old is not None:
         jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
-    try:
+    with prefixed("could not create/update output branch"):
         _follow_inputs(txn, pipeline, new, stopped)
-    except PachError as error:
-        raise type(error)(f"could not create/update output branch: {error}") from error
-    try:
+    with prefixed("could not create/update trigger branch"):
         _set_triggers(txn, new)
-    except PachError as error:
-        raise type(error)(f"could not create/update trigger branch: {error}") from error
 
 
 def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import NotFound, PachError, prefixed
 from localpachd.pfs import commits
 from localpachd.pfs.changes import Steps
 from localpachd.pfs.pfs_entities import Commit, CommitInfo
@@ -109,10 +109,8 @@ class PpsService:
         `must_exist`."""
 
         def step(txn: Transaction) -> None:
-            try:
+            with prefixed(f"error stopping pipeline {pipeline}", NotFound):
                 pipelines.stop(txn, pipeline, must_exist)
-            except NotFound as error:
-                raise NotFound(f"error stopping pipeline {pipeline}: {error}") from error
             pipelines.delete(txn, pipeline, force, keep_repo)
 
         self._pfs.transact(step, frees=True)
@@ -143,11 +141,8 @@ class PpsService:
         commit_set: str = "",
     ) -> list[PipelineInfo]:
         """Pipelines, newest stored version first; see `pipelines.listed`."""
-        try:
-            with self._db.read() as conn:
-                return pipelines.listed(conn, pipeline, history, projects, commit_set)
-        except NotFound as error:
-            raise NotFound(f"could not list pipeline info: {error}") from error
+        with prefixed("could not list pipeline info", NotFound), self._db.read() as conn:
+            return pipelines.listed(conn, pipeline, history, projects, commit_set)
 
     def delete_job(self, job: Job) -> None:
         """Kills a job and deletes its row."""

@@ -13,7 +13,7 @@ import grpc
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, enclosed, is_parked, parked
 from localpachd.api.schema.schema import SERVICES
-from localpachd.metrics.call_counts import CallCounts, MethodCounts
+from localpachd.metrics.call_counts import CallCounts
 
 _HEALTH = frozenset(f"grpc.health.v1.Health/{call}" for call in ("Check", "Watch"))
 _KNOWN = _HEALTH | {f"{service}/{call.name}" for service, found in SERVICES.items() for call in found.methods}
@@ -28,26 +28,26 @@ class CallMetrics(CallInterceptor):
         self._calls = calls
 
     def around(self, handler: AnyHandler, method: str) -> AnyHandler:
-        counts = self._calls.of(method if method in _KNOWN else _UNKNOWN)
+        name = method if method in _KNOWN else _UNKNOWN
         if is_parked(handler):
-            return parked(handler, _parked(handler.unary_stream, counts))
-        return enclosed(handler, partial(_counted, counts))
+            return parked(handler, _parked(handler.unary_stream, self._calls, name))
+        return enclosed(handler, partial(_counted, self._calls, name))
 
 
 @contextmanager
-def _counted(method: MethodCounts, context: CallContext) -> Iterator[None]:
-    begun = method.begin()
+def _counted(calls: CallCounts, method: str, context: CallContext) -> Iterator[None]:
+    begun = calls.begin(method)
     otherwise = grpc.StatusCode.UNKNOWN
     try:
         yield
         otherwise = grpc.StatusCode.OK
     finally:
-        method.end(begun, _code(context, otherwise))
+        calls.end(method, begun, _code(context, otherwise))
 
 
-def _parked(inner: Any, method: MethodCounts) -> Callable[..., object]:
+def _parked(inner: Any, calls: CallCounts, method: str) -> Callable[..., object]:
     def call(request: object, context: CallContext, send: Callable[[object], None]) -> object:
-        begun = method.begin()
+        begun = calls.begin(method)
         code = grpc.StatusCode.CANCELLED
 
         def sending(reply: object) -> None:
@@ -57,7 +57,7 @@ def _parked(inner: Any, method: MethodCounts) -> Callable[..., object]:
             send(reply)
 
         def ended() -> None:
-            method.end(begun, code.name)
+            calls.end(method, begun, code.name)
 
         if not context.add_callback(ended):
             ended()

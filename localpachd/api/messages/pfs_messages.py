@@ -1,4 +1,7 @@
-"""The pfs room's entities as protobuf messages, and back. Every nested message is set, since clients dereference it."""
+"""The pfs room's entities as protobuf messages, and back. Every nested message is set, since clients dereference it.
+
+Those of files are also encoded by hand, since listings may be long.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +10,8 @@ from google.protobuf.message import Message
 
 from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import pfs_pb2
-from localpachd.errors import PachError
+from localpachd.api.schema.wire_format import BYTES, VARINT, key, varint
+from localpachd.errors import PachError, prefixed
 from localpachd.pfs.pfs_entities import (
     USER,
     Branch,
@@ -18,6 +22,7 @@ from localpachd.pfs.pfs_entities import (
     Repo,
     RepoInfo,
 )
+from localpachd.storage.trees import TreeNode
 from speclang.names import DEFAULT_PROJECT
 
 CommitSetRequest = pfs_pb2.InspectCommitSetRequest | pfs_pb2.SquashCommitSetRequest | pfs_pb2.DropCommitSetRequest
@@ -48,10 +53,8 @@ def to_commit(message: pfs_pb2.Commit) -> Commit:
 
 def checked(message: pfs_pb2.Commit, which: str) -> Commit:
     """As `to_commit`, for the calls in which Pachyderm says which commit it refuses: the "new" or the "old"."""
-    try:
+    with prefixed(f"check {which} file commit", plain=True):
         return to_commit(message)
-    except PachError as error:
-        raise PachError(f"check {which} file commit: {error}") from error
 
 
 def complete(message: Message) -> None:
@@ -167,3 +170,45 @@ def project_info(info: ProjectInfo) -> pfs_pb2.ProjectInfo:
         created_at=timestamp(info.created),
         metadata=info.metadata,
     )
+
+
+class FileInfos:
+    """Builds the FileInfo messages of one commit's nodes. The parts that all share are built and encoded once."""
+
+    def __init__(self, info: CommitInfo) -> None:
+        self._message = pfs_pb2.FileInfo(
+            file=pfs_pb2.File(commit=commit(info.commit)), committed=timestamp(info.finishing)
+        )
+        self._commit = self._message.file.SerializeToString()
+        self._committed = pfs_pb2.FileInfo(committed=timestamp(info.finishing)).SerializeToString()
+
+    def message(self, node: TreeNode) -> pfs_pb2.FileInfo:
+        """A node's message. The next call overwrites it: all nodes share one message."""
+        message, file = self._message, self._message.file
+        file.path, file.datum = node.path, node.tag
+        message.file_type = pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE
+        message.size_bytes, message.hash = node.size, node.hash
+        return message
+
+    def encoded(self, node: TreeNode) -> bytes:
+        """The same message as bytes."""
+        path, tag = node.path.encode(), node.tag.encode()
+        file = b"".join((self._commit, _PATH, varint(len(path)), path))
+        if tag:
+            file = b"".join((file, _DATUM, varint(len(tag)), tag))
+        return b"".join(
+            (
+                _FILE, varint(len(file)), file,
+                _A_DIRECTORY if node.is_dir else _A_FILE,
+                self._committed,
+                _SIZE + varint(node.size) if node.size else b"",
+                _HASH, varint(len(node.hash)), node.hash,
+            )
+        )  # fmt: skip
+
+
+_file, _info = pfs_pb2.File.DESCRIPTOR.fields_by_name, pfs_pb2.FileInfo.DESCRIPTOR.fields_by_name
+_PATH, _DATUM = key(_file["path"], BYTES), key(_file["datum"], BYTES)
+_FILE, _HASH = key(_info["file"], BYTES), key(_info["hash"], BYTES)
+_SIZE = key(_info["size_bytes"], VARINT)
+_A_FILE, _A_DIRECTORY = (key(_info["file_type"], VARINT) + varint(kind) for kind in (pfs_pb2.FILE, pfs_pb2.DIR))

@@ -13,7 +13,7 @@ from google.protobuf import json_format
 
 from localpachd.api.messages import protojson
 from localpachd.api.schema.schema import pps_pb2
-from localpachd.errors import InvalidArgument
+from localpachd.errors import InvalidArgument, prefixed
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps import spec_defaults
 from localpachd.pps.pps_entities import SpecText
@@ -83,10 +83,8 @@ class SpecReader:
         project = str(((user.get("pipeline") or {}).get("project") or {}).get("name") or DEFAULT_PROJECT)
         with self._pfs.db.read() as conn:
             found = [spec_defaults.read(conn, name).spec for name in (spec_defaults.SERVER, project)]
-        try:
+        with prefixed(f"the defaults of the server or of project {project}", InvalidArgument):
             layers = [self.read_defaults(each) for each in found]
-        except InvalidArgument as error:
-            raise InvalidArgument(f"the defaults of the server or of project {project}: {error}") from error
         return _merged(text, [*layers, user])
 
     def request(self, text: str) -> pps_pb2.CreatePipelineRequest:

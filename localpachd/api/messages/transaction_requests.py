@@ -7,7 +7,7 @@ from typing import Any
 from localpachd.api.messages import pfs_messages, pps_messages, protojson
 from localpachd.api.messages.spec_reader import SpecReader
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2, transaction_pb2
-from localpachd.errors import InvalidArgument, PachError
+from localpachd.errors import InvalidArgument, PachError, prefixed
 from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.pfs_entities import Commit
 from localpachd.pfs.transaction import Transaction
@@ -56,10 +56,8 @@ class TransactionRequests:
         """`run` for each request in order; an error names the number of its request."""
         made = []
         for number, request in enumerate(requests, start=1):
-            try:
+            with prefixed(f"error running request {number} of {len(requests)}"):
                 made.append(self.run(txn, request))
-            except PachError as error:
-                raise type(error)(f"error running request {number} of {len(requests)}: {error}") from error
         return made
 
     def _create_pipeline(self, txn: Transaction, request: pps_pb2.CreatePipelineRequest) -> None:

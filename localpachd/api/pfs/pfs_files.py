@@ -10,7 +10,7 @@ from localpachd.api.calls import cancellation
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pages
 from localpachd.api.messages import pfs_messages as messages
-from localpachd.api.messages.file_infos import FileInfos
+from localpachd.api.messages.pfs_messages import FileInfos
 from localpachd.api.schema.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents

@@ -11,7 +11,7 @@ from localpachd.api.messages.spec_reader import MergedSpec, SpecReader
 from localpachd.api.messages.times import timestamp
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.schema.schema import Empty, pps_pb2, transaction_pb2
-from localpachd.errors import InvalidArgument, PachError
+from localpachd.errors import InvalidArgument, PachError, prefixed
 from localpachd.pfs import projects
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
@@ -39,11 +39,9 @@ class SpecCalls:
     def CreatePipelineV2(
         self, request: pps_pb2.CreatePipelineV2Request, context: CallContext
     ) -> pps_pb2.CreatePipelineV2Response:
-        try:
+        with prefixed("could not make effective spec", InvalidArgument):
             merged = self._specs.now(request.create_pipeline_request_json)
             effective = merged.effective_message()
-        except InvalidArgument as error:
-            raise InvalidArgument(f"could not make effective spec: {error}") from error
         if not effective.HasField("pipeline"):
             raise PachError("request.Pipeline cannot be nil")
         effective.update, effective.reprocess = request.update, request.reprocess
@@ -108,19 +106,15 @@ class SpecCalls:
 
     def _set(self, request: _SetRequest, text: str, project: str, kind: str) -> list[pps_pb2.Pipeline]:
         """Sets defaults and, if the request says so, updates the pipelines that they change. Returns these."""
-        try:
+        with prefixed(f"invalid {kind} defaults JSON", InvalidArgument):
             new = self._specs.read_defaults(text)
-        except InvalidArgument as error:
-            raise InvalidArgument(f"invalid {kind} defaults JSON: {error}") from error
         affected = dict(self._affected(new, project)) if request.regenerate else {}
 
         def step(txn: Transaction) -> None:
             spec_defaults.write(txn, text, project)
             for pipeline, merged in affected.items():
-                try:
+                with prefixed(f"could not regenerate pipeline {pipeline}"):
                     self._pps.add_pipeline(txn, merged.request(True, request.reprocess), merged.written)
-                except PachError as error:
-                    raise type(error)(f"could not regenerate pipeline {pipeline}: {error}") from error
 
         if not request.dry_run:
             self._pfs.transact(step)

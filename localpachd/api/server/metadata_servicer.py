@@ -6,7 +6,7 @@ from collections.abc import Callable
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pickers
 from localpachd.api.schema.schema import metadata_pb2
-from localpachd.errors import FailedPrecondition, PachError
+from localpachd.errors import FailedPrecondition, PachError, prefixed
 from localpachd.pfs import lookup, metadata, projects
 from localpachd.pfs.metadata import MetadataEdit, ObjectKey, ObjectKind
 from localpachd.pfs.pfs_service import PfsService
@@ -42,10 +42,8 @@ def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
     kind: ObjectKind
     for kind in _TARGETS:
         if message.HasField(kind):
-            try:
+            with prefixed(f"pick {kind}", plain=True):
                 key, name = _TARGETS[kind](txn.conn, message)
-            except PachError as error:
-                raise PachError(f"pick {kind}: {error}") from error
             try:
                 metadata.edit(txn, kind, key, _change(message))
             except PachError as error:

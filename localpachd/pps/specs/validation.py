@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from localpachd.errors import InvalidArgument, PachError, Unimplemented
+from localpachd.errors import InvalidArgument, PachError, Unimplemented, prefixed
 from localpachd.pfs import cron_schedules, names
 from localpachd.pps.specs import inputs
 from localpachd.storage import object_urls, patterns
@@ -167,10 +167,8 @@ def _check_input_names(tree: Mapping[str, Any]) -> None:
 
 
 def _check_cron(cron: Mapping[str, Any]) -> None:
-    try:
+    with prefixed("error parsing cron-spec", plain=True):
         cron_schedules.parse(cron["spec"])
-    except PachError as error:
-        raise PachError(f"error parsing cron-spec: {error}") from error
 
 
 def _check_pfs(pfs: Mapping[str, Any]) -> None:

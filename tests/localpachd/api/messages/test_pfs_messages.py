@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.api.messages.file_infos import FileInfos
+from localpachd.api.messages.pfs_messages import FileInfos
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.pfs.pfs_entities import Commit, CommitInfo, Repo
 from localpachd.storage.trees import TreeNode
