@@ -21,8 +21,7 @@ from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
-from localpachd.api.pps.loopback_servers import GrpcSidecars
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.server.log_levels import CallLog, LogLevels
 from localpachd.chores import ChoreThread
 from localpachd.database import Database

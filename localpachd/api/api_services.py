@@ -13,8 +13,8 @@ from localpachd.api.pfs.fileset_servicer import FilesetServicer
 from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls, TransactionServicer
 from localpachd.api.pps.logs_servicer import LogsServicer
+from localpachd.api.pps.loopback_servers import WorkerServicer
 from localpachd.api.pps.pps_servicer import PpsServicer
-from localpachd.api.pps.worker_servicer import WorkerServicer
 from localpachd.api.schema import schema
 from localpachd.api.server.admin_servicers import AdminServicer, EnterpriseServicer, VersionServicer
 from localpachd.api.server.debug_dump import DumpSources

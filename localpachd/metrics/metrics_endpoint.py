@@ -7,15 +7,15 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from localpachd.errors import Unavailable
-from localpachd.metrics.call_counts import CallCounts
 from localpachd.metrics.state_collector import StateCollector, StateSources
 
 PAGE = "/metrics"
@@ -25,6 +25,38 @@ _AT_ONCE = 8
 """Connections; Prometheus needs one."""
 
 _log = logging.getLogger(__name__)
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0)
+
+
+class CallCounts:
+    """The calls of one server. Thread-safe."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._ended = Counter(
+            "localpachd_calls", "Calls that ended, by method and status code.", ("method", "code"), registry=registry
+        )
+        self._seconds = Histogram(
+            "localpachd_call_seconds",
+            "Time of calls, with the time that they waited.",
+            ("method",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._under_way = Gauge(
+            "localpachd_calls_under_way", "Calls under way, waiting ones too.", ("method",), registry=registry
+        )
+
+    def begin(self, method: str) -> float:
+        """Counts a call that begins; returns the time for `end`. The caller sees to it that there are few methods."""
+        self._under_way.labels(method).inc()
+        return time.perf_counter()
+
+    def end(self, method: str, begun: float, code: str) -> None:
+        """Counts a call that has ended with the status code of this name."""
+        self._seconds.labels(method).observe(time.perf_counter() - begun)
+        self._under_way.labels(method).dec()
+        self._ended.labels(method, code).inc()
 
 
 class ServerMetrics:

@@ -13,7 +13,7 @@ import grpc
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, enclosed, is_parked, parked
 from localpachd.api.schema.schema import SERVICES
-from localpachd.metrics.call_counts import CallCounts
+from localpachd.metrics.metrics_endpoint import CallCounts
 
 _HEALTH = frozenset(f"grpc.health.v1.Health/{call}" for call in ("Check", "Watch"))
 _KNOWN = _HEALTH | {f"{service}/{call.name}" for service, found in SERVICES.items() for call in found.methods}

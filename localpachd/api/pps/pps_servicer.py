@@ -6,11 +6,9 @@ from typing import NoReturn
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.spec_reader import SpecReader
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
-from localpachd.api.pps.pps_datums import DatumCalls
 from localpachd.api.pps.pps_jobs import JobCalls
 from localpachd.api.pps.pps_pipelines import PipelineCalls
 from localpachd.api.pps.pps_secrets import SecretCalls
-from localpachd.api.pps.pps_specs import SpecCalls
 from localpachd.api.schema.schema import Empty, pps_pb2, task_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.pfs_service import PfsService
@@ -20,7 +18,7 @@ from localpachd.worker.secret_store import SecretStore
 _NO_LOKI = "loki not configured: localpachd runs pipelines without Kubernetes; `pachctl logs` has all their logs"
 
 
-class PpsServicer(SpecCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls):
+class PpsServicer(PipelineCalls, SecretCalls, JobCalls):
     """Pipelines, jobs, datums, logs, defaults and secrets. Kubernetes, Loki and a queue of tasks do not exist here."""
 
     def __init__(

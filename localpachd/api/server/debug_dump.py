@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.times import seconds
 from localpachd.api.pfs.pfs_servicer import PfsServicer
-from localpachd.api.pps import log_lines
+from localpachd.api.pps import logs_servicer
 from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
 from localpachd.api.server.admin_servicers import ADDITIONAL, MAJOR, MICRO, MINOR
@@ -183,7 +183,7 @@ class DebugDump:
         def files() -> DumpFiles:
             with self._sources.db.read() as conn:
                 found = log_queries.newest(conn, pipeline, _LINES)
-            yield "logs.txt", (f"{json.dumps(log_lines.as_json(line), ensure_ascii=False)}\n" for line in found)
+            yield "logs.txt", (f"{json.dumps(logs_servicer.as_json(line), ensure_ascii=False)}\n" for line in found)
 
         return DumpStep(_directory(app.pipeline), files)
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from localpachd.worker.commands import ProcessOutput
 from localpachd.worker.docker.container import Container
 from localpachd.worker.docker.container_engine import ContainerEngine, EngineError
-from localpachd.worker.process_output import ProcessOutput
 
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK

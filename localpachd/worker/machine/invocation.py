@@ -1,15 +1,30 @@
-"""The invocation of a command on this machine: its user, working directory and program. Starts nothing."""
+"""The invocation of a command on this machine: its user, working directory, program and variables. Starts nothing.
+
+The programs that prepare a process have more rights than user code, and loaders, shells and mount(8) obey many
+variables, such as LD_PRELOAD. So they get none of user code's: a shell that has lost the rights reads these from a file
+in memory. As arguments everybody could read them.
+"""
 
 import grp
 import os
 import pwd
+import re
+import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from localpachd import durable_files
 from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.tasks import Task
+
+_SHELL_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
+# Shells refuse to set these, or set them to something else.
+_OF_SHELLS = frozenset((b"BASHOPTS", b"EUID", b"LINENO", b"OPTIND", b"PPID", b"SHELLOPTS", b"UID", b"_"))
+_NEEDED = ("PATH", "LD_LIBRARY_PATH")
+_READ = '. "$1"; shift; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +103,42 @@ def in_pfs(path: str) -> bool:
 def tool(name: str) -> str:
     """The path of a program of this machine, where the server's own PATH leads; the name itself if it is missing."""
     return shutil.which(name) or name
+
+
+def tool_variables() -> dict[str, str]:
+    """The variables of the programs that prepare a process: the server's own, and no more than these need, since user
+    code can read them."""
+    return {name: os.environ[name] for name in _NEEDED if name in os.environ}
+
+
+@contextmanager
+def carry_variables(
+    env: Mapping[str, str], command: Sequence[str], secret: Collection[str] = ()
+) -> Iterator[tuple[list[str], int]]:
+    """A command line that runs `command` with the variables `env`, and a descriptor that it has to inherit, open within
+    the block. Raises ValueError for text with a NUL, and EnvironmentProblem for a name that a shell cannot set if its
+    value is `secret`: env(1) sets the others of these, by its arguments.
+    """
+    pairs = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+    if any(b"\0" in text for pair in pairs.items() for text in pair):
+        raise ValueError("embedded null byte in a variable")
+    others = {name for name in pairs if not _SHELL_NAME.fullmatch(name) or name in _OF_SHELLS}
+    if shown := others.intersection(map(os.fsencode, secret)):
+        raise EnvironmentProblem(
+            f"transform.secrets: the variable {os.fsdecode(min(shown))} cannot come from a secret on this machine: use "
+            "an env_var of letters, digits and _"
+        )
+    script = b"".join(
+        b"export %s=%s\n" % (name, os.fsencode(shlex.quote(os.fsdecode(value))))
+        for name, value in pairs.items()
+        if name not in others
+    )
+    given = [f"{os.fsdecode(name)}={os.fsdecode(pairs[name])}" for name in others]
+    if given:
+        command = [tool("env"), "--", *given, *command]
+    memory = os.memfd_create("variables")
+    try:
+        durable_files.write_all(memory, script)
+        yield [tool("sh"), "-c", _READ, "sh", f"/dev/fd/{memory}", *command], memory
+    finally:
+        os.close(memory)

@@ -1,4 +1,5 @@
-"""The part of this machine that processes see: a `/tmp` of their own, and nothing of the server's own files.
+"""The part of this machine that processes see: a `/tmp` of their own, nothing of the server's own files and, where the
+machine has no `/pfs` to mount on or something is to be added, a root directory assembled from bind mounts.
 
 Makes the mount points and the lines of an fstab(5) for them; mounts nothing. The server, which reads the files that
 links out of `/pfs` lead to, sees more than the process that made the link: its own files, the kernel's about itself,
@@ -8,9 +9,10 @@ the machine's `/tmp`, and where it is root everybody's files.
 import contextlib
 import errno
 import os
+import stat
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ _INSTALLED = Path(__file__).resolve().parents[3]
 _KERNEL = (Path("/proc"), Path("/sys"))
 _HIDDEN = "localpachd-hidden"
 """The source of the empty file systems. mount(8) would skip one whose source and place are mounted already."""
+
+_CROWD = 1000
+"""The number of entries above which a directory is not mounted entry by entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +154,83 @@ class MachineFiles:
 
     def _here(self, path: str, whole: bool) -> Path:
         return self.view.here(Path(path), self.temporary, whole)
+
+
+class MountProblem(Exception):
+    """A directory cannot be mounted at the place it is meant for; the text is the reason."""
+
+
+def build(root: Path, mounts: Mapping[str, Path], view: MachineView, rebuild: bool) -> None:
+    """Writes the list of the mounts that make processes see `view` to the fstab(5) beside `root`. With `rebuild`, fills
+    `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name. Raises
+    MountProblem."""
+    fstab, temporary = root.with_name(root.name + ".fstab"), root.with_name(root.name + ".tmp")
+    if fstab.exists():
+        return
+    if not rebuild:
+        fstab.write_text("".join(view.mounts("", temporary)))
+        return
+    resolved = {Path(name).resolve(): source for name, source in mounts.items()}
+    in_tmp = {target: source for target, source in resolved.items() if TMP in target.parents}
+    targets = {target: source for target, source in resolved.items() if target not in in_tmp}
+    remade = {Path("/")}
+    for target in targets:
+        remade |= _remade(target)
+    (root / ".old").mkdir()
+    (root / "pfs").mkdir()
+    # An entry that vanishes before it is mounted is no loss.
+    lines = [line(*pair, ",nofail") for directory in sorted(remade) for pair in _places(directory, root, remade)]
+    for target, source in targets.items():
+        place = root / target.relative_to("/")
+        if not target.exists():
+            place.mkdir(parents=True, exist_ok=True)
+        lines.append(line(source, place))
+    lines += view.mounts(str(root), temporary)
+    for target, source in in_tmp.items():
+        (temporary / target.relative_to(TMP)).mkdir(parents=True, exist_ok=True)
+        lines.append(line(source, root / target.relative_to("/")))
+    fstab.write_text("".join(lines))
+
+
+def _remade(target: Path) -> set[Path]:
+    """The directories that must be remade so that `target` exists: those above it, or none if it exists already."""
+    if target.is_dir():
+        return set()
+    above = [each for each in target.parents if each.exists()]
+    if target.exists() or not above[0].is_dir():
+        raise MountProblem(f"{target} cannot be a directory: {target if target.exists() else above[0]} is a file")
+    for each in above:
+        with os.scandir(each) as entries:
+            if sum(1 for _ in entries) > _CROWD:
+                raise MountProblem(f"{target} does not exist, and {each} has too many entries to add it: make it first")
+    return set(above)
+
+
+def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Path, Path]]:
+    """Makes mount points for a directory's entries below `root`; yields each entry with its mount point, except for
+    those that are `remade` themselves."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            path = Path(entry.path)
+            place = root / path.relative_to("/")
+            if os.path.lexists(place):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # it may vanish meanwhile
+                if entry.is_symlink():
+                    place.symlink_to(path.readlink())
+                    continue
+                if entry.is_dir():
+                    place.mkdir()
+                else:
+                    place.touch()
+                if path in remade:
+                    _resemble(place, entry.stat())
+                else:
+                    yield path, place
+
+
+def _resemble(place: Path, found: os.stat_result) -> None:
+    """Gives a directory the permissions and the owner of the one that it stands in for."""
+    place.chmod(stat.S_IMODE(found.st_mode))
+    if os.geteuid() == 0:
+        os.chown(place, found.st_uid, found.st_gid)

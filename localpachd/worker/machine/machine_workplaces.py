@@ -11,10 +11,9 @@ from localpachd.worker import environment, secret_store
 from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
 from localpachd.worker.layout.pfs_layout import PfsLayout
 from localpachd.worker.machine import code_files, invocation, leftover_processes, namespaces
-from localpachd.worker.machine.machine_view import MachineFiles, MachineView, view
+from localpachd.worker.machine.invocation import carry_variables, tool_variables
+from localpachd.worker.machine.machine_view import MachineFiles, MachineView, MountProblem, view
 from localpachd.worker.machine.namespaces import Confinement
-from localpachd.worker.machine.process_root import MountProblem
-from localpachd.worker.machine.process_variables import carry_variables, tool_variables
 from localpachd.worker.machine.user_process import UserProcess
 from localpachd.worker.machine.worker_limits import cpu_pinning
 from localpachd.worker.service_network import ServiceNetwork

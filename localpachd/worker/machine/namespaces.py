@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localpachd.worker.environment import PFS, PFS_VARIABLE
-from localpachd.worker.machine import process_root
+from localpachd.worker.machine import machine_view
 from localpachd.worker.machine.invocation import tool
 from localpachd.worker.machine.machine_view import MachineView
 
@@ -91,7 +91,7 @@ class Confinement:
         Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """
         if self.mounts:
-            process_root.build(root, mounts or {}, view, self.rebuild)
+            machine_view.build(root, mounts or {}, view, self.rebuild)
 
     def command(
         self,

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from localpachd.worker.commands import LineSplitter, ProcessOutput
 from localpachd.worker.machine import leftover_processes
 from localpachd.worker.machine.worker_limits import BETWEEN_LOOKS, memory_excess, memory_held
-from localpachd.worker.process_output import LineSplitter, ProcessOutput
 
 # The message of util-linux's unshare(1) when the process that it waits for is killed. It is not the user's output.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"

@@ -14,8 +14,7 @@ from google.protobuf.message import DecodeError
 
 from localpachd.api.api_services import register
 from localpachd.api.doors.status import StatusInterceptor
-from localpachd.api.pps.loopback_servers import GrpcSidecars
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.schema.schema import SERVICES, BytesValue, pfs_pb2, pps_pb2
 from localpachd.api.server.log_levels import LogLevels
 from localpachd.database import Database

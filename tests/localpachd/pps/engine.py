@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, repos

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSetRef, write_layer

@@ -19,7 +19,7 @@ from tests.localpachd.worker.bench import Bench
 _KILLED = """
 import sys
 from pathlib import Path
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.worker.docker import container_engine

@@ -7,13 +7,17 @@ import pwd
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.machine import invocation
 from localpachd.worker.tasks import Task
+from tests.example_counts import examples
 from tests.localpachd.nobody_user import NOBODY, obstacle
 from tests.localpachd.worker.bench import Bench
 
@@ -63,7 +67,7 @@ from pathlib import Path
 root = Path(sys.argv[1])
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.machine.machine_workplaces import MachineBackend
 from localpachd.worker.local_runner import LocalRunner
@@ -98,3 +102,59 @@ def test_a_server_that_is_not_root() -> None:
         assert asked.returncode == 0, asked.stderr
         assert asked.stdout.splitlines()[-1] in ("mounted", "plain")
         assert [*Path(root, "scratch").iterdir()] == []
+
+
+_TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
+_NAMES = st.one_of(
+    st.text(st.characters(exclude_characters="\0=", codec="utf-8"), min_size=1),
+    st.sampled_from(["IFS", "PATH", "PWD", "ENV", "UID", "PPID", "OPTIND", "PS4", "_x", "a-b", "BASH_FUNC_x%%", "-n"]),
+)
+# The shell that sets the others sets or drops these.
+_OF_SHELLS = {"PWD", "OLDPWD", "SHLVL", "_"}
+
+
+def received(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a command finds which gets these."""
+    with invocation.carry_variables(env, ["/usr/bin/env", "-0"]) as (command, file):
+        found = subprocess.run(
+            command, env=invocation.tool_variables(), pass_fds=(file,), capture_output=True, check=True
+        )
+    pairs = (os.fsdecode(each).partition("=") for each in found.stdout.split(b"\0") if each)
+    return {name: value for name, _, value in pairs}
+
+
+@given(st.dictionaries(_NAMES, _TEXT, max_size=6))
+@settings(max_examples=examples(60))
+def test_all_variables_arrive(env: dict[str, str]) -> None:
+    found = received(env)
+    assert {name: found[name] for name in env} == env
+    assert found.keys() - env.keys() <= _OF_SHELLS | invocation.tool_variables().keys()
+
+
+def test_a_value_as_long_as_linux_allows() -> None:
+    value = "it's " * 26_000
+    assert received({"LONG": value})["LONG"] == value
+
+
+def test_bytes_that_are_not_text() -> None:
+    value = os.fsdecode(bytes(range(1, 256)))
+    assert received({"BYTES": value})["BYTES"] == value
+
+
+def test_no_value_is_an_argument() -> None:
+    """All users of a machine can read arguments."""
+    with invocation.carry_variables({"WORD": "open sesame"}, ["true"], ["WORD"]) as (command, _):
+        assert not [each for each in command if "sesame" in each]
+
+
+def test_a_secret_needs_a_name_that_shells_can_set() -> None:
+    with (
+        pytest.raises(EnvironmentProblem, match="the variable in-put cannot come from a secret on this"),
+        invocation.carry_variables({"in-put": "x"}, ["true"], ["in-put"]),
+    ):
+        pass
+
+
+def test_a_nul_is_refused() -> None:
+    with pytest.raises(ValueError, match="null byte"), invocation.carry_variables({"A": "a\0b"}, ["true"]):
+        pass

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd.api.messages import pps_messages as messages
-from localpachd.api.pps.log_lines import LogLines
+from localpachd.api.pps.logs_servicer import LogLines
 from localpachd.pps.pps_entities import LogMessage, Pipeline
 
 texts = st.text(st.characters(codec="utf-8"), max_size=300)

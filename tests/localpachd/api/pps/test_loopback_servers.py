@@ -9,7 +9,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
 
-from localpachd.api.pps.worker_servicer import GrpcBatchServer
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from tests.servers import Unique
 
 
