@@ -1,9 +1,8 @@
 """Notifications of changes, by topic: whoever waits for something looks again when it may have changed, instead of
 polling. Knows no topic's meaning.
 
-A wait is written as steps: an iterator that yields a `ChangeFeed` wherever it has to wait. `blocking` waits there in
-its own thread; a server with thousands of waits parks each until its feed has something (`ChangeFeed.park`), and no
-thread waits.
+A wait is written as steps: an iterator that yields a `ChangeFeed` wherever it has to wait. A server with thousands of
+waits parks each until its feed has something (`ChangeFeed.park`), and no thread waits.
 """
 
 import threading
@@ -102,15 +101,6 @@ class ChangeFeed:
 
 Steps = Iterator[T | ChangeFeed]
 """Results as they come, with a Feed wherever the next one has to be waited for."""
-
-
-def blocking(steps: Steps[T]) -> Iterator[T]:
-    """The results of steps, waited for in this thread."""
-    for step in steps:
-        if isinstance(step, ChangeFeed):
-            step.wait()
-        else:
-            yield step
 
 
 class ChangeNotifier:

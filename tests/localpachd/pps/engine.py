@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, repos
-from localpachd.pfs.changes import blocking
+from localpachd.pfs.changes import ChangeFeed, Steps
 from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
@@ -31,6 +31,17 @@ from localpachd.worker.secret_store import SecretStore
 from localpachd.worker.workplace import WorkerStores
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
+
+T = TypeVar("T")
+
+
+def blocking(steps: Steps[T]) -> Iterator[T]:
+    """The results of steps, waited for in this thread."""
+    for step in steps:
+        if isinstance(step, ChangeFeed):
+            step.wait()
+        else:
+            yield step
 
 
 class NoSidecars:

@@ -9,12 +9,11 @@ import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commit_removal, commits, repos
-from localpachd.pfs.changes import blocking
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pps.log_queries import LogQuery, LogSearch, search
 from localpachd.pps.pps_entities import DatumCounters, Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
 from localpachd.worker.tasks import DatumOutcome
-from tests.localpachd.pps.engine import Engine
+from tests.localpachd.pps.engine import Engine, blocking
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
 LIST = 'ls "$PFS/in" > "$PFS/out/list"'

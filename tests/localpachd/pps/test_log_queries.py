@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from localpachd.database import Database
-from localpachd.pfs.changes import ChangeNotifier, blocking
+from localpachd.pfs.changes import ChangeNotifier
 from localpachd.pps import log_queries, log_rows
 from localpachd.pps.job_reader import always
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import Job, LogMessage
 from localpachd.pps.server_log import ServerLog
-from tests.localpachd.pps.engine import Engine, pfs_input
+from tests.localpachd.pps.engine import Engine, blocking, pfs_input
 
 
 @pytest.fixture

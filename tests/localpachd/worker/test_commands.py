@@ -1,4 +1,4 @@
-"""The meaning of exit statuses."""
+"""The meaning of exit statuses, and output cut into lines."""
 
 from __future__ import annotations
 

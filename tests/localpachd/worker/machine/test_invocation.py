@@ -1,4 +1,4 @@
-"""Commands that run as another user, and a server that is not root."""
+"""Commands that run as another user, a server that is not root, and the variables of user code."""
 
 from __future__ import annotations
 
