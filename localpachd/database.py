@@ -76,7 +76,7 @@ CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
 CREATE TABLE IF NOT EXISTS trigger_ticks (branch INTEGER PRIMARY KEY, at INTEGER NOT NULL); -- of timed triggers
 CREATE TRIGGER IF NOT EXISTS no_ticks_without_branch AFTER DELETE ON branches
 BEGIN DELETE FROM trigger_ticks WHERE branch = OLD.id; END;
-CREATE TABLE IF NOT EXISTS days ( -- that the server has seen pass; see pfs.ages
+CREATE TABLE IF NOT EXISTS days ( -- that the server has seen pass; see pfs.upkeep.retention
     day INTEGER PRIMARY KEY,
     newest INTEGER NOT NULL      -- the newest commit when it was first seen
 );

@@ -1,4 +1,5 @@
-"""The one error tree of localpachd. `api.status` maps each kind to a gRPC status code; no other room knows the codes.
+"""The one error tree of localpachd. `api.doors.status` maps each kind to a gRPC status code; no other room knows the
+codes.
 
     PachError                 UNKNOWN (what the real server sends for an untyped error)
     ├── InvalidArgument       INVALID_ARGUMENT
@@ -11,7 +12,7 @@
     ├── DataLoss              DATA_LOSS
     ├── TooMany               RESOURCE_EXHAUSTED
     ├── Unimplemented         UNIMPLEMENTED
-    └── Crashed               INTERNAL
+    └── PachdCrash            INTERNAL
 
 Messages are Pachyderm 2.7's own texts wherever clients can see them.
 """

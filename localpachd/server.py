@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
-from types import TracebackType
 
 import grpc
 
@@ -157,7 +156,7 @@ class Server:
         sweeper = garbage_collector.GarbageCollector(self._db, self._chunks)
         self._ages = CommitAges(self._db)
         self._squash_old = partial(retention.squash_old, self._pfs, options.retention)
-        self._chores = ChoreThread(
+        chores = ChoreThread(
             {
                 "forget old lines of logs": lambda: disk.freeing(
                     lambda: forget(self._db, options.log_days, options.log_lines)
@@ -170,16 +169,17 @@ class Server:
             },
             _BETWEEN_CHORES,
         )
-        self._looks = ChoreThread(
+        looks = ChoreThread(
             {
                 "end streams that nobody reads": streams.end_idle,
                 "end waiting calls that nobody reads": self._parking.end_idle,
             },
             _BETWEEN_LOOKS,
         )
-        self._relief = ChoreThread(
+        relief = ChoreThread(
             {"make room": sweeper.relieve, "keep room for deletions": self._reserve.restore}, _BETWEEN_RELIEFS
         )
+        self._chores = (chores, looks, relief)
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
@@ -206,9 +206,8 @@ class Server:
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
         self._pps.start()
-        self._chores.start()
-        self._looks.start()
-        self._relief.start()
+        for each in self._chores:
+            each.start()
         self._grpc.start()
         self._metrics.start(self._sources)
 
@@ -221,9 +220,8 @@ class Server:
         """Ends calls and processes; running jobs continue at the next start."""
         self._metrics.stop()
         self._grpc.stop(_GRACE).wait()
-        self._chores.stop()
-        self._looks.stop()
-        self._relief.stop()
+        for each in self._chores:
+            each.stop()
         self._pps.stop()
         self._finisher.stop()
         self._levels.close()
@@ -240,9 +238,7 @@ class Server:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -73,7 +73,7 @@ def register(
     waiting: BehaviourFactory,
     lenient_specs: bool,
 ) -> None:
-    """Adds every service of pachd to a server. (The worker's has servers of its own: see `api.worker`.)"""
+    """Adds every service of pachd to a server. (The worker's has servers of its own: see `loopback_servers`.)"""
     specs = SpecReader(pfs, lenient_specs)
     requests = TransactionRequests(pps, specs)
     write = TransactionalCalls(pfs, requests)

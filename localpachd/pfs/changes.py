@@ -100,7 +100,7 @@ class ChangeFeed:
 
 
 Steps = Iterator[T | ChangeFeed]
-"""Results as they come, with a Feed wherever the next one has to be waited for."""
+"""Results as they come, with a ChangeFeed wherever the next one has to be waited for."""
 
 
 class ChangeNotifier:

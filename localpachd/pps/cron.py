@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 class CronScheduler:
     """A thread that ticks when ticks are due. `now` gives nanoseconds since the epoch. If that is not the machine's
-    clock, call `Changes.wake` when it moves."""
+    clock, call `ChangeNotifier.wake` when it moves."""
 
     def __init__(self, pfs: PfsService, now: Callable[[], int] = time.time_ns) -> None:
         self._pfs = pfs

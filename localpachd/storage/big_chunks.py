@@ -28,7 +28,7 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 class BigChunks:
     """The files below one directory. Every method may be called from any thread; one process at a time. `generation`
-    gives the one in which a chunk is put (see `Uses`)."""
+    gives the one in which a chunk is put (see `ActiveUses`)."""
 
     def __init__(self, root: Path, generation: Callable[[], int]) -> None:
         self._root = root

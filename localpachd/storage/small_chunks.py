@@ -38,7 +38,7 @@ WHERE put < excluded.put OR data <> excluded.data OR crc IS NOT excluded.crc
 class SmallChunks:
     """The store of one SQLite file. Every method may be called from any thread; one process at a time.
 
-    Readers never wait for a write to become durable. `generation` is that in which chunks are put (see `Uses`).
+    Readers never wait for a write to become durable. `generation` is that in which chunks are put (see `ActiveUses`).
     """
 
     def __init__(self, path: Path) -> None:

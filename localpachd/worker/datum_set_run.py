@@ -59,7 +59,7 @@ class DatumSetRun:
 
     def run(self, datums: Sequence[DatumWork], done: Callable[[DatumResult], None]) -> bool:
         """Calls `done` for each datum in order, from any thread; returns whether all were processed. The session's
-        process is still running then. Raises Cancelled, NoSpace, and what `done` and the log raise."""
+        process is still running then. Raises CancellationError, NoSpace, and what `done` and the log raise."""
         self._session.attach(self._said)
         outcomes: set[DatumOutcome] = set()
         storing: Future[DatumOutcome] | None = None  # of the datum before

@@ -65,12 +65,13 @@ class DatumSetWatch:
         self._token.attempt("", None)
 
     def check(self) -> None:
-        """Raises Cancelled if the set was cancelled."""
+        """Raises CancellationError if the set was cancelled."""
         if self._token.cancelled:
             raise CancellationError
 
     def over(self, deadline: float | None) -> str | None:
-        """The reason why the attempt is over, or None. `deadline` is on the monotonic clock. Raises Cancelled."""
+        """The reason why the attempt is over, or None. `deadline` is on the monotonic clock. Raises
+        CancellationError."""
         self.check()
         if self._ended is None and deadline is not None and time.monotonic() >= deadline:
             return TIMED_OUT
@@ -79,7 +80,7 @@ class DatumSetWatch:
     def wait(self, ready: Callable[[], bool], deadline: float | None = None) -> str | None:
         """Waits for `ready` (called with the condition held): None, or the reason that ended the attempt first.
 
-        Raises Cancelled.
+        Raises CancellationError.
         """
         with self.condition:
             while True:

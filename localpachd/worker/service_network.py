@@ -21,7 +21,7 @@ class PortUnavailable(Exception):
 
 class ServiceNetwork:
     """The network of one running command; without `ports` it cannot be reached. `own` says that the command will run in
-    a network namespace of its own. To be closed when the command has ended. Raises PortTaken.
+    a network namespace of its own. To be closed when the command has ended. Raises PortUnavailable.
 
     `relay` is a program to be run beside the command, or with the command as its arguments after `--`; it inherits the
     descriptors `inherited`. It is () where none is needed. `statement` tells people where the command can be reached.

@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worker:
-    """One worker of a task. `state` is that of all that its processes have read once (`Backend.state`), "" if they are
-    not to be kept."""
+    """One worker of a task. `state` is that of all that its processes have read once (`WorkplaceBackend.state`), "" if
+    they are not to be kept."""
 
     task: Task
     directory: Path
@@ -64,7 +64,8 @@ class _Idle:
 
 
 class WarmWorkers:
-    """At most `most` workers, those that were used last. `state` is `Backend.state`. Thread-safe; to be closed."""
+    """At most `most` workers, those that were used last. `state` is `WorkplaceBackend.state`. Thread-safe; to be
+    closed."""
 
     def __init__(self, state: Callable[[Task], str], most: int) -> None:
         self._state = state

@@ -83,11 +83,11 @@ class WorkplaceBackend(Protocol):
     def open(self, directory: Path, task: Task, gpus: tuple[str, ...], ports: ServicePorts | None = None) -> Workplace:
         """A workplace with a `directory` of its own, and with `ports` where its command is a service.
 
-        Raises EnvironmentProblem when the task asks for something that it cannot have, PortTaken, and OSError.
+        Raises EnvironmentProblem when the task asks for something that it cannot have, PortUnavailable, and OSError.
         """
 
     def state(self, task: Task) -> str:
-        """The state of all that processes of a task read once: their code, and their secrets. Raises NotKept."""
+        """The state of all that processes of a task read once: their code, and their secrets. Raises NotReusable."""
 
     def shortcomings(self) -> list[str]:
         """The ways in which this backend falls short of a cluster, as texts that each pipeline's log gets once."""

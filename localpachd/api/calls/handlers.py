@@ -18,7 +18,7 @@ from localpachd.api.schema.schema import SERVICES, message_class
 AnyHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 """gRPC's handler of a call."""
 
-# gRPC's own names: see `parking`.
+# gRPC's own names: see `doors.parked_calls`.
 _NON_BLOCKING, _POOL = "experimental_non_blocking", "experimental_thread_pool"
 
 _KINDS: Mapping[tuple[bool, bool], Callable[..., AnyHandler]] = {
@@ -44,7 +44,8 @@ class BehaviourFactory(Protocol):
 
 
 def waits(method: Method) -> Method:
-    """Marks a method of a servicer that is written in steps: it yields its replies, and a Feed wherever it waits."""
+    """Marks a method of a servicer that is written in steps: it yields its replies, and a ChangeFeed wherever it
+    waits."""
     method.waits = True  # type: ignore[attr-defined]
     return method
 

@@ -69,7 +69,7 @@ def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
 
 def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> MatchFinder:
     """A finder of the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot. It
-    raises StillFinishing for a commit that is closed and not finished."""
+    raises UnfinishedCommit for a commit that is closed and not finished."""
 
     def find(leaf: PfsInput) -> Iterator[GlobMatch]:
         info = heads(leaf)
@@ -92,8 +92,8 @@ def read(conn: sqlite3.Connection, chunks: ChunkStore, job: Job) -> JobBase:
 
     Its records are read from the content that the meta commit inherits, that of the nearest ancestor without error. So
     they stay true when commits are squashed or dropped, or when a branch is set back. If the output inherits from
-    another job than the meta commit, the records of both are ignored. StillFinishing if that ancestor is closed and not
-    finished.
+    another job than the meta commit, the records of both are ignored. UnfinishedCommit if that ancestor is closed and
+    not finished.
     """
     output, meta = commits.resolve(conn, job.output), commits.resolve(conn, job.meta)
     below = [_base(conn, info) for info in (output, meta)]

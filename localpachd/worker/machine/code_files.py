@@ -26,7 +26,7 @@ _WITH_VALUE = ("-W", "-X")
 def code_state(task: Task, env: Mapping[str, str]) -> str:
     """A text that changes with each file of the code of a task, whose processes have the variables `env`: the program,
     the arguments that are files, a script's directory, the package that `-m` names, and what is installed beside it.
-    Raises NotKept for code that is an input, or that cannot be found."""
+    Raises NotReusable for code that is an input, or that cannot be found."""
     named = (*task.cmd, *task.stdin)
     cwd = os.path.normpath("/" + task.working_dir.lstrip("/"))
     if in_pfs(cwd) or any(_INPUT.search(text) for text in named):
@@ -81,7 +81,7 @@ def _ran(arguments: Sequence[str]) -> tuple[str, str]:
 
 
 def _package(module: str, cwd: str, env: Mapping[str, str], ours: bool) -> Iterator[Path]:
-    """The files of the outermost package of a module. Raises NotKept if it cannot be found."""
+    """The files of the outermost package of a module. Raises NotReusable if it cannot be found."""
     name = module.partition(".")[0]
     if not name:
         raise NotReusable("its command names no module")
