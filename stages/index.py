@@ -11,7 +11,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,5 +106,5 @@ def _coded(
     """Writes the codes of an approximate algorithm; None for a segment that is too small."""
     together = segment.vectors.together(given.path, segment.images.dimension, "partition")
     library = VectorSet(together, chosen.metric, segment.images.ids)
-    exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
+    exact = open_searcher(library, chosen, environment)
     return code_index.write(library, chosen.algorithm, exact, path)

@@ -22,14 +22,15 @@ from stages.files.query_entries import QueryEntry
 from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
 from stages.files.thumbnail_files import LazyThumbnails
-from stages.knn.code_index import CodeIndex
+from stages.knn.backend import Vectors
+from stages.knn.code_index import CodeSearcher
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import NONE, Searcher, TopK, itself_first
 from stages.knn.vector_set import VectorSet
 from stages.report.query_sample import most_pictured, sheet_queries
 
-VERSION = 8
+VERSION = 9
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _TOGETHER = 4096
@@ -144,9 +145,9 @@ def _size(held: QueryEntry | SearchSegment | None) -> int:
 def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mapping[str, str]) -> SearchSegment:
     images = segment_files.read_table(index)
     vectors = segment_files.read_points(index, images.vectors, images.dimension)
-    codes = _codes(index, chosen)
-    library = VectorSet(vectors, chosen.metric, images.ids, checked=codes is not None)  # by index
-    searcher = open_searcher(library, chosen, environment, codes=codes)
+    searcher = _by_codes(index, images, vectors, chosen)
+    if searcher is None:
+        searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
     copies = 1 if chosen.metric == "euclidean" else 2  # "cosine" has a copy in unit length
     return SearchSegment(
@@ -154,13 +155,20 @@ def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mappin
     )
 
 
-def _codes(index: DatumInput, chosen: SearchSettings) -> CodeIndex | None:
-    """The segment's codes, if the search asks for these."""
+def _by_codes(index: DatumInput, images: IndexTable, vectors: Vectors, chosen: SearchSettings) -> Searcher | None:
+    """A searcher by the codes of a segment; None for an exact search, and for a segment without such codes."""
     if chosen.algorithm == "exact":
         return None
     facts = segment_files.read_facts(index)
-    held = facts.codes and (facts.codes.algorithm, facts.codes.metric)
-    return segment_files.read_codes(index, facts) if held == (chosen.algorithm, chosen.metric) else None
+    coded = facts.codes
+    fitting = coded is not None and (coded.algorithm, coded.metric) == (chosen.algorithm, chosen.metric)
+    codes = segment_files.read_codes(index, facts) if fitting else None
+    if codes is None or coded is None:
+        name = segment_files.name_of(index)
+        print(f"{name} has no codes {chosen.algorithm} of the {chosen.metric} distance: searching exactly")
+        return None
+    library = VectorSet(vectors, chosen.metric, images.ids, checked=True)  # by index
+    return CodeSearcher(library, codes, coded)
 
 
 def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:

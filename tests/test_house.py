@@ -1,6 +1,6 @@
 """The form of the house: how full a room may be, and how its files and classes are named, so that grep finds a concept.
 
-`make lint` runs this file too. FULLER states the rooms that are still too full, exactly: whoever tidies up lowers it.
+`make lint` runs this file too.
 """
 
 import ast
@@ -17,7 +17,6 @@ PACKAGES = ("localpachd", "lookalike", "pipelines", "speclang", "stages")
 
 FULL = 25
 """Modules in one room; rooms in it are not counted."""
-FULLER = {"stages/knn": 27}
 
 PAGE = {"page": 4, "library": 3, "classify": 3, "search": 2, "pictures": 1, "kit": 0}
 """The rooms of the service's page and their heights: a module imports its own room's and lower ones."""
@@ -75,7 +74,7 @@ def test_no_room_is_overfull() -> None:
             if path.suffix in (".py", ".js", ".css", ".html") and path.name != "__init__.py":
                 counted[path.parent.relative_to(ROOT).as_posix()] += 1
 
-    assert {room: count for room, count in counted.items() if count > FULL} == FULLER
+    assert not {room: count for room, count in counted.items() if count > FULL}
 
 
 def test_the_modules_of_the_page_import_downwards() -> None:

@@ -99,9 +99,8 @@ def read_codes(index: DatumInput, facts: SegmentFacts) -> CodeIndex | None:
     if facts.codes is None:
         return None
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return code_index.open_codes(
-            spool(_file(index, code_index.FILE), Path(directory)), facts.codes, facts.count, facts.dimension
-        )
+        path = spool(_file(index, code_index.FILE), Path(directory))
+        return code_index.open_codes(path, facts.count, facts.dimension)
 
 
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"

@@ -118,8 +118,3 @@ def expanded(dimension: int, roundoff: float = SINGLE, growth: float = 1) -> Rou
         relative=2 * gamma(growth * (dimension + 8), roundoff),
         absolute=8 * dimension * SMALLEST,
     )
-
-
-def parts_of_vector(dimension: int) -> int:
-    """The number of parts that a product quantiser splits a vector into: the largest divisor up to 64."""
-    return next(parts for parts in range(min(64, dimension), 0, -1) if dimension % parts == 0)

@@ -12,8 +12,7 @@ of 60,000.
 """
 
 import importlib
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from stages.datum.contract import StageError
-from stages.knn.approximate_searcher import rank_candidates
-from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, parts_of_vector
-from stages.knn.top_k import NONE, Searcher
+from stages.knn.backend import Rows, Vectors
+from stages.knn.top_k import NONE, Searcher, TopK, empty, merge
 from stages.knn.vector_set import VectorSet
 
 FILE = "codes.bin"
@@ -38,6 +36,11 @@ LISTS, _PROBES = 96, 12
 SAMPLE = 10_240
 """The rows that training takes, or all if there are fewer. FAISS asks for 39 for each list, and for each of the 256
 entries of a product quantiser's codebook."""
+
+_EXTRA = 28
+"""Candidates beyond k whose true distances are computed."""
+
+_QUERY_BLOCK = 4096
 
 _MEASURED, _NEAREST = 200, 10
 """Rows for which the recall is measured, and neighbours of each."""
@@ -70,34 +73,51 @@ def from_data(value: object) -> CodeFacts | None:
 
 
 class CodeIndex:
-    """An open file of codes, which proposes candidates: see Backend. They prove nothing."""
+    """Open codes of a library."""
 
-    concurrent = False
-
-    def __init__(self, index: Any, algorithm: str, recall: float | None = None) -> None:
-        """recall: see Coded; None while it is not known."""
-        self.name = f"codes {algorithm}"
-        self._recall = recall
-        self.rounding = RoundingBound(math.inf, 0)
+    def __init__(self, index: Any) -> None:
+        """index: FAISS's."""
         self._index = index
 
-    @property
-    def stated(self) -> str:
-        """The recall in words, as `write` measured it."""
-        return f"recall@{_NEAREST} {self._recall:.4f}, measured by index on {_MEASURED} pictures of the segment"
+    def nearest(self, library: VectorSet, queries: VectorSet, k: int, exclude: Rows) -> TopK:
+        """The k nearest among the candidates that the codes propose, by true distances: of the library only their
+        vectors are read. exclude: see Searcher. Columns are NONE where the visited lists hold too few."""
+        _approximate, rows = self._index.search(
+            np.ascontiguousarray(queries.prepared), min(k + _EXTRA + 1, len(library))
+        )
+        query, column = np.nonzero((rows != NONE) & (rows != exclude[:, None]))
+        row = rows[query, column]
+        return merge(empty(len(queries), k), query, queries.distances(query, library, row), row)
 
-    @property
-    def dimension(self) -> int:
-        """The length of a vector."""
-        return int(self._index.d)
 
-    def __len__(self) -> int:
-        return int(self._index.ntotal)
+class CodeSearcher:
+    """Searches a library by its codes, approximately: see Searcher. report: takes a line on their recall."""
 
-    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates; rows are -1 if the visited lists hold too few."""
-        distances, rows = self._index.search(np.ascontiguousarray(queries), count)
-        return distances, rows
+    def __init__(
+        self, library: VectorSet, codes: CodeIndex, facts: CodeFacts, report: Callable[[str], None] = print
+    ) -> None:
+        self._library = library
+        self._codes = codes
+        self._said = (
+            f"codes {facts.algorithm}: approximate, as asked; recall@{_NEAREST} {facts.recall:.4f}, measured by index "
+            f"on {_MEASURED} pictures of the segment"
+        )
+        self._report = report
+
+    def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
+        """See Searcher."""
+        queries.must_match(self._library)
+        columns = min(k, len(self._library))
+        found = empty(len(queries), columns)
+        if exclude is None:
+            exclude = np.full(len(queries), NONE, dtype=np.int64)
+        for start in range(0, len(queries), _QUERY_BLOCK):
+            some = slice(start, start + _QUERY_BLOCK)
+            part = self._codes.nearest(self._library, queries.part(some), columns, exclude[some])
+            found.distances[some], found.rows[some] = part.distances, part.rows
+        if len(queries):
+            self._report(self._said)
+        return found
 
 
 def write(library: VectorSet, algorithm: str, exact: Searcher, path: Path) -> CodeFacts | None:
@@ -112,24 +132,24 @@ def write(library: VectorSet, algorithm: str, exact: Searcher, path: Path) -> Co
         index.add(library.prepared)
     index.nprobe = _PROBES
     faiss.write_index(index, str(path))
-    recall = _recall(library, CodeIndex(index, algorithm), exact)
+    recall = _recall(library, CodeIndex(index), exact)
     return CodeFacts(algorithm, library.metric, LISTS, _PROBES, sample, recall)
 
 
-def open_codes(path: Path, facts: CodeFacts, count: int, dimension: int) -> CodeIndex:
+def open_codes(path: Path, count: int, dimension: int) -> CodeIndex:
     """Maps a file of codes, which may then be deleted. Raises StageError for a file that is not of so many vectors of
     that dimension."""
     faiss = importlib.import_module("stages.knn.faiss_backend").faiss
     try:
-        codes = CodeIndex(faiss.read_index(str(path), faiss.IO_FLAG_MMAP), facts.algorithm, facts.recall)
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
     except RuntimeError as error:
         raise StageError(f"{path.name} is not a file of codes: {_AGAIN}") from error
-    if (len(codes), codes.dimension) != (count, dimension):
+    if (index.ntotal, index.d) != (count, dimension):
         raise StageError(
-            f"{path.name} has codes of {len(codes)} vectors of {codes.dimension} dimensions, not of {count} of "
+            f"{path.name} has codes of {index.ntotal} vectors of {index.d} dimensions, not of {count} of "
             f"{dimension}: {_AGAIN}"
         )
-    return codes
+    return CodeIndex(index)
 
 
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
@@ -147,11 +167,16 @@ def _trained(faiss: Any, sample: Vectors, algorithm: str) -> Any:
     return index
 
 
+def parts_of_vector(dimension: int) -> int:
+    """The number of parts that a product quantiser splits a vector into: the largest divisor up to 64."""
+    return next(parts for parts in range(min(64, dimension), 0, -1) if dimension % parts == 0)
+
+
 def _recall(library: VectorSet, codes: CodeIndex, exact: Searcher) -> float:
     rows = np.unique(np.linspace(0, len(library) - 1, _MEASURED).astype(np.int64))
     queries = library.part(rows)
     true = exact.search(queries, _NEAREST, rows)
-    found = rank_candidates(library, codes, queries, _NEAREST, rows)
+    found = codes.nearest(library, queries, _NEAREST, rows)
     wanted = true.rows != NONE
     hit = (true.rows[:, :, None] == found.rows[:, None, :]).any(axis=2) & wanted
     return round(float(hit.sum() / wanted.sum()), 4)

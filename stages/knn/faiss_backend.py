@@ -1,4 +1,4 @@
-"""The FAISS backends: brute force on the CPU, and approximate indexes. Know no metric but Euclidean distance.
+"""The FAISS backend: brute force on the CPU. Knows no metric but Euclidean distance.
 
 The largest (approximate - true) / (ε (|q|² + |x|²)), ε = 2⁻²³, measured with faiss-cpu 1.15.1, its matrix product and
 four kinds of OpenBLAS kernels, over 60,000 pairs each:
@@ -15,15 +15,12 @@ were not settled in the first round, against 0.7 % with a constant of 8; of one-
 against 99 %.
 """
 
-import math
 import os
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
 
-from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded, parts_of_vector
-from stages.knn.cpu_flags import CPUINFO, flags
+CPUINFO = Path("/proc/cpuinfo")
 
 
 def _name_processor(cpuinfo: Path = CPUINFO) -> None:
@@ -34,11 +31,19 @@ def _name_processor(cpuinfo: Path = CPUINFO) -> None:
     """
     if "OPENBLAS_CORETYPE" in os.environ:
         return
-    has = flags(cpuinfo)
+    has = _flags(cpuinfo)
     if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= has:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
     elif {"avx2", "fma"} <= has:
         os.environ["OPENBLAS_CORETYPE"] = "Haswell"
+
+
+def _flags(cpuinfo: Path) -> set[str]:
+    """The processor's instruction sets, by Linux's names on x86; none if the system does not list them."""
+    if not cpuinfo.is_file():
+        return set()
+    line = cpuinfo.read_text(errors="replace").partition("flags")[2].partition("\n")[0]
+    return set(line.partition(":")[2].split())
 
 
 _name_processor()
@@ -66,35 +71,4 @@ class FaissBackend:
         # slower than a matrix product with the right kernels.
         faiss.cvar.distance_compute_blas_threshold = _PRODUCT_FROM * queries.shape[1]
         distances, rows = faiss.knn(queries, self._library, count)
-        return distances, rows
-
-
-class FaissIvfBackend:
-    """An inverted-file index, trained on the library itself: "ivfflat", or "ivfpq" with product quantisation.
-
-    Its candidates come from the visited cells only, so they prove nothing.
-    """
-
-    concurrent = False
-
-    def __init__(self, library: Vectors, algorithm: str) -> None:
-        """library: float32 (n, d), C order."""
-        count, dimension = library.shape
-        self.name = f"faiss {algorithm}"
-        self.rounding = RoundingBound(math.inf, 0)
-        cells = max(1, min(round(math.sqrt(count)), count // 39))  # FAISS asks for 39 vectors per cell
-        quantiser = faiss.IndexFlatL2(dimension)
-        self._index: Any
-        if algorithm == "ivfflat":
-            self._index = faiss.IndexIVFFlat(quantiser, dimension, cells)
-        else:
-            bits = next((bits for bits in (8, 6, 5) if count >= 39 * 2**bits), 4)
-            self._index = faiss.IndexIVFPQ(quantiser, dimension, cells, parts_of_vector(dimension), bits)
-        self._index.train(library)
-        self._index.add(library)
-        self._index.nprobe = max(1, cells // 8)
-
-    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates; rows are -1 if the visited cells hold too few."""
-        distances, rows = self._index.search(np.ascontiguousarray(queries), count)
         return distances, rows

@@ -31,9 +31,6 @@ class ProductTiles:
 
 TILING = ProductTiles()
 
-_FEW = 4
-"""Up to so many queries are multiplied one by one: BLAS would rearrange the whole library for a product of two."""
-
 _LONGEST = float(np.finfo(np.float32).max) / 32
 """Of squared norms: below it, all parts of a bound are finite."""
 
@@ -78,11 +75,8 @@ class NumpyBackend:
         with np.errstate(over="ignore", invalid="ignore"):
             halves = self._halves - np.float32(self._slack) * self._halves
             with others_turn():
-                if len(queries) <= _FEW:
-                    numbers: Distances = np.stack([halves - self._library @ query for query in queries])
-                else:
-                    numbers = queries @ self._library.T
-                    np.subtract(halves, numbers, out=numbers)
+                numbers: Distances = queries @ self._library.T
+                np.subtract(halves, numbers, out=numbers)
         numbers[:, np.flatnonzero(~(self._halves < _LONGEST))] = -np.inf
         numbers[too_long] = -np.inf
         return numbers

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stages.datum.contract import StageError
 from stages.datum.stage_parameters import integer, one_of
 
 METRICS = ("euclidean", "cosine")
@@ -17,7 +16,7 @@ class SearchSettings:
     """The parameters of a neighbour search.
 
     k: neighbours per query, 1 to LARGEST_K. metric: one of METRICS. backend: one of BACKENDS, which proposes
-    candidates. algorithm: one of ALGORITHMS; all but "exact" are approximate.
+    candidates of exact searches. algorithm: one of ALGORITHMS; all but "exact" are approximate, by codes of the index.
     """
 
     k: int = 3
@@ -28,15 +27,9 @@ class SearchSettings:
 
 def read_settings(environment: Mapping[str, str]) -> SearchSettings:
     """Reads K, METRIC, BACKEND and ALGORITHM; raises StageError, naming the variable, for a bad value."""
-    chosen = SearchSettings(
+    return SearchSettings(
         k=integer(environment, "K", 3, 1, LARGEST_K),
         metric=one_of(environment, "METRIC", METRICS),
         backend=one_of(environment, "BACKEND", BACKENDS),
         algorithm=one_of(environment, "ALGORITHM", ALGORITHMS),
     )
-    if chosen.backend in ("numpy", "sklearn") and chosen.algorithm != "exact":
-        raise StageError(
-            f"BACKEND={chosen.backend} does not support ALGORITHM={chosen.algorithm}; "
-            "set BACKEND=faiss or cuml, or ALGORITHM=exact, in the spec's env"
-        )
-    return chosen

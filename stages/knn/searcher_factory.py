@@ -14,20 +14,14 @@ from types import ModuleType
 from stages.datum.contract import StageError
 from stages.datum.visible_gpus import gpu_visible
 from stages.knn import gpu_notices
-from stages.knn.approximate_searcher import ApproximateSearcher
 from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, examine
-from stages.knn.code_index import CodeIndex
 from stages.knn.exact_searcher import BATCHING, BatchSizes, ExactSearcher
 from stages.knn.fallback_backend import FAILURES, FallbackBackend, line
 from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
 from stages.knn.search_settings import SearchSettings
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
-
-FEWEST = 1000
-"""Libraries smaller than this are always searched exactly: it takes no time, and quantisers need more vectors to train
-on."""
 
 
 @dataclass(frozen=True)
@@ -58,37 +52,25 @@ def open_searcher(
     report: Callable[[str], None] = print,
     machine: SearchMachine = MACHINE,
     batching: BatchSizes = BATCHING,
-    codes: CodeIndex | None = None,
 ) -> Searcher:
-    """A searcher of the library (at least one vector) by the settings; its metric is the library's.
+    """An exact searcher of the library (at least one vector) with the backend of the settings; its metric is the
+    library's.
 
-    codes: of the library, which save an approximate search its training and the measurement of its recall, except on a
-    GPU that is asked for; of the vectors it then reads those of the candidates.
-    With the backend "auto", exact searches use a GPU once that pays: see stages.knn.lazy_gpu.
-    report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
+    With the backend "auto" it uses a GPU once that pays: see stages.knn.lazy_gpu.
+    report takes lines for the log: why a GPU that is there is not used.
     Raises StageError if the requested backend is not available.
     """
 
-    if codes is not None and settings.algorithm != "exact" and settings.backend != "cuml":
-        return ApproximateSearcher(library, codes, None, report, codes.stated)
+    def searcher(backend: Backend) -> ExactSearcher:
+        return ExactSearcher(library, backend, batching)
 
-    def searcher(open_: Callable[[], Backend]) -> ExactSearcher:
-        return ExactSearcher(library, open_(), batching)
+    def chosen() -> ExactSearcher:
+        return searcher(open_backend(library.prepared, settings, environment, report, machine))
 
-    any_ = partial(_open, library.prepared, settings.backend, "exact", environment, report, machine)
-    exact: Searcher
     if settings.backend == "auto" and not machine.account.open and _has_gpu(environment, machine):
-        processor = searcher(partial(_cpu, machine, library.prepared, "numpy", "exact"))
-        exact = LazyGpuSearcher(library, processor, partial(searcher, any_), machine.account)
-    else:
-        exact = searcher(any_)
-    if settings.algorithm == "exact":
-        return exact
-    if len(library) < FEWEST:
-        report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
-        return exact
-    trained = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
-    return ApproximateSearcher(library, trained, exact, report)
+        processor = searcher(_made(machine, "numpy", library.prepared))
+        return LazyGpuSearcher(library, processor, chosen, machine.account)
+    return chosen()
 
 
 def open_backend(
@@ -98,9 +80,29 @@ def open_backend(
     report: Callable[[str], None] = print,
     machine: SearchMachine = MACHINE,
 ) -> Backend:
-    """The backend of exact searches of a library, float32 (n, d), by the settings; report and errors are those of
+    """The backend of searches of a library, float32 (n, d), by the settings; report and errors are those of
     `open_searcher`."""
-    return _open(library, settings.backend, "exact", environment, report, machine)
+    name = settings.backend
+    if name in ("sklearn", "faiss", "numpy"):
+        return _made(machine, name, library)
+    if name == "cuml":
+        if not gpu_visible(environment):
+            raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
+        try:
+            return FallbackBackend(_on_gpu(machine, library), None, report)
+        except FAILURES as failure:
+            raise StageError(
+                f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
+            ) from failure
+    processor = partial(_made, machine, "numpy", library)
+    if _has_gpu(environment, machine):
+        try:
+            return FallbackBackend(_on_gpu(machine, library), processor, report)
+        except FAILURES as failure:
+            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
+        except BoundDeviationError as deviation:
+            report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
+    return processor()
 
 
 def open_bounding(library: Vectors, machine: SearchMachine = MACHINE) -> BoundsProvider:
@@ -126,57 +128,19 @@ def open_copy(
     return copy
 
 
-def _open(
-    library: Vectors,
-    name: str,
-    algorithm: str,
-    environment: Mapping[str, str],
-    report: Callable[[str], None],
-    machine: SearchMachine,
-) -> Backend:
-    if name == "sklearn":
-        return _made(machine, "sklearn_backend", "SklearnBackend", library)
-    if name in ("faiss", "numpy"):
-        return _cpu(machine, library, name, algorithm)
-    if name == "cuml":
-        if not gpu_visible(environment):
-            raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
-        try:
-            return FallbackBackend(_on_gpu(machine, library, algorithm), None, report)
-        except FAILURES as failure:
-            raise StageError(
-                f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
-            ) from failure
-    if _has_gpu(environment, machine):
-        try:
-            device = _on_gpu(machine, library, algorithm)
-            return FallbackBackend(device, partial(_cpu, machine, library, "numpy", algorithm), report)
-        except FAILURES as failure:
-            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
-        except BoundDeviationError as deviation:
-            report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
-    return _cpu(machine, library, "numpy", algorithm)
-
-
 def _has_gpu(environment: Mapping[str, str], machine: SearchMachine) -> bool:
     return gpu_visible(environment) and machine.has("cuml")
 
 
-def _on_gpu(machine: SearchMachine, library: Vectors, algorithm: str) -> Backend:
+def _on_gpu(machine: SearchMachine, library: Vectors) -> Backend:
     """cuML's backend, examined. Its kernels run here for the first time: those that this GPU lacks fail here."""
-    device = _made(machine, "cuml_backend", "CumlBackend", library, algorithm)
-    examine(lambda hard: _made(machine, "cuml_backend", "CumlBackend", hard, "exact"), device, library)
+    make = partial(_made, machine, "cuml")
+    device = make(library)
+    examine(make, device, library)
     return device
 
 
-def _cpu(machine: SearchMachine, library: Vectors, name: str, algorithm: str) -> Backend:
-    if algorithm != "exact":
-        return _made(machine, "faiss_backend", "FaissIvfBackend", library, algorithm)
-    if name == "numpy":
-        return _made(machine, "numpy_backend", "NumpyBackend", library)
-    return _made(machine, "faiss_backend", "FaissBackend", library)
-
-
-def _made(machine: SearchMachine, module: str, kind: str, *arguments: object) -> Backend:
-    backend: Backend = getattr(machine.load(module), kind)(*arguments)
+def _made(machine: SearchMachine, name: str, library: Vectors) -> Backend:
+    """The backend of that name: "numpy" is NumpyBackend of numpy_backend."""
+    backend: Backend = getattr(machine.load(f"{name}_backend"), f"{name.capitalize()}Backend")(library)
     return backend

@@ -44,7 +44,6 @@ STEPS = {
     "million": Step("search", 120),
     "peers": Step("peers", 90),
     "shortage": Step("search", 90),
-    "approximate": Step("search", 90),
     "keras_alone": Step("models", 150),
     "features": Step("features", 150),
     "tensorflow_tests": Step("machine", 210),

@@ -196,20 +196,6 @@ def shortage(notes: Notebook) -> None:
     notes.note("afterwards as before", searched("cuml"))
 
 
-def approximate(notes: Notebook) -> None:
-    """The approximate algorithms: whether they run, and their recall in the log."""
-    held, asked = VectorSet(vectors.library()), VectorSet(vectors.features(QUERIES // 10, DIMENSION, 1))
-
-    def searched(algorithm: str) -> dict[str, float]:
-        chosen = SearchSettings(backend="cuml", algorithm=algorithm)
-        opened, searcher = timed(lambda: open_searcher(held, chosen, os.environ, notes.log))
-        seconds, _ = timed(lambda: searcher.search(asked, K))
-        return {"opened, s": round(opened, 2), "searched, s": round(seconds, 3)}
-
-    for algorithm in ("ivfflat", "ivfpq"):
-        notes.attempt(algorithm, partial(searched, algorithm))
-
-
 def _watch(notes: Notebook, name: str, held: VectorSet, asked: VectorSet) -> None:
     """Notes the seconds of one search, and those of its calls of cuML."""
     device = TimedCuml(held.prepared)
@@ -223,7 +209,7 @@ def _sum(calls: Sequence[tuple[int, int, float]]) -> float:
     return round(sum(seconds for _queries, _count, seconds in calls), 3)
 
 
-_STEPS = {each.__name__: each for each in (cuml_alone, self_test, certified, million, shortage, approximate)}
+_STEPS = {each.__name__: each for each in (cuml_alone, self_test, certified, million, shortage)}
 
 if __name__ == "__main__":
     with patch.object(searcher_factory, "gpu_visible", lambda _environment: True) if REHEARSAL else nullcontext():

@@ -97,11 +97,7 @@ def test_a_library_in_parts_gives_the_same_neighbours(found: Findings) -> None:
     assert found["shortage"]["in parts"]["equal"] is True
 
 
-def test_approximate_searches_and_scikit_learn_are_timed(found: Findings) -> None:
-    assert {name: set(each) for name, each in found["approximate"].items()} == {
-        "ivfflat": {"opened, s", "searched, s"},
-        "ivfpq": {"opened, s", "searched, s"},
-    }
+def test_scikit_learn_is_timed(found: Findings) -> None:
     assert found["peers"]["scikit-learn, brute, all cores"]["queries"] == 40
 
 

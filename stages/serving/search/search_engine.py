@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.knn.approximate_searcher import rank_candidates
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.blas_threads import in_threads
 from stages.knn.bounded_search import nearest
@@ -189,7 +188,7 @@ class SearchEngine:
             if held is None:
                 found = nearest([replace(part, start=0)], JointQueries.single(asked, own), k, None)
             else:
-                found = rank_candidates(each.points, held, asked, k, own)
+                found = held.nearest(each.points, asked, k, own)
             query, rank = np.nonzero(found.rows != NONE)
             merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + part.start)
         return merged

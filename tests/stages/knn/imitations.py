@@ -97,7 +97,7 @@ def module(product: Product, fail: Callable[[int], None] = lambda queries: None)
     raise."""
 
     class Cuml(Imitation):
-        def __init__(self, library: Vectors, algorithm: str = "exact") -> None:
+        def __init__(self, library: Vectors) -> None:
             super().__init__(library, product)
 
         def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.knn.backend import Backend, Vectors, expanded, gamma, parts_of_vector
+from stages.knn.backend import Backend, Vectors, expanded, gamma
 from stages.knn.faiss_backend import FaissBackend, _name_processor
 from stages.knn.numpy_backend import NumpyBackend, ProductTiles
 from stages.knn.sklearn_backend import SklearnBackend
@@ -83,18 +83,21 @@ def test_rows_whose_distance_overflows_are_not_proposed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "kernels"),
+    ("listed", "kernels"),
     [
-        ("fpu avx avx2 fma avx512f avx512dq avx512cd avx512bw avx512vl", "SkylakeX"),
-        ("fpu avx avx2 fma avx512f", "Haswell"),
-        ("fpu sse3", None),
+        ("flags\t\t: fpu avx avx2 fma avx512f avx512dq avx512cd avx512bw avx512vl", "SkylakeX"),
+        ("flags\t\t: fpu avx avx2 fma avx512f", "Haswell"),
+        ("flags\t\t: fpu sse3\nbugs: many\n\nflags: avx2 fma", None),
+        ("Features: asimd", None),
+        (None, None),
     ],
 )
 def test_blas_gets_the_kernels_of_the_processor(
-    flags: str, kernels: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    listed: str | None, kernels: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-    (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags\t\t: {flags}\nbugs: many\n")
+    if listed is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor: 0\n{listed}\n")
     _name_processor(tmp_path / "cpuinfo")
     assert os.environ.get("OPENBLAS_CORETYPE") == kernels
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Zen")
@@ -124,8 +127,3 @@ def test_answers_do_not_depend_on_threads_or_kernels() -> None:
         )
         answers.add(run.stdout)
     assert len(answers) == 1
-
-
-@pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
-def test_parts_of_a_vector(dimension: int, parts: int) -> None:
-    assert parts_of_vector(dimension) == parts

@@ -19,7 +19,6 @@ from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable, write_images
 from stages.files.tables.neighbour_table import read_neighbours
 from stages.knn import code_index
-from stages.knn.approximate_searcher import rank_candidates
 from stages.knn.code_index import CodeFacts
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
@@ -60,10 +59,10 @@ def test_most_neighbours_are_found_and_their_distances_are_true(
     coded = written(library, algorithm, tmp_path / "codes.bin")
     assert (coded.algorithm, coded.metric, coded.lists, coded.probes) == (algorithm, metric, 96, 12)
     assert coded.recall > 0.9
-    held = code_index.open_codes(tmp_path / "codes.bin", coded, COUNT, DIMENSION)
+    held = code_index.open_codes(tmp_path / "codes.bin", COUNT, DIMENSION)
     (tmp_path / "codes.bin").unlink()
     queries, nobody = library.part(np.arange(0, COUNT, 50)), np.full(100, NONE, np.int64)
-    found = rank_candidates(library, held, queries, 10, nobody)
+    found = held.nearest(library, queries, 10, nobody)
     true = open_searcher(library, SearchSettings(metric=metric), CPU).search(queries, 10, nobody)
     same = found.rows[:, :, None] == true.rows[:, None, :]
     assert same.any(axis=2).mean() > 0.9
@@ -73,12 +72,11 @@ def test_most_neighbours_are_found_and_their_distances_are_true(
 
 def test_all_lists_and_all_candidates_are_the_exact_answer(vectors: NDArray[np.float32], tmp_path: Path) -> None:
     library = VectorSet(vectors)
-    held = code_index.open_codes(
-        tmp_path / "codes.bin", written(library, "ivfflat", tmp_path / "codes.bin"), COUNT, DIMENSION
-    )
+    written(library, "ivfflat", tmp_path / "codes.bin")
+    held = code_index.open_codes(tmp_path / "codes.bin", COUNT, DIMENSION)
     held._index.nprobe = 96
     queries, nobody = library.part(np.arange(20)), np.full(20, NONE, np.int64)
-    found = rank_candidates(library, held, queries, 40, nobody)
+    found = held.nearest(library, queries, 40, nobody)
     true = open_searcher(library, SearchSettings(), CPU).search(queries, 40, nobody)
     assert np.array_equal(found.rows[:, :10], true.rows[:, :10])
     assert np.array_equal(found.distances[:, :10], true.distances[:, :10])
@@ -151,14 +149,14 @@ def test_a_small_library_has_no_codes(tmp_path: Path) -> None:
 
 def test_codes_that_are_damaged_or_of_others(vectors: NDArray[np.float32], tmp_path: Path) -> None:
     path = tmp_path / "codes.bin"
-    coded = written(VectorSet(vectors), "ivfflat", path)
+    written(VectorSet(vectors), "ivfflat", path)
     with pytest.raises(StageError, match=r"has codes of 5000 vectors of 24 dimensions, not of 5000 of 25"):
-        code_index.open_codes(path, coded, COUNT, DIMENSION + 1)
+        code_index.open_codes(path, COUNT, DIMENSION + 1)
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"no codes" * 1000):
         path.write_bytes(content)
         with pytest.raises(StageError, match=r"codes\.bin is not a file of codes: reprocess the index"):
-            code_index.open_codes(path, coded, COUNT, DIMENSION)
+            code_index.open_codes(path, COUNT, DIMENSION)
 
 
 def test_facts_of_another_version_are_none() -> None:
@@ -229,6 +227,9 @@ def test_the_stages_write_codes_on_request_and_search_by_them(
     search.start(CPU | {"K": "5"})(Datum(inputs, tmp_path / "exact"))
     exact = read_neighbours(tmp_path / "exact" / "e" / "a.parquet")
     assert np.mean([mine == true for mine, true in zip(found.ids, exact.ids, strict=True)]) > 0.9
+    search.start(CPU | {"ALGORITHM": "ivfpq", "K": "5"})(Datum(inputs, tmp_path / "other"))
+    assert "a has no codes ivfpq of the euclidean distance: searching exactly" in capsys.readouterr().out
+    assert read_neighbours(tmp_path / "other" / "e" / "a.parquet").ids == exact.ids
     (coded / "codes.bin").write_bytes(b"damaged")
     with pytest.raises(StageError, match=r"codes\.bin is not a file of codes"):
         search.start(CPU | chosen)(Datum(inputs, tmp_path / "damaged"))
@@ -287,3 +288,8 @@ def test_an_approximate_answer_without_codes_is_refused(vectors: NDArray[np.floa
         searching.search(vectors[:1], 5, exact=False)
     assert searching.search(vectors[:1], 5).exact
     searching.close()
+
+
+@pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
+def test_parts_of_a_vector(dimension: int, parts: int) -> None:
+    assert code_index.parts_of_vector(dimension) == parts

@@ -57,12 +57,3 @@ def test_a_library_in_parts_gives_the_same() -> None:
     assert backend._only is None
     found = ExactSearcher(library, backend).search(library.part(slice(0, 50)), 4)
     assert np.array_equal(found.rows, brute(library.vectors[:50], library.vectors, 4)[1])
-
-
-@pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_approximate_search_states_its_recall(algorithm: str) -> None:
-    said: list[str] = []
-    library = VectorSet(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
-    searcher = open_searcher(library, SearchSettings(backend="cuml", algorithm=algorithm), os.environ, said.append)
-    assert searcher.search(library, 3).rows.shape == (3000, 3)
-    assert said[0].startswith(f"cuml {algorithm}: approximate, as asked; recall@3")

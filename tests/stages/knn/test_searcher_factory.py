@@ -71,40 +71,6 @@ def test_cuml_without_a_gpu_says_what_to_do() -> None:
         open_searcher(LIBRARY, SearchSettings(backend="cuml"), NO_GPU)
 
 
-@pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_approximate_search_states_its_recall(algorithm: str) -> None:
-    said: list[str] = []
-    searcher = open_searcher(LIBRARY, SearchSettings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
-    exact = open_searcher(LIBRARY, SearchSettings(), NO_GPU).search(LIBRARY, 3)
-    found = searcher.search(LIBRARY, 3)
-    assert found.rows.shape == (1200, 3)
-    (line,) = said
-    assert line.startswith(f"faiss {algorithm}: approximate, as asked; recall@3 0.")
-    assert line.endswith("measured on 200 of 1200 queries")
-    sample = np.unique(np.linspace(0, 1199, 200).astype(int))
-    hits = (exact.rows[sample][:, :, None] == found.rows[sample][:, None, :]).any(axis=2)
-    assert f"{hits.mean():.4f}" in line
-    same = (found.rows == exact.rows).all(axis=1)
-    assert same.any()
-    assert np.array_equal(found.distances[same], exact.distances[same])  # true distances, not quantised ones
-
-
-@pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_a_small_library_is_searched_exactly_for_every_algorithm(algorithm: str) -> None:
-    said: list[str] = []
-    library = VectorSet(np.eye(3, dtype=np.float32))
-    searcher = open_searcher(library, SearchSettings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
-    assert isinstance(searcher, ExactSearcher)
-    assert said == [f"3 vectors are too few for {algorithm}: searching exactly"]
-
-
-def test_approximate_search_leaves_out_excluded_rows() -> None:
-    searcher = open_searcher(LIBRARY, SearchSettings(algorithm="ivfflat"), NO_GPU, lambda line: None)
-    itself = np.arange(1200)
-    assert not (searcher.search(LIBRARY, 3, exclude=itself).rows == itself[:, None]).any()
-    assert searcher.search(LIBRARY.part(slice(0, 0)), 3).rows.shape == (0, 3)
-
-
 def test_settings_default_to_exact_search() -> None:
     assert read_settings({}) == SearchSettings(k=3, metric="euclidean", backend="auto", algorithm="exact")
     assert read_settings({"K": "10", "METRIC": "cosine", "BACKEND": "faiss", "ALGORITHM": "ivfpq"}).k == 10
@@ -116,9 +82,3 @@ def test_settings_default_to_exact_search() -> None:
 def test_a_bad_parameter_is_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=f"{name}="):
         read_settings({name: value})
-
-
-@pytest.mark.parametrize("backend", ["sklearn", "numpy"])
-def test_some_backends_have_no_approximate_search(backend: str) -> None:
-    with pytest.raises(StageError, match=f"BACKEND={backend} does not support ALGORITHM=ivfflat"):
-        read_settings({"BACKEND": backend, "ALGORITHM": "ivfflat"})

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class NearestNeighbors:
-    """Searches all pairs by the expansion of the squares, with every algorithm."""
+    """Searches all pairs by the expansion of the squares."""
 
     def __init__(
         self,
@@ -17,10 +17,9 @@ class NearestNeighbors:
         n_neighbors: int = 5,
         algorithm: str = "auto",
         metric: str = "euclidean",
-        algo_params: Any = None,
         output_type: str = "numpy",
     ) -> None:
-        if algorithm not in ("brute", "ivfflat", "ivfpq") or metric not in ("euclidean", "sqeuclidean"):
+        if algorithm != "brute" or metric not in ("euclidean", "sqeuclidean"):
             raise ValueError(algorithm, metric)
         self._count, self._metric, self._output_type = n_neighbors, metric, output_type
 
