@@ -105,9 +105,9 @@ def open_backend(
     return processor()
 
 
-def open_bounding(library: Vectors, machine: SearchMachine = MACHINE) -> BoundsProvider:
+def open_bounding(library: Vectors) -> BoundsProvider:
     """Bounds the distances from a library, float32 (n, d), by products in float32."""
-    bounding: BoundsProvider = machine.load("numpy_backend").NumpyBackend(library)
+    bounding: BoundsProvider = MACHINE.load("numpy_backend").NumpyBackend(library)
     return bounding
 
 

@@ -1,19 +1,42 @@
-"""The index as it is followed: its newest good commit, opened with the calibration that belongs to it.
+"""The index as it is followed: its newest good commit as a snapshot, with its segments brought here, the model that
+made it, and the calibration that belongs to it.
 
-Knows when to look, and no HTTP.
+A thumbnail is read from the server when it is asked for. TensorFlow is imported and the model loaded in a thread, while
+the library is brought and opened.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from stages.backbone.backbone_spec import PUSH, BackboneSpec
 from stages.datum.contract import StageError
+from stages.datum.file_cache import FileCache
 from stages.datum.text_format import counted
+from stages.files import thumbnail_files
+from stages.files.thumbnail_files import ThumbnailPlace
+from stages.knn.search_settings import SearchSettings
+from stages.quality import similarity
+from stages.quality.similarity import SimilarityCalibration
+from stages.serving.follow import backbone_pool, segment_fetcher
+from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import NewestCommit
+from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.pachyderm_client import Absent, CommitFacts, PachydermClient
-from stages.serving.follow.snapshot_loader import SnapshotLoader
-from stages.serving.follow.snapshots import Snapshot, StepReporter
+from stages.serving.follow.segment_fetcher import SegmentFetcher, SegmentListing
+from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, StepReporter
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.search_engine import SearchEngine
+
+if TYPE_CHECKING:
+    from stages.backbone.embedder import Embedder
+
 
 REPO = "index"
 
@@ -29,9 +52,24 @@ class IndexSource:
     empty = "the library is empty: add pictures with `lookalike add DIRECTORY`"
     other = "`lookalike history` lists those that it can be asked at"
 
-    def __init__(self, server: PachydermClient, opening: SnapshotLoader) -> None:
+    def __init__(
+        self,
+        server: PachydermClient,
+        cache: FileCache,
+        settings: SearchSettings,
+        environment: Mapping[str, str],
+        report: Callable[[str], None] = print,
+        backbones: BackbonePool | None = None,
+    ) -> None:
+        """settings: of searches; the metric is the index's own unless the environment names one. backbones: those that
+        others of this process have loaded."""
         self._server = server
-        self._opening = opening
+        self._cache = cache
+        self._settings = settings
+        self._environment = environment
+        self._report = report
+        self._backbones = backbones or BackbonePool(cache, environment)
+        self._together: frozenset[str] = frozenset()  # the kept vectors of the snapshot that was made last
 
     def newest(self) -> NewestCommit:
         """The newest good commit."""
@@ -59,8 +97,45 @@ class IndexSource:
         )
 
     def open(self, commit: CommitFacts, before: Snapshot | None, say: StepReporter) -> Snapshot | None:
-        """See SnapshotLoader.snapshot."""
-        return self._opening.snapshot(commit, before, say)
+        """The snapshot of a finished commit of the index; None if the library is empty. before: the one in use, whose
+        model and unchanged segments are taken over. Raises StageError or PachydermError, with the reason."""
+        segments = segment_fetcher.list_segments(self._server, commit)
+        if not segments:
+            return None
+        made_from = self._server.provenance(commit)
+        model = made_from.get("models", "")
+        if not model:
+            raise StageError(f"commit {commit.id} of index does not tell the model that it was made with: {PUSH}")
+        with self._cache.scratch() as scratch, ThreadPoolExecutor(1, "model") as thread:
+            spec = backbone_pool.read_backbone_spec(self._server, model)
+            model_loading = self._loading(thread, spec, model, scratch, before, say)
+            say(f"bringing the index of commit {commit.id[:12]}")
+            held = before.library.segments if before is not None else ()
+            opened = SegmentFetcher(self._server, self._cache, commit, segments, scratch / "index").opened(held)
+            library = MappedLibrary.joined(opened, partial(self._thumbnail, commit))
+            _check_model(library, spec)
+            if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
+                model_loading.result()
+            searching = SearchEngine(
+                library,
+                self._settings_for(library),
+                self._environment,
+                self._report,
+                before.searching if before is not None else None,
+            )
+            say(f"loading the model {spec.described}")
+            embedder, device = model_loading.result()
+        self._keep(segments)
+        return Snapshot(
+            SnapshotCommits(self._server.at.project, commit.id, made_from.get("images", ""), model),
+            library,
+            searching,
+            embedder,
+            spec,
+            self._similarity(library),
+            OriginalFiles(self._server, made_from.get("images", ""), self._cache),
+            device,
+        )
 
     def commit(self, held: Snapshot) -> str:
         """The commit of the index."""
@@ -74,5 +149,56 @@ class IndexSource:
         """Waits for the next finished commit; without one for a while, looks for another calibration."""
         if closing.is_set() or self._server.next_finished(REPO, since, _LOOK_EVERY) is not None or held is None:
             return held
-        newest = self._opening.similarity(held.library)
+        newest = self._similarity(held.library)
         return held if newest == held.similarity else replace(held, similarity=newest)
+
+    def _similarity(self, library: MappedLibrary) -> SimilarityCalibration | None:
+        """The newest calibration, if it is that of the library's model."""
+        newest = self._server.newest("evaluate")
+        if newest is None or not self._server.files("evaluate", newest.id, "/calibration.json"):
+            return None
+        found = similarity.read(b"".join(self._server.read("evaluate", newest.id, "calibration.json")))
+        return found if found is not None and found.model == library.facts.model else None
+
+    def _settings_for(self, library: MappedLibrary) -> SearchSettings:
+        named = self._environment.get("METRIC")
+        return self._settings if named else replace(self._settings, metric=library.facts.metric)
+
+    def _loading(
+        self,
+        thread: ThreadPoolExecutor,
+        spec: BackboneSpec,
+        commit: str,
+        scratch: Path,
+        before: Snapshot | None,
+        say: StepReporter,
+    ) -> Future[tuple[Embedder, str]]:
+        if before is not None and before.spec == spec:
+            same: Future[tuple[Embedder, str]] = Future()
+            same.set_result((before.embedder, before.device))
+            return same
+        say(f"starting TensorFlow for the model {spec.described}")
+        return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model")
+
+    def _keep(self, segments: Sequence[SegmentListing]) -> None:
+        """Keeps longest what the next start opens, and no vectors of segments that have changed since."""
+        together = frozenset(each.together for each in segments)
+        self._cache.drop(self._together - together)
+        for each in segments:
+            self._cache.renew([*(file.hash for file in each.files), each.together])
+        self._cache.trim()
+        self._together = together
+
+    def _thumbnail(self, commit: CommitFacts, segment: str, place: ThumbnailPlace) -> bytes:
+        """One thumbnail, and nothing else of its file."""
+        path = f"{segment}/{thumbnail_files.DIRECTORY}/{place.part}{thumbnail_files.SUFFIX}"
+        content = b"".join(self._server.read(commit.repo, commit.id, path, place.begin, place.size))
+        return thumbnail_files.check(content, place, path)
+
+
+def _check_model(library: MappedLibrary, spec: BackboneSpec) -> None:
+    if library.facts.model != spec.sha256:
+        raise StageError(
+            f"the index was computed with the model {library.facts.described}, and its commit of models holds "
+            f"{spec.described} {spec.sha256}: reprocess it with `lookalike deploy --reprocess features`"
+        )

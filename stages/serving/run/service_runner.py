@@ -7,7 +7,9 @@ Knows neither where its configuration comes from nor who started it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +28,11 @@ from stages.serving.follow.index_source import IndexSource
 from stages.serving.follow.pachyderm_client import PachydermClient, PachydermError
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
-from stages.serving.follow.snapshot_loader import SnapshotLoader
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http.app import application
 from stages.serving.http.trace_renderer import TraceRenderer
-from stages.serving.run import allocator
-from stages.serving.run.header_timeout import HeaderTimeoutProtocol
+from stages.serving.run.connections import HeaderTimeoutProtocol, open_socket
 from stages.serving.run.idle_shutdown import IdleShutdown
-from stages.serving.run.listen_socket import open_socket
 from stages.serving.run.log_lines import errors_as_lines
 
 LineReporter = Callable[[str], None]
@@ -56,6 +55,19 @@ _FINISHING = 5
 
 _LONGEST_END = 9.0
 """Seconds after which it ends in any case."""
+
+# mallopt's parameters, from glibc's malloc.h.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+
+_LARGE = 4 << 20
+"""Bytes of a block that goes back to the system as soon as it is freed. By default this grows with the largest block
+that was freed, and blocks of some megabytes then stay in the process."""
+
+_FREE_AT_END = 16 << 20
+"""Bytes that may stay free at the end of the heap."""
+
+_ARENAS = 2
+"""Heaps: by default eight for each core, of which each keeps what its threads have freed."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ def run(
     announce: takes the URL once it can be asked. report: takes lines for the log, from any thread. Raises StageError if
     the address cannot be listened on.
     """
-    allocator.configure_allocator()
+    configure_allocator()
     role = role or ServiceRole()
     index, promoted = _followed(configuration, cache, environment, report, role)
     with open_socket(configuration.host, configuration.port) as listening:
@@ -113,6 +125,16 @@ def run(
     return heard[0] if heard else 0
 
 
+def configure_allocator() -> None:
+    """Makes freed memory go back to the system early, for a process that runs for weeks; does nothing without
+    glibc."""
+    if platform.libc_ver()[0] != "glibc":
+        return
+    mallopt = ctypes.CDLL(None).mallopt
+    for parameter, value in ((_ARENA_MAX, _ARENAS), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _FREE_AT_END)):
+        mallopt(parameter, value)
+
+
 def _followed(
     configuration: ServiceConfiguration,
     cache: FileCache,
@@ -127,8 +149,8 @@ def _followed(
     promoted: CommitFollower[PromotedModel] | None = None
     if role.searches:
         server = _connected(configuration)
-        opening = SnapshotLoader(server, cache, configuration.settings, environment, report, backbones)
-        index = CommitFollower(server, IndexSource(server, opening), configuration.at, report)
+        source = IndexSource(server, cache, configuration.settings, environment, report, backbones)
+        index = CommitFollower(server, source, configuration.at, report)
     if not (role.searches and configuration.at):
         server = _connected(configuration)
         at = "" if role.searches else configuration.at

@@ -8,7 +8,7 @@ from stages.knn.backend import BoundsProvider, LibraryCopy
 from stages.knn.blas_threads import others_turn
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.search_settings import SearchSettings
-from stages.knn.searcher_factory import MACHINE, SearchMachine, open_backend, open_bounding, open_copy
+from stages.knn.searcher_factory import open_backend, open_bounding, open_copy
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
 from stages.serving.search.mapped_segment import IdStrings, MappedSegment
@@ -37,16 +37,15 @@ class SegmentPreparer:
     settings: SearchSettings
     environment: Mapping[str, str]
     report: Callable[[str], None]
-    machine: SearchMachine = MACHINE
 
     def open(self, segment: MappedSegment, metric: str) -> SearchableSegment:
         """The segment, ready to be searched. Raises StageError if its vectors or the backend cannot be used."""
         with others_turn():
             points = VectorSet(segment.vectors, metric, IdStrings(segment.ids))
-            backend = open_backend(points.prepared, self.settings, self.environment, self.report, self.machine)
+            backend = open_backend(points.prepared, self.settings, self.environment, self.report)
             if isinstance(backend, BoundsProvider):
                 return SearchableSegment(segment, points, None, backend, settled=self.settings.backend != "auto")
-            bounding = open_bounding(points.prepared, self.machine)
+            bounding = open_bounding(points.prepared)
         return SearchableSegment(segment, points, ExactSearcher(points, backend), bounding, settled=True)
 
     def copy(self, segments: Sequence[SearchableSegment], closing: threading.Event) -> None:
@@ -57,7 +56,7 @@ class SegmentPreparer:
             if closing.is_set():
                 return
             if not each.settled:
-                copy = open_copy(each.points.prepared, centre, self.report, self.machine)
+                copy = open_copy(each.points.prepared, centre, self.report)
                 if copy is None:
                     return
                 centre = copy.centre

@@ -30,7 +30,7 @@ from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermCl
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, SnapshotState
 from stages.serving.http.app import application
-from stages.serving.run.header_timeout import HeaderTimeoutProtocol
+from stages.serving.run.connections import HeaderTimeoutProtocol
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.serving.segments import write_segment

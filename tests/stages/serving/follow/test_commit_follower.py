@@ -24,10 +24,10 @@ from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.index_source import IndexSource
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient
-from stages.serving.follow.snapshot_loader import SnapshotLoader
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
+from tests.stages.serving.follow.followers import DIMENSION, followers, until, write_backbone
 from tests.stages.serving.segments import PARTS, ids, write_segment
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-DIMENSION = 8
 ORIGINAL = b"\xff\xd8\xff\xe0 the original"
 _COPY = 'cd "${LOCALPACHD_PFS:-/pfs}" && test ! -e features/fails && cp -r features/index/. out/'
 
@@ -95,16 +94,8 @@ def backbones(
     small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Path], dict[str, BackboneSpec]]:
     """Two backbones of 32 pixels: their directories and descriptions."""
-    from stages.backbone.backbone_spec import WeightsOrigin, parse_spec  # noqa: PLC0415
-    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
-
-    places, specs = {}, {}
-    for seed, name in enumerate(("first", "second")):
-        place = tmp_path_factory.mktemp(name)
-        model = small_model(32, DIMENSION, seed)
-        save_backbone(model, describe(model, name, "avg", WeightsOrigin("made by a test", "0" * 64)), place)
-        places[name] = place
-        specs[name] = parse_spec((place / "backbone.json").read_bytes())
+    places = {name: tmp_path_factory.mktemp(name) for name in ("first", "second")}
+    specs = {name: write_backbone(small_model, place, name, seed) for seed, (name, place) in enumerate(places.items())}
     return places, specs
 
 
@@ -138,31 +129,9 @@ def with_pipeline(world: World, model: str = "first") -> World:
 
 @pytest.fixture
 def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
-    """Begins to follow; everything that was begun ends after the test."""
-    begun: list[CommitFollower[Snapshot]] = []
-
-    def begin(at: str = "", lines: list[str] | None = None) -> CommitFollower[Snapshot]:
-        server = PachydermClient(PachydermAddress(world.server.address))
-        opening = SnapshotLoader(
-            server, FileCache(tmp_path / "cache"), SearchSettings(backend="numpy"), {}, lambda _: None
-        )
-        begun.append(
-            CommitFollower(server, IndexSource(server, opening), at, (lines if lines is not None else []).append)
-        )
-        begun[-1].start()
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.close()
-
-
-def until(
-    following: CommitFollower[Snapshot], holds: Callable[[SnapshotState[Snapshot]], bool]
-) -> SnapshotState[Snapshot]:
-    state = following.wait(holds, 60)
-    assert holds(state), state
-    return state
+    cache, settings = FileCache(tmp_path / "cache"), SearchSettings(backend="numpy")
+    with followers(world.server, lambda server, _: IndexSource(server, cache, settings, {}, lambda _: None)) as begin:
+        yield begin
 
 
 def served(following: CommitFollower[Snapshot], commit: str) -> Snapshot:

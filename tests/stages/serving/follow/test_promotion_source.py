@@ -21,10 +21,10 @@ from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
-from stages.serving.follow.snapshots import SnapshotState
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
 from tests.stages.serving import models, services
+from tests.stages.serving.follow.followers import followers, until, write_backbone
 
 if TYPE_CHECKING:
     import python_pachyderm
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-DIMENSION = 8
 _COPY = 'cd "${LOCALPACHD_PFS:-/pfs}" && cp -r %s/. out/'
 
 
@@ -80,12 +79,8 @@ Follow = Callable[..., CommitFollower[PromotedModel]]
 @pytest.fixture(scope="module")
 def backbone(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BackboneSpec]:
     """The directory of a backbone of 32 pixels, and its description."""
-    from stages.backbone.backbone_spec import WeightsOrigin, parse_spec  # noqa: PLC0415
-    from stages.backbone.backbones import describe, save_backbone  # noqa: PLC0415
-
-    place, model = tmp_path_factory.mktemp("backbone"), small_model(32, DIMENSION)
-    save_backbone(model, describe(model, "small", "avg", WeightsOrigin("made by a test", "0" * 64)), place)
-    return place, parse_spec((place / "backbone.json").read_bytes())
+    place = tmp_path_factory.mktemp("backbone")
+    return place, write_backbone(small_model, place, "small")
 
 
 @pytest.fixture
@@ -119,28 +114,14 @@ def with_pipelines(world: World) -> World:
 
 @pytest.fixture
 def follow(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
-    """Begins to follow; everything that was begun ends after the test."""
     monkeypatch.setattr("stages.serving.follow.promotion_source._LOOK_EVERY", 0.1)
-    begun: list[CommitFollower[PromotedModel]] = []
+    cache = FileCache(tmp_path / "cache")
 
-    def begin(at: str = "", backbones: BackbonePool | None = None, **options: Any) -> CommitFollower[PromotedModel]:
-        server, cache = PachydermClient(PachydermAddress(world.server.address)), FileCache(tmp_path / "cache")
-        promotions = PromotionSource(server, cache, backbones or BackbonePool(cache, {}))
-        begun.append(CommitFollower(server, promotions, at, **({"report": lambda _: None} | options)))
-        begun[-1].start()
-        return begun[-1]
+    def source(server: PachydermClient, backbones: BackbonePool | None) -> PromotionSource:
+        return PromotionSource(server, cache, backbones or BackbonePool(cache, {}))
 
-    yield begin
-    for each in begun:
-        each.close()
-
-
-def until(
-    following: CommitFollower[PromotedModel], holds: Callable[[SnapshotState[PromotedModel]], bool]
-) -> SnapshotState[PromotedModel]:
-    state = following.wait(holds, 60)
-    assert holds(state), state
-    return state
+    with followers(world.server, source) as begin:
+        yield begin
 
 
 def served(following: CommitFollower[PromotedModel], commit: str) -> PromotedModel:
@@ -246,7 +227,7 @@ def test_a_backbone_that_is_loaded_is_not_loaded_again(world: World, follow: Fol
     server.close()
     commit = world.select(1)
     world.promote(commit)
-    assert served(follow(backbones=backbones), commit).embedder is embedder
+    assert served(follow(given=backbones), commit).embedder is embedder
 
 
 def test_the_model_of_a_fixed_commit_stays(world: World, follow: Follow) -> None:
@@ -269,21 +250,6 @@ def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, f
     following.close()
     assert not [line for line in lines if "promote" in line]
     assert lines[-1].endswith(f"the model run-1 with 5 labels of commit {commit[:12]}")
-
-
-def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow, start_pachd: StartPachd) -> None:
-    with_pipelines(world)
-    first, second = world.select(1), world.select(2)
-    world.promote(first)
-    following = follow()
-    before = served(following, first)
-    port = world.server.address.rpartition(":")[2]
-    world.server.kill()
-    until(following, lambda state: "trying again" in state.message)
-    assert following.state().snapshot is before
-    world.server = start_pachd(world.scratch.parent / "pachd", "--port", port)
-    world.promote(second)
-    served(following, second)
 
 
 def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) -> None:

@@ -1,13 +1,54 @@
-"""The socket that the service listens on. Knows no HTTP."""
+"""The socket that the service listens on, and its connections, which are closed if no request comes.
 
+uvicorn limits the time between two requests, but not that until the first one, nor the one that headers take.
+"""
+
+import asyncio
 import errno
 import os
 import socket
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from stages.datum.contract import StageError
 
 _BACKLOG = 1024
 """Connections that wait until the service takes them."""
+
+_WITHIN = 20.0
+"""Seconds from the beginning of a connection to the end of its first headers, and from the first byte of later ones."""
+
+
+class HeaderTimeoutProtocol(H11Protocol):
+    """uvicorn's protocol for HTTP/1.1 with a limit for the time that headers take."""
+
+    _due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Begins the time for the first request."""
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes bytes; ends the time once the headers are complete."""
+        if self._due is None and (self.cycle is None or self.cycle.response_complete):
+            self._expect()
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._heard()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the time."""
+        self._heard()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        self._due = self.loop.call_later(_WITHIN, self.transport.close)
+
+    def _heard(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from stages.serving.run import header_timeout
-from stages.serving.run.header_timeout import HeaderTimeoutProtocol
-from stages.serving.run.listen_socket import open_socket
+from stages.serving.run import connections
+from stages.serving.run.connections import HeaderTimeoutProtocol, open_socket
 from stages.serving.run.log_lines import errors_as_lines
 
 
@@ -43,14 +42,14 @@ def served() -> Iterator[int]:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "], ids=["silent", "slow headers"])
 def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(header_timeout, "_WITHIN", 0.1)
+    monkeypatch.setattr(connections, "_WITHIN", 0.1)
     with served() as port, socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall(sent)
         assert client.recv(1) == b""
 
 
 def test_headers_of_a_later_request_have_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(header_timeout, "_WITHIN", 0.1)
+    monkeypatch.setattr(connections, "_WITHIN", 0.1)
     with served() as port, socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         said = b""
@@ -71,5 +70,5 @@ def test_a_fault_is_one_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> No
             assert client.recv(4096).startswith(b"HTTP/1.1 400 ")
     (line,) = lines
     assert line.startswith("a fault of lookalike's own, please report it (LookupError: nothing there in ")
-    assert "test_header_timeout.py, line " in line
+    assert "test_connections.py, line " in line
     assert capfd.readouterr() == ("", "")

@@ -9,14 +9,14 @@ _HELD = """
 import sys
 from pathlib import Path
 import numpy as np
-from stages.serving.run import allocator
+from stages.serving.run import service_runner
 
 def own():
     (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("RssAnon:"))
     return int(line.split()[1]) << 10
 
 if sys.argv[1] == "settled":
-    allocator.configure_allocator()
+    service_runner.configure_allocator()
 for _ in range(3):
     large = np.ones(24 << 20, np.uint8)
     del large
