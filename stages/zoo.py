@@ -29,11 +29,10 @@ from stages.backbone.backbones import describe, forward, load_backbone, load_ker
 from stages.backbone.catalogue import CatalogueEntry, find, unknown
 from stages.backbone.efficientnet import LITE, efficientnet_lite
 from stages.backbone.embedder import Embedder, threads_of_each
-from stages.backbone.embedder_factory import network
+from stages.backbone.embedder_factory import agrees, network, noise
 from stages.backbone.export_proof import TOLERANCE, apart, pictures, read_proof
 from stages.backbone.forward_passes import EVEN, ForwardPass, even
 from stages.backbone.graphs.keras_parity import matches_keras
-from stages.backbone.graphs.vector_agreement import agrees, noise
 from stages.backbone.keras_applications import application
 from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
 from stages.datum.contract import StageError

@@ -34,7 +34,7 @@ def test_a_name_is_built_to_the_same_bytes_again(
         return load_backbone(path, spec)
 
     monkeypatch.setattr("stages.zoo.load_backbone", load)
-    for module in ("stages.zoo", "stages.backbone.graphs.vector_agreement"):
+    for module in ("stages.zoo", "stages.backbone.embedder_factory"):
         monkeypatch.setattr(f"{module}.matches_keras", lambda environment: not by_keras)
     make_backbone("efficientnet-lite0", 96, None, tmp_path)
     assert loaded == [tmp_path / MODEL_FILE] * by_keras  # its graph tries it faster

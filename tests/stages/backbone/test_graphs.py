@@ -20,13 +20,12 @@ from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, W
 from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbone.catalogue import CATALOGUE, INSTALLED
 from stages.backbone.embedder import Embedder
+from stages.backbone.embedder_factory import KNOWN, agrees, fingerprint, known_architecture
 from stages.backbone.graphs import keras_parity, tensorflow_library
 from stages.backbone.graphs.graph_network import GraphNetwork
 from stages.backbone.graphs.graph_operations import GraphSession, OperationGraph
 from stages.backbone.graphs.keras_layers import UnfamiliarLayerError
-from stages.backbone.graphs.known_architectures import KNOWN, fingerprint, known_architecture
 from stages.backbone.graphs.tensorflow_library import LibraryError
-from stages.backbone.graphs.vector_agreement import agrees
 from stages.backbone.keras_applications import PREPARATIONS
 from stages.backbone.precision import in_precision
 from stages.datum.contract import StageError
