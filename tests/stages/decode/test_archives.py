@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from stages.decode.archives.archive_member import BadArchive, BadMember, unsafe_name
 from stages.decode.archives.archive_reader import members
-from stages.decode.archives.tar_headers import TarHeader, usual_size
+from stages.decode.archives.tar_archives import TarHeader, usual_size
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import LIMITS, FileLimits
 from tests.example_counts import examples
