@@ -1,5 +1,8 @@
 """The select stage: the best of all trainings, with a report on all of them.
 
+The best has the highest cross-validated accuracy, and of equal ones is the smallest network. Held-out pictures have no
+say, so their accuracy is an honest one of the chosen run.
+
 Inputs, lazy or not: `labelled`, `labels` and `train`, whole repos; `models`, the repo with the description of the
 backbone, from which nothing else is read, or no such input. Writes /metrics.json, /runs.json and /index.html; and, if a
 training succeeded, /model.keras and /labels.json, which are its classifier, and /model-card.md.
@@ -13,12 +16,13 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
-from stages.classify import classifier_description, run_selection
+from stages.classify import classifier_description
 from stages.classify.report import label_census
 from stages.classify.report.model_card import card
 from stages.classify.report.run_sections import MOST_EXAMPLES
@@ -26,12 +30,15 @@ from stages.classify.report.training_report import page
 from stages.classify.training import prediction_measures, run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, StageError, spool
+from stages.datum.text_format import counted
 from stages.files.tables.prediction_table import read_predictions
 
 VERSION = 1
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 METRICS, RUNS, PAGE, CARD = "metrics.json", "runs.json", "index.html", "model-card.md"
+
+NO_RUNS = "there is no run: put parameters into the repo parameters with `lookalike classify train FILE`"
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -51,16 +58,16 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 def select(labelled: Path, labels: Path, train: Path, models: Path | None, out: Path) -> None:
     """Writes the chosen classifier and the report. Raises StageError for files that the stages did not write so."""
     every = [run_records.parse(file.read_bytes()) for file in sorted(train.glob(f"*/{run_records.FILE}"))]
-    best = run_selection.best(every)
+    best = best_run(every)
     found = {} if best is None else _measured(train / best.name, best)
     wanted = {each["id"] for each in found.get("mistakes", ())[:MOST_EXAMPLES]}
-    counted = label_census.read(labelled, wanted)
-    left_out = counted.left_out(label_census.labels_of(labels))
-    metrics = _metrics(every, best, counted.pictures(), len(counted.learnable())) | {"left_out": left_out} | found
-    records = run_selection.as_data(every)
+    census = label_census.read(labelled, wanted)
+    left_out = census.left_out(label_census.labels_of(labels))
+    metrics = _metrics(every, best, census.pictures(), len(census.learnable())) | {"left_out": left_out} | found
+    records = runs_as_data(every)
     _write(out / METRICS, metrics)
     _write(out / RUNS, records)
-    (out / PAGE).write_text(page(metrics, records, counted.thumbnails), encoding="utf-8", newline="\n")
+    (out / PAGE).write_text(page(metrics, records, census.thumbnails), encoding="utf-8", newline="\n")
     if best is not None:
         described = classifier_description.of_run(best)
         (out / classifier_description.FILE).write_bytes(classifier_description.format_description(described))
@@ -68,6 +75,51 @@ def select(labelled: Path, labels: Path, train: Path, models: Path | None, out: 
         told = card(metrics, best.as_data(), _backbone(models, best))
         (out / CARD).write_text(told, encoding="utf-8", newline="\n")
     print(f"select: {metrics['run'] or 'no run'} of {len(every)}")
+
+
+def ranked(runs: Iterable[TrainingRun]) -> list[TrainingRun]:
+    """The runs, the best first, failed ones last. Of equal accuracy: those with fewer trained numbers, then by name."""
+    return sorted(runs, key=_place)
+
+
+def best_run(runs: Iterable[TrainingRun]) -> TrainingRun | None:
+    """The run to use; None if none has a model."""
+    first = next(iter(ranked(runs)), None)
+    return None if first is None or not _succeeded(first) else first
+
+
+def missing_note(runs: Sequence[TrainingRun]) -> str:
+    """The reason for which there is no model, with what to do; "" if there is one."""
+    if best_run(runs) is not None:
+        return ""
+    if not runs:
+        return NO_RUNS
+    reasons = {run.failure for run in runs}
+    if len(reasons) == 1:
+        failed = "the run" if len(runs) == 1 else f"all {len(runs):,} runs"
+        return f"{failed} failed: {reasons.pop()}"
+    return f"all {counted(len(runs), 'run', 'runs')} failed, for {len(reasons):,} reasons: see them in the report"
+
+
+def runs_as_data(runs: Sequence[TrainingRun]) -> dict[str, Any]:
+    """All runs as JSON values, the best first: the content of runs.json."""
+    chosen = best_run(runs)
+    return {
+        "format": run_records.FORMAT,
+        "chosen": "" if chosen is None else chosen.name,
+        "runs": [run.as_data() for run in ranked(runs)],
+    }
+
+
+def _succeeded(run: TrainingRun) -> bool:
+    return not run.failure and run.cross_validation is not None
+
+
+def _place(run: TrainingRun) -> tuple[bool, Fraction, int, str]:
+    found = run.cross_validation
+    if run.failure or found is None:
+        return True, Fraction(0), 0, run.name
+    return False, -Fraction(found.right, found.of), run.weights, run.name
 
 
 def _metrics(
@@ -78,7 +130,7 @@ def _metrics(
     return {
         "format": run_records.FORMAT,
         "run": "" if best is None else best.name,
-        "note": run_selection.note(every),
+        "note": missing_note(every),
         "runs": {"succeeded": len(every) - failed, "failed": failed},
         "labels": labels if best is None else len(best.labels),
         "pictures": pictures,

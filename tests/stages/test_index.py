@@ -132,13 +132,6 @@ def test_the_output_is_the_same_for_every_backend(tmp_path: Path) -> None:
         assert len({(output / name).read_bytes() for output in outputs}) == 1
 
 
-def test_a_segment_of_one_picture(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "b", "b0", np.eye(1, 4))
-    written = run(tmp_path / "b", tmp_path / "out")
-    assert vectors_of(written).tolist() == [[1, 0, 0, 0]]
-    assert json.loads((written / "index.json").read_text())["count"] == 1
-
-
 def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out")
     facts = json.loads((written / "index.json").read_text())
@@ -204,18 +197,6 @@ def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
     assert json.loads((written / "index.json").read_text())["devices"] == ["NVIDIA L4", "cpu"]
 
 
-def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) -> None:
-    written = run(segment, tmp_path / "out", {"METRIC": "cosine"})
-    library = MappedLibrary.open([written])
-    images, _ = merged(segment)
-    assert [library.id(row) for row in range(len(library))] == images.ids
-    assert [library.thumbnail(row) for row in range(len(library))] == [b"jpeg of " + id.encode() for id in images.ids]
-    assert [library.sources(row) for row in range(len(library))] == list(images.sources)
-    assert [library.hash(row) for row in range(len(library))] == images.hashes
-    assert (library.facts.metric, library.facts.devices) == ("cosine", ("cpu",))
-    assert np.array_equal(library.vectors(np.arange(60)), vectors_of(written))
-
-
 def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
     write_bucket(tmp_path / "a", "a0", np.eye(3))
     write_bucket(tmp_path / "a", "a1", np.eye(3), model="beef" * 16)
@@ -278,12 +259,3 @@ def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
     assert len(written) == len(FILES) + 2 * 3
     assert not any(each.is_symlink() for each in written)
     assert MappedLibrary.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")
-
-
-def test_a_bad_datum_ends_the_program_with_one_line(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    command = [sys.executable, "-m", "stages.index", "--input", f"features={tmp_path / 'a'}", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("index: a does not hold pictures")
-    assert done.stderr.count("\n") == 1

@@ -158,38 +158,12 @@ def test_bytes_do_not_depend_on_the_backend(metric: str, segment: Path, entry: P
     assert len({(tmp_path / each / "trip" / "a.parquet").read_bytes() for each in ("faiss", "sklearn", "auto")}) == 1
 
 
-def test_segments_merged_are_the_whole(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
-    names = [*ids("a", 45), *ids("b", 45)]
-    write_pictures(tmp_path / "one" / "index" / "x", names, library)
-    write_pictures(tmp_path / "two" / "index" / "a", names[:45], library[:45])
-    write_pictures(tmp_path / "two" / "index" / "b", names[45:], library[45:])
-    whole = run(tmp_path / "one" / "index" / "x", entry, tmp_path / "out", {"K": "6"})
-    parts = [run(tmp_path / "two" / "index" / each, entry, tmp_path / "out", {"K": "6"}) for each in ("a", "b")]
-    best: dict[str, list[tuple[float, bool, str]]] = {}
-    for row in (row for part in parts for row in part):
-        best.setdefault(row.query, []).append((row.distance, row.id != row.query, row.id))
-    merged = [(query, match[0], match[2]) for query in sorted(best) for match in sorted(best[query])[:6]]
-    assert merged == [(row.query, row.distance, row.id) for row in whole]
-
-
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_segment_smaller_than_k(count: int, entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     small = write_pictures(tmp_path / "index" / "s", ids("a", count), library[:count])
     found = run(small, entry, tmp_path / "out", {"K": "7"})
     assert len(found) == 5 * count
     assert found.k == 7
-
-
-def test_a_segment_of_the_queries_alone(tmp_path: Path) -> None:
-    for name in ("index/a", "queries/3f/e"):
-        write_pictures(tmp_path / name, ids("a", 2), np.eye(2))
-    found = run(tmp_path / "index" / "a", tmp_path / "queries" / "3f" / "e", tmp_path / "out")
-    assert [(row.id[-1], row.rank, row.distance) for row in found] == [
-        ("0", 0, 0.0),
-        ("1", 1, np.float32(np.sqrt(2))),
-        ("1", 0, 0.0),
-        ("0", 1, np.float32(np.sqrt(2))),
-    ]
 
 
 def test_only_the_shown_queries_have_thumbnails(segment: Path, tmp_path: Path) -> None:
@@ -332,48 +306,10 @@ def test_a_bucket_has_the_answers_that_each_entry_has_alone(
         assert len(written(place / "alone")) == sum(map(bool, sizes))
 
 
-def test_an_entry_without_pictures_leaves_the_others_of_its_bucket_alone(
-    segment: Path, entry: Path, tmp_path: Path
-) -> None:
-    none = write_pictures(entry.parent / "none", [], np.empty((0, 10)))
-    rejected = entry.parent / "rejected"
-    rejected.mkdir()
-    (rejected / "rejected.jsonl").write_text('{"reason": "not a picture"}\n')
-    assert len(run(segment, entry, tmp_path / "out")) == 15
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"trip"}
-    assert none.exists()
-
-
 def test_files_beside_the_entries_of_a_bucket(segment: Path, entry: Path, tmp_path: Path) -> None:
     """As in the layout of earlier versions, whose entries were not in buckets."""
     with pytest.raises(StageError, match=r"/queries/trip holds images.parquet, not directories of entries.*reprocess"):
         search.start(CPU)(datum(segment, entry, tmp_path / "out"))
-
-
-def test_another_commit_or_path_is_another_segment(
-    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
-) -> None:
-    process = search.start(CPU)
-    process(datum(segment, entry.parent, tmp_path / "out", "1234"))
-    before = (tmp_path / "out" / "trip" / "a.parquet").read_bytes()
-    write_pictures(segment, ids("a", 90), library + 1)
-    process(datum(segment, entry.parent, tmp_path / "out", "5678"))
-    assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before
-    second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library)
-    process(datum(second, entry.parent, tmp_path / "out", "5678"))
-    assert read_neighbours(tmp_path / "out" / "trip" / "b.parquet").ids[0].startswith("b")
-
-
-def test_plain_directories_are_never_reused(
-    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
-) -> None:
-    process = search.start(CPU)
-    process(datum(segment, entry.parent, tmp_path / "out"))
-    before = (tmp_path / "out" / "trip" / "a.parquet").read_bytes()
-    shutil.rmtree(segment)  # written over, its files would change under a segment that is kept, too
-    write_pictures(segment, ids("a", 90), library + 1)
-    process(datum(segment, entry.parent, tmp_path / "out"))
-    assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before
 
 
 @pytest.mark.parametrize("table", [True, False])

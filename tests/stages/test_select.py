@@ -7,15 +7,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stages import select
 from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.classify import classifier_description
 from stages.classify.training import run_records, splits
+from stages.classify.training.run_records import AccuracyScore, TrainingRun
 from stages.datum.contract import Datum, DatumInput, StageError
 from tests.pipes import Pipes
 from tests.stages.classify import trainings
@@ -266,3 +270,50 @@ def test_a_segment_without_its_report_is_refused(root: Path) -> None:
 def test_a_missing_input_is_named(root: Path) -> None:
     with pytest.raises(StageError, match="the input labels is missing: select needs labelled, labels and train"):
         run(root, inputs=("labelled", "train"))
+
+
+def made(name: str, right: int, of: int = 10**6, weights: int = 5) -> TrainingRun:
+    return TrainingRun(name, None, cross_validation=AccuracyScore.counted(right, of), weights=weights)
+
+
+FAILED = TrainingRun("a-failed", None, "it diverged")
+
+
+def test_the_most_accurate_run_is_the_best() -> None:
+    runs = [made("b", 8), made("c", 9), FAILED, made("a", 7)]
+    assert [run.name for run in select.ranked(runs)] == ["c", "b", "a", "a-failed"]
+    assert select.best_run(runs) == runs[1]
+    assert select.runs_as_data(runs)["chosen"] == "c"
+
+
+def test_rounding_decides_nothing() -> None:
+    """The accuracies of the records are equal."""
+    runs = [made("a", 5 * 10**6 - 1, 10**7), made("b", 5 * 10**6, 10**7)]
+    score = runs[0].cross_validation
+    assert score is not None
+    assert score.accuracy == 0.5
+    assert [run.name for run in select.ranked(runs)] == ["b", "a"]
+
+
+def test_of_equal_runs_the_smallest_is_chosen_and_then_the_first_by_name() -> None:
+    runs = [made("z", 8, weights=4), made("b", 8), made("a", 8)]
+    assert [run.name for run in select.ranked(runs)] == ["z", "a", "b"]
+
+
+def test_held_out_pictures_have_no_say() -> None:
+    runs = [made("a", 8), replace(made("b", 7), held_out=AccuracyScore.counted(10, 10))]
+    found = select.best_run(runs)
+    assert found is not None and found.name == "a"
+
+
+@given(st.permutations([made("a", 8), made("b", 8), made("c", 9), made("d", 9, weights=1), FAILED]))
+def test_the_order_of_runs_does_not_matter(runs: list[TrainingRun]) -> None:
+    assert [run.name for run in select.ranked(runs)] == ["d", "c", "a", "b", "a-failed"]
+
+
+def test_without_a_model_a_note_says_why() -> None:
+    assert select.missing_note([made("a", 8), FAILED]) == ""
+    assert select.missing_note([]) == select.NO_RUNS
+    assert select.missing_note([FAILED]) == "the run failed: it diverged"
+    assert select.missing_note([FAILED, FAILED]) == "all 2 runs failed: it diverged"
+    assert select.best_run([FAILED]) is None

@@ -6,11 +6,12 @@ Imports TensorFlow, so `stages.train` imports it only for datums without a flaw 
 from collections.abc import Mapping
 from pathlib import Path
 
+import keras
+
 from stages.backbone import devices
 from stages.classify import network_file
 from stages.classify.training import fine_tuning, heads
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.probability_layers import with_probabilities
 from stages.classify.training.run_records import MODEL, PREDICTIONS, TrainingRun
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.classify.training.validation import judge
@@ -53,3 +54,11 @@ def train(
         held_out_share=dataset.share,
         notes=trained.notes,
     )
+
+
+def with_probabilities(network: keras.Model, temperature: float) -> keras.Model:
+    """The network, which gives logits (batch, L), with probabilities (batch, L) of the logits over the temperature
+    as its last layers."""
+    divided = keras.layers.Rescaling(1 / temperature, name="temperature", dtype="float32")(network.outputs[0])
+    given = keras.layers.Softmax(name="probabilities", dtype="float32")(divided)
+    return keras.Model(network.inputs[0], given, name="classifier")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,37 +12,7 @@ from stages.classify.training import dataset, splits
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
-from stages.files.tables.label_table import LabelTable, write_labelled
-
-DIMENSION = 4
-
-
-def write(root: Path, labels: Mapping[str, str], share: float = 0.2, model: str = "ab" * 32) -> Path:
-    """Labelled pictures in segments, by a name that decides id and vector."""
-    root.mkdir(exist_ok=True)
-    by_id = {hashlib.sha256(name.encode()).hexdigest(): name for name in labels}
-    for segment in "0123456789abcdef":
-        ids = sorted(id for id in by_id if id[0] == segment)
-        names = [by_id[id] for id in ids]
-        table = LabelTable(
-            ids=ids,
-            sources=names,
-            labels=[labels[name] for name in names],
-            thumbnails=[name.encode() for name in names],
-            model=model,
-            image_size=32,
-            fit="pad",
-            dimension=DIMENSION,
-            backbone="small at 32 px",
-            held_out=share,
-        )
-        write_labelled(table, root / f"{segment}.parquet")
-        np.save(root / f"{segment}.npy", np.array([vector(id) for id in ids], np.float32).reshape(-1, DIMENSION))
-    return root
-
-
-def vector(id: str) -> list[float]:
-    return [int(id[place : place + 4], 16) / 65536 for place in range(0, 4 * DIMENSION, 4)]
+from tests.stages.classify.labelled_sets import DIMENSION, MODEL, id_of, vector, write
 
 
 def many(labels: Sequence[str], number: int) -> dict[str, str]:
@@ -57,9 +26,9 @@ def test_pictures_come_in_the_order_of_ids_with_all_that_is_theirs(tmp_path: Pat
     assert list(found.ids) == sorted(found.ids)
     assert found.labels == ["ape", "cat", "dog"]
     assert [found.labels[code] for code in found.codes] == [labels[source] for source in found.sources]
-    np.testing.assert_array_equal(found.vectors, np.array([vector(id) for id in found.ids], np.float32))
-    assert list(found.thumbnails) == [source.encode() for source in found.sources]
-    assert found.backbone == BackboneFacts("ab" * 32, "small at 32 px", 32, "pad", DIMENSION)
+    np.testing.assert_array_equal(found.vectors, np.array([vector(name, labels[name]) for name in found.sources]))
+    assert list(found.thumbnails) == [b"jpeg of " + source.encode() for source in found.sources]
+    assert found.backbone == BackboneFacts(MODEL, "small at 32 px", 32, "pad", DIMENSION)
     assert (found.vectors.dtype, found.codes.dtype) == (np.dtype(np.float32), np.dtype(np.int32))
 
 
@@ -82,7 +51,7 @@ def test_labels_with_too_few_training_pictures_are_left_out_and_counted(tmp_path
 
 def test_a_label_that_is_held_out_altogether_cannot_be_learnt(tmp_path: Path) -> None:
     names = [f"yak/{each}.jpg" for each in range(60)]
-    held = [name for name in names if splits.held_out(hashlib.sha256(name.encode()).hexdigest(), 0.2)]
+    held = [name for name in names if splits.held_out(id_of(name), 0.2)]
     assert len(held) > 2
     labels = many(("cat", "dog"), 20) | dict.fromkeys(held, "yak")
     found = dataset.read(write(tmp_path / "labelled", labels))
