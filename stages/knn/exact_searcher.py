@@ -29,25 +29,19 @@ ROUNDS = 2
 """Rounds of proposals before the open queries are compared with all rows; a third would cost as much as that."""
 
 
-@dataclass(frozen=True)
-class BatchSizes:
-    """Numbers of queries, which change the time and the memory of a search and never its answer.
+_LARGEST = 4096
+"""The most queries in one block without threads, as in FAISS, so that it multiplies no smaller pieces than on its own.
+These numbers of queries change the time and the memory of a search, never its answer."""
 
-    largest: the most queries in one block without threads, as in FAISS, so that it
-    multiplies no smaller pieces than on its own. fewest: the fewest queries for a thread. of_thread: the most queries
-    in one block of a thread, which multiplies as fast and gives each thread several turns. threads: None for one per
-    core. overlapped: the fewest queries of which a GPU gets half at a time, so that it proposes candidates for some
-    while their true distances are computed for others.
-    """
+_FEWEST = 64
+"""The fewest queries for a thread."""
 
-    largest: int = 4096
-    fewest: int = 64
-    of_thread: int = 1280
-    threads: int | None = None
-    overlapped: int = 2048
+_OF_THREAD = 1280
+"""The most queries in one block of a thread, which multiplies as fast and gives each thread several turns."""
 
-
-BATCHING = BatchSizes()
+_OVERLAPPED = 2048
+"""The fewest queries of which a GPU gets half at a time, so that it proposes candidates for some while their true
+distances are computed for others."""
 
 
 @dataclass
@@ -68,12 +62,11 @@ class QueryTally:
 class ExactSearcher:
     """The exact searcher: see the module. Runs one search at a time. `tally` is for logs and measurements."""
 
-    def __init__(self, library: VectorSet, backend: Backend, batching: BatchSizes = BATCHING) -> None:
+    def __init__(self, library: VectorSet, backend: Backend) -> None:
         """library: at least one vector. backend: built from `library.prepared`."""
         self._library = library
         self._certified = CandidateProver(library, backend)
         self._backend = backend
-        self._batching = batching
         self.tally = QueryTally()
 
     def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
@@ -108,15 +101,13 @@ class ExactSearcher:
     def _threads(self, count: int) -> int:
         """The threads for so many queries: one for each core if the backend leaves these to us, and two if it has the
         GPU compute."""
-        sizes = self._batching
         if self._backend.concurrent:
-            return max(1, min(sizes.threads or cores(), count // sizes.fewest))
-        return 2 if isinstance(self._backend, FallbackBackend) and count >= sizes.overlapped else 1
+            return max(1, min(cores(), count // _FEWEST))
+        return 2 if isinstance(self._backend, FallbackBackend) and count >= _OVERLAPPED else 1
 
     def _block_size(self, count: int, threads: int) -> int:
         """The size of equal blocks of so many queries, the same number of them for each thread."""
-        sizes = self._batching
-        most = sizes.of_thread if self._backend.concurrent and threads > 1 else sizes.largest
+        most = _OF_THREAD if self._backend.concurrent and threads > 1 else _LARGEST
         return -(-count // (threads * -(-count // (threads * most))))
 
     def _block(self, queries: VectorSet, k: int, exclude: Rows) -> tuple[TopK, QueryTally]:

@@ -10,28 +10,28 @@ from stages.knn.backend import DOUBLE, Floats, Rows, gamma
 from stages.knn.top_k import TopK, empty, merge
 from stages.knn.vector_set import VectorSet
 
+_AT_ONCE = 256
+"""Queries compared in one step; no answer depends on it, nor on the next."""
 
-def compare_with_all(
-    queries: VectorSet, library: VectorSet, k: int, exclude: Rows, at_once: int = 256, block_bytes: int = 16 << 20
-) -> TopK:
-    """The k nearest rows of each query, without candidates.
+_BLOCK_BYTES = 16 << 20
+"""Size of the library's vectors compared in one step, as float64."""
 
-    exclude: int64 (n,), a row to leave out, or NONE. at_once: queries compared in one step; block_bytes: size of the
-    library's vectors compared in one step, as float64. No answer depends on these two.
-    """
+
+def compare_with_all(queries: VectorSet, library: VectorSet, k: int, exclude: Rows) -> TopK:
+    """The k nearest rows of each query, without candidates. exclude: int64 (n,), a row to leave out, or NONE."""
     found = empty(len(queries), k)
-    for start in range(0, len(queries), at_once):
-        some = slice(start, start + at_once)
-        part = _compare(queries.part(some), library, k, exclude[some], block_bytes)
+    for start in range(0, len(queries), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        part = _compare(queries.part(some), library, k, exclude[some])
         found.distances[some], found.rows[some] = part.distances, part.rows
     return found
 
 
-def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, block_bytes: int) -> TopK:
+def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows) -> TopK:
     found = empty(len(queries), k)
     mine = queries.directions(slice(None))
     lengths = np.einsum("ij,ij->i", mine, mine)
-    step = max(1, block_bytes // (8 * library.dimension))
+    step = max(1, _BLOCK_BYTES // (8 * library.dimension))
     for start in range(0, len(library), step):
         block = slice(start, min(start + step, len(library)))
         squares = lower_squares(mine, lengths, library.directions(block))

@@ -3,33 +3,22 @@
 NumPy's BLAS is newer than the one in FAISS's wheel and knows newer processors.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stages.knn.backend import SINGLE, Distances, Floats, PreparedQueries, RoundingBound, Rows, Vectors, expanded
 from stages.knn.blas_threads import others_turn
-from stages.knn.row_minima import GROUPS, MULTIPLE, least, room, smallest
+from stages.knn.row_minima import least, room, smallest
 from stages.knn.top_k import NONE
 
+_COLUMNS = 8192
+"""Library rows multiplied at once. This and the next two change the time and the memory of a search, never its
+answer."""
 
-@dataclass(frozen=True)
-class ProductTiles:
-    """The sizes of the steps, which change the time and the memory of a search and never its answer.
+_TILE_BYTES = 80 << 20
+"""Size of a product: for fewer queries at once BLAS would spend its time on rearranging the library."""
 
-    columns: library rows multiplied at once. tile_bytes: size of a product; for fewer queries at once BLAS would spend
-    its time on rearranging the library. chunk_bytes: size of the part of a product that is searched at once, which
-    stays in a core's second-level cache. groups, multiple: see stages.knn.row_minima.
-    """
-
-    columns: int = 8192
-    tile_bytes: int = 80 << 20
-    chunk_bytes: int = 1 << 19
-    groups: int = GROUPS
-    multiple: int = MULTIPLE
-
-
-TILING = ProductTiles()
+_CHUNK_BYTES = 1 << 19
+"""Size of the part of a product that is searched at once, which stays in a core's second-level cache."""
 
 _LONGEST = float(np.finfo(np.float32).max) / 32
 """Of squared norms: below it, all parts of a bound are finite."""
@@ -42,10 +31,9 @@ class NumpyBackend:
     concurrent = True
     scheme: object = "float32"
 
-    def __init__(self, library: Vectors, tiling: ProductTiles = TILING) -> None:
+    def __init__(self, library: Vectors) -> None:
         """library: float32 (n, d), C order."""
         self._library = library
-        self._tiling = tiling
         with np.errstate(over="ignore"):  # infinite then: see `candidates`
             self._halves = np.einsum("ij,ij->i", library, library) / 2
         self.rounding: RoundingBound = expanded(library.shape[1])
@@ -55,7 +43,7 @@ class NumpyBackend:
         """See Backend.candidates. Pairs that overflow float32 are not proposed, or only at infinite distance."""
         distances = np.empty((len(queries), count), np.float32)
         rows = np.empty((len(queries), count), np.int64)
-        step = max(1, self._tiling.tile_bytes // (4 * min(self._tiling.columns, len(self._library))))
+        step = max(1, _TILE_BYTES // (4 * min(_COLUMNS, len(self._library))))
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
@@ -82,10 +70,9 @@ class NumpyBackend:
         return numbers
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        columns = self._tiling.columns
-        halves, rows = self._columns(queries, slice(0, columns), count)
-        for start in range(columns, len(self._library), columns):
-            more, further = self._columns(queries, slice(start, start + columns), count)
+        halves, rows = self._columns(queries, slice(0, _COLUMNS), count)
+        for start in range(_COLUMNS, len(self._library), _COLUMNS):
+            more, further = self._columns(queries, slice(start, start + _COLUMNS), count)
             together = np.concatenate([halves, more], axis=1), np.concatenate([rows, further], axis=1)
             halves, rows = smallest(*together, count)
         return 2 * halves + np.einsum("ij,ij->i", queries, queries)[:, None], rows
@@ -97,8 +84,8 @@ class NumpyBackend:
         too_long = np.flatnonzero(~np.isfinite(halves))
         with others_turn():
             product = queries @ library.T
-        width = room(len(library), self._tiling.multiple)
-        step = max(1, min(self._tiling.chunk_bytes // (4 * width), len(queries)))
+        width = room(len(library))
+        step = max(1, min(_CHUNK_BYTES // (4 * width), len(queries)))
         chunk = np.full((step, width), np.inf, np.float32)
         found = []
         for start in range(0, len(queries), step):
@@ -108,7 +95,7 @@ class NumpyBackend:
             # Infinity minus infinity would hide other rows. For all other rows |x| is small enough that products with
             # the queries that `Certified` settles are finite.
             chunk[: len(some), too_long] = np.inf
-            found.append(least(chunk[: len(some)], count, self._tiling.groups))
+            found.append(least(chunk[: len(some)], count))
         distances = np.concatenate([each[0] for each in found])
         rows = np.concatenate([each[1] for each in found])
         return distances, np.where(np.isposinf(distances), NONE, rows + columns.start)

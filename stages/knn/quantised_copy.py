@@ -30,7 +30,6 @@ from |x|²/2, which is rounded most often, and 3 from the product of integers, w
 _NOTHING = 1e-16
 """More than a norm loses through squares that vanish in float32, or through the errors of subnormal numbers."""
 
-
 _LIBRARY_STEPS = 127
 _QUERY_STEPS = 63
 """The largest integers. Two products of such a pair fit into the 16 bits in which older instructions add them."""
@@ -41,20 +40,12 @@ _LONGEST = 100_000
 _SAMPLE = 256
 """Library vectors that the mean is taken of."""
 
+_COLUMNS = 8192
+"""Library rows multiplied at once."""
 
-@dataclass(frozen=True)
-class CopyTiles:
-    """The sizes of the steps, which change the time and the memory of a search and never its answer.
-
-    columns: library rows multiplied at once. block: library vectors quantised at once, so many that NumPy releases the
-    interpreter's lock nearly all the time, and so few that they stay in a core's cache.
-    """
-
-    columns: int = 8192
-    block: int = 256
-
-
-TILING = CopyTiles()
+_BLOCK = 256
+"""Library vectors quantised at once: so many that NumPy releases the interpreter's lock nearly all the time, and so few
+that they stay in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class IntegerVectors:
 class QuantisedCopy:
     """A copy of a library in 8-bit integers, a quarter of its size."""
 
-    def __init__(self, library: Vectors, centre: Vectors | None = None, tiling: CopyTiles = TILING) -> None:
+    def __init__(self, library: Vectors, centre: Vectors | None = None) -> None:
         """library: float32 (n, d), C order, finite. centre: float32 (d,), another library's centre, so that queries
         are quantised once for both. Raises RuntimeError (ONNX Runtime's) if that does not work."""
         count, dimension = library.shape
@@ -91,8 +82,8 @@ class QuantisedCopy:
         self.usable = False  # until all vectors turn out to be within range
         if dimension > _LONGEST:
             return
-        for start in range(0, count, tiling.columns):
-            session = _product(library[start : start + tiling.columns], self.centre, tiling.block)
+        for start in range(0, count, _COLUMNS):
+            session = _product(library[start : start + _COLUMNS], self.centre)
             if session is None:
                 self._sessions = []
                 return
@@ -168,14 +159,14 @@ def _within(vectors: IntegerVectors) -> Mask:
     return short
 
 
-def _product(library: Vectors, centre: Vectors, block: int) -> Any:
+def _product(library: Vectors, centre: Vectors) -> Any:
     """The session of a part of the library, float32 (n, d), see `_session`; None if some of its vectors are out of
     range."""
     whole = np.empty(library.shape, np.int8)
     parts = []
-    for start in range(0, len(library), block):
-        parts.append(_integers(library[start : start + block], centre, _LIBRARY_STEPS))
-        whole[start : start + block] = parts[-1].whole
+    for start in range(0, len(library), _BLOCK):
+        parts.append(_integers(library[start : start + _BLOCK], centre, _LIBRARY_STEPS))
+        whole[start : start + _BLOCK] = parts[-1].whole
     return _session(whole, parts) if all(_within(each).all() for each in parts) else None
 
 

@@ -15,6 +15,13 @@ from stages.knn.top_k import NONE, TopK
 from stages.knn.vector_set import VectorSet
 from stages.record.hashes import BitCounts, Hashes, least_differing
 
+_QUERIES, _ROWS = 32, 4096
+"""Queries and rows of a block. They change the time and the memory of a look at all rows, never its result."""
+
+_SPARSE = 1 / 128
+"""The share of a block's pairs up to which each pair's distance is computed at once: a distance costs as much as about
+so many bounds that come from one product."""
+
 
 class TooManyPairsError(Exception):
     """There are more pairs than the caller can take."""
@@ -47,27 +54,8 @@ class RadiusLimits:
     most: int
 
 
-@dataclass(frozen=True)
-class ScanSteps:
-    """Sizes that change the time and the memory of a look at all rows, and never its result: queries and rows of a
-    block; and the share of its pairs up to which each pair's distance is computed at once. A distance costs as much as
-    about so many bounds that come from one product."""
-
-    queries: int = 32
-    rows: int = 4096
-    sparse: float = 1 / 128
-
-
-STEPS = ScanSteps()
-
-
 def pairs_within(
-    queries: HashedVectors,
-    library: HashedVectors,
-    limits: RadiusLimits,
-    nearest: TopK,
-    exclude: Rows,
-    steps: ScanSteps = STEPS,
+    queries: HashedVectors, library: HashedVectors, limits: RadiusLimits, nearest: TopK, exclude: Rows
 ) -> RadiusPairs:
     """All pairs of queries and rows within the limits.
 
@@ -83,14 +71,14 @@ def pairs_within(
     found = [RadiusPairs(query[agree], row[agree], distance[agree], bits[agree])]
     count = len(found[0].rows)
     open_ = np.flatnonzero(more)
-    for start in range(0, len(open_), steps.queries):
-        some = open_[start : start + steps.queries]
+    for start in range(0, len(open_), _QUERIES):
+        some = open_[start : start + _QUERIES]
         mine = HashedVectors(queries.points.part(some), queries.hashes[some])
         directions: Floats | None = None
-        for first in range(0, len(library.points), steps.rows):
-            part = slice(first, min(first + steps.rows, len(library.points)))
+        for first in range(0, len(library.points), _ROWS):
+            part = slice(first, min(first + _ROWS, len(library.points)))
             chosen = _agreeing(mine, library, part, limits.bits, exclude[some])
-            if np.count_nonzero(chosen) > steps.sparse * chosen.size:
+            if np.count_nonzero(chosen) > _SPARSE * chosen.size:
                 directions = mine.points.directions(slice(None)) if directions is None else directions
                 chosen &= _possible(directions, library.points, part, limits.distance)
             query, column = np.nonzero(chosen)

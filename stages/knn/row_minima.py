@@ -9,25 +9,25 @@ import numpy as np
 from stages.knn.backend import Distances, Rows
 from stages.knn.top_k import NONE
 
-GROUPS = 8
+_GROUPS = 8
 """The least number of groups of columns for each wanted number."""
 
-MULTIPLE = 256
+_MULTIPLE = 256
 """Widths are multiples of this, so that they have many divisors."""
 
 
-def room(width: int, multiple: int = MULTIPLE) -> int:
+def room(width: int) -> int:
     """The width of a matrix for rows of `width` numbers; fill the rest with infinities."""
-    return -(-width // multiple) * multiple
+    return -(-width // _MULTIPLE) * _MULTIPLE
 
 
-def least(matrix: Distances, count: int, groups_wanted: int = GROUPS) -> tuple[Distances, Rows]:
+def least(matrix: Distances, count: int) -> tuple[Distances, Rows]:
     """The `count` smallest of each row, in any order, and their columns.
 
     matrix: float32 (n, w), C order, w given by `room`, without NaN; n small enough for a core's cache.
     Returns float32 (n, c) and int64 (n, c), where c is the smaller of count and w.
     """
-    most = matrix.shape[1] // (groups_wanted * count)
+    most = matrix.shape[1] // (_GROUPS * count)
     depth = next((depth for depth in range(most, 1, -1) if matrix.shape[1] % depth == 0), 1)
     if depth == 1:
         return smallest(matrix, None, count)

@@ -16,7 +16,7 @@ from stages.datum.visible_gpus import gpu_visible
 from stages.knn import gpu_notices
 from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, examine
-from stages.knn.exact_searcher import BATCHING, BatchSizes, ExactSearcher
+from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FAILURES, FallbackBackend, line
 from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
 from stages.knn.search_settings import SearchSettings
@@ -51,7 +51,6 @@ def open_searcher(
     environment: Mapping[str, str],
     report: Callable[[str], None] = print,
     machine: SearchMachine = MACHINE,
-    batching: BatchSizes = BATCHING,
 ) -> Searcher:
     """An exact searcher of the library (at least one vector) with the backend of the settings; its metric is the
     library's.
@@ -61,14 +60,11 @@ def open_searcher(
     Raises StageError if the requested backend is not available.
     """
 
-    def searcher(backend: Backend) -> ExactSearcher:
-        return ExactSearcher(library, backend, batching)
-
     def chosen() -> ExactSearcher:
-        return searcher(open_backend(library.prepared, settings, environment, report, machine))
+        return ExactSearcher(library, open_backend(library.prepared, settings, environment, report, machine))
 
     if settings.backend == "auto" and not machine.account.open and _has_gpu(environment, machine):
-        processor = searcher(_made(machine, "numpy", library.prepared))
+        processor = ExactSearcher(library, _made(machine, "numpy", library.prepared))
         return LazyGpuSearcher(library, processor, chosen, machine.account)
     return chosen()
 

@@ -5,7 +5,6 @@ in float64 and without BLAS, rounded to float32 last. Knows no search.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,19 +19,11 @@ UNIT_ROUNDING = 1e-6
 _LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
 
 
-@dataclass(frozen=True)
-class BlockSizes:
-    """The sizes of the steps, which change the time and the memory of a computation and never its result.
+_DIFFERENCES = 1 << 19
+"""Bytes of float64 differences held at once, small enough for a core's second-level cache."""
 
-    differences: bytes of float64 differences held at once, small enough for a core's second-level cache. scan: bytes of
-    float32 vectors checked in one step.
-    """
-
-    differences: int = 1 << 19
-    scan: int = 16 << 20
-
-
-BLOCKS = BlockSizes()
+_SCAN = 16 << 20
+"""Bytes of float32 vectors checked in one step."""
 
 
 class VectorSet:
@@ -52,7 +43,6 @@ class VectorSet:
         vectors: Vectors,
         metric: str = "euclidean",
         ids: Sequence[str] | None = None,
-        blocks: BlockSizes = BLOCKS,
         checked: bool = False,
     ) -> None:
         if vectors.ndim != 2 or vectors.dtype != np.float32 or vectors.shape[1] == 0:
@@ -63,7 +53,6 @@ class VectorSet:
         self.vectors: Vectors = np.ascontiguousarray(vectors).view(np.ndarray)
         self.metric = metric
         self._ids = ids
-        self._blocks = blocks
         if not checked:
             self.norm_bounds, self._lengths = self._norms()
             self.prepared = self.vectors if metric == "euclidean" else self._units()
@@ -106,7 +95,6 @@ class VectorSet:
         for name, each in known.items():
             setattr(some, name, some.vectors if each is self.vectors else each[rows])
         some._ids = None
-        some._blocks = self._blocks
         return some
 
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
@@ -116,7 +104,7 @@ class VectorSet:
         distances; a zero vector is at 0 from another zero vector and at 1 from all others.
         """
         found = np.empty(len(rows), dtype=np.float32)
-        step = max(1, self._blocks.differences // (8 * self.dimension))
+        step = max(1, _DIFFERENCES // (8 * self.dimension))
         for start in range(0, len(rows), step):
             mine, theirs = rows[start : start + step], other_rows[start : start + step]
             if self.metric == "euclidean":
@@ -137,7 +125,7 @@ class VectorSet:
         the distance itself, and near-duplicates are told apart, too.
         """
         squares = np.empty(len(rows), dtype=np.float64)
-        step = max(1, self._blocks.differences // (8 * self.dimension))
+        step = max(1, _DIFFERENCES // (8 * self.dimension))
         with np.errstate(over="ignore"):
             for start in range(0, len(rows), step):
                 mine, theirs = rows[start : start + step], other_rows[start : start + step]
@@ -196,7 +184,7 @@ class VectorSet:
         count, cosine = len(self), self.metric == "cosine"
         norm_bounds = np.empty(count, dtype=np.float64)
         lengths = np.zeros(count, dtype=np.float64)
-        step = max(1, self._blocks.scan // (4 * self.dimension))
+        step = max(1, _SCAN // (4 * self.dimension))
         for start in range(0, count, step):
             block = self.vectors[start : start + step]
             # A float32 pass is several times faster, and bounds the norm unless it overflows.
@@ -226,7 +214,7 @@ class VectorSet:
 
     def _units(self) -> Vectors:
         units = np.empty_like(self.vectors)
-        step = max(1, self._blocks.differences // (8 * self.dimension))
+        step = max(1, _DIFFERENCES // (8 * self.dimension))
         for start in range(0, len(self), step):
             units[start : start + step] = self.directions(slice(start, start + step))
         return units

@@ -17,7 +17,8 @@ from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable, write_images
 from stages.files.tables.nearest_table import read_nearest, read_pictures
 from stages.files.tables.pair_table import PairTable, read_pairs
-from stages.knn.radius_search import HashedVectors, RadiusLimits, ScanSteps, TooManyPairsError, pairs_within
+from stages.knn import radius_search
+from stages.knn.radius_search import HashedVectors, RadiusLimits, TooManyPairsError, pairs_within
 from stages.knn.top_k import TopK
 from stages.knn.vector_set import VectorSet
 from stages.quality.copy_pairs import MOST_EACH
@@ -357,14 +358,17 @@ def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("bits", [22, 24])
-def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int) -> None:
+def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(5)
     points = VectorSet(random.normal(size=(50, 6)).astype(np.float32), metric)
     each = HashedVectors(points, random.integers(0, 2**64, 50, dtype=np.uint64))
     none = TopK(np.empty((50, 0), np.float32), np.empty((50, 0), np.int64))
     limits = RadiusLimits(distance=2.5 if metric == "euclidean" else 0.5, bits=bits, most=3000)
-    steps = (ScanSteps(), ScanSteps(7, 11, 0), ScanSteps(7, 11, 1), ScanSteps(64, 3))
-    found = [pairs_within(each, each, limits, none, np.arange(50), some) for some in steps]
+    found = [pairs_within(each, each, limits, none, np.arange(50))]
+    for sizes in ((7, 11, 0), (7, 11, 1), (64, 3, 1 / 128)):
+        for name, size in zip(("_QUERIES", "_ROWS", "_SPARSE"), sizes, strict=True):
+            monkeypatch.setattr(radius_search, name, size)
+        found.append(pairs_within(each, each, limits, none, np.arange(50)))
     assert len(found[0].rows) > 20
     assert not np.any(found[0].queries == found[0].rows)
     for other in found[1:]:

@@ -11,7 +11,7 @@ import pytest
 
 from stages.knn.backend import Backend, Vectors, expanded, gamma
 from stages.knn.faiss_backend import FaissBackend, _name_processor
-from stages.knn.numpy_backend import NumpyBackend, ProductTiles
+from stages.knn.numpy_backend import NumpyBackend
 from stages.knn.sklearn_backend import SklearnBackend
 
 MakeBackend = Callable[[Vectors], Backend]
@@ -61,12 +61,15 @@ def test_a_memory_map_is_searched_in_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [8192, 100])
 @pytest.mark.parametrize("count", [1, 5, 40, 400])
-def test_the_product_proposes_the_smallest_in_the_requested_number(columns: int, count: int) -> None:
+def test_the_product_proposes_the_smallest_in_the_requested_number(
+    columns: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.knn.numpy_backend._COLUMNS", columns)
     random = np.random.default_rng(count)
     library = random.normal(size=(777, 24)).astype(np.float32)
     library[500:600] = library[:100]  # equal distances
     queries = library[490:530]
-    distances, rows = NumpyBackend(library, ProductTiles(columns=columns)).candidates(queries, count)
+    distances, rows = NumpyBackend(library).candidates(queries, count)
     assert distances.shape == rows.shape == (40, count)
     assert all(len(set(row)) == count for row in rows.tolist())
     every = ((queries[:, None].astype(np.float64) - library[None]) ** 2).sum(axis=2)

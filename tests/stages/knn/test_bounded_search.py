@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from stages.knn import bounded_search
+from stages.knn import bounded_search, quantised_copy
 from stages.knn.backend import BoundsProvider, Vectors
 from stages.knn.bounded_search import nearest
 from stages.knn.joint_queries import JointQueries, LibraryPart, PointCombination
 from stages.knn.numpy_backend import NumpyBackend
-from stages.knn.quantised_copy import CopyTiles, QuantisedCopy
+from stages.knn.quantised_copy import QuantisedCopy
 from stages.knn.top_k import NONE, TopK
 from stages.knn.vector_set import VectorSet
 from tests.stages.knn.oracle import brute
@@ -25,7 +25,10 @@ Mask = NDArray[np.bool_]
 
 def small_quantised(library: Vectors) -> QuantisedCopy:
     """In several products, each with a width of its own."""
-    return QuantisedCopy(library, tiling=CopyTiles(columns=70, block=32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantised_copy, "_COLUMNS", 70)
+        patch.setattr(quantised_copy, "_BLOCK", 32)
+        return QuantisedCopy(library)
 
 
 BOUNDINGS: list[Make] = [NumpyBackend, QuantisedCopy, small_quantised]

@@ -1,4 +1,6 @@
 from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,15 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from stages.knn import numpy_backend
+from stages.knn import exact_searcher, exhaustive_search, numpy_backend, row_minima, vector_set
 from stages.knn.backend import Backend, Vectors
-from stages.knn.exact_searcher import EXTRA, BatchSizes, ExactSearcher
+from stages.knn.exact_searcher import EXTRA, ExactSearcher
 from stages.knn.exhaustive_search import compare_with_all
 from stages.knn.faiss_backend import FaissBackend
 from stages.knn.numpy_backend import NumpyBackend
 from stages.knn.sklearn_backend import SklearnBackend
 from stages.knn.top_k import NONE, TopK, empty, merge
-from stages.knn.vector_set import BlockSizes, VectorSet
+from stages.knn.vector_set import VectorSet
 from tests.stages.knn.oracle import brute
 
 MakeBackend = Callable[[Vectors], Backend]
@@ -130,24 +132,27 @@ def test_each_stage_of_the_proof_is_reached() -> None:
         assert exact.tally.queries == 10
 
 
-def test_many_queries_cross_the_blocks() -> None:
+def test_many_queries_cross_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    patched: dict[ModuleType, dict[str, Any]] = {
+        vector_set: {"_DIFFERENCES": 64 * 9, "_SCAN": 32 * 13},
+        exact_searcher: {"_LARGEST": 64, "_FEWEST": 10, "cores": lambda: 3},
+        numpy_backend: {"_COLUMNS": 300, "_TILE_BYTES": 4 * 300 * 20, "_CHUNK_BYTES": 4 * 304 * 3},
+        row_minima: {"_GROUPS": 2, "_MULTIPLE": 4},
+        exhaustive_search: {"_AT_ONCE": 7, "_BLOCK_BYTES": 64 * 50},
+    }
+    for module, sizes in patched.items():
+        for name, value in sizes.items():
+            monkeypatch.setattr(module, name, value)
     random = np.random.default_rng(2)
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
-    blocks = BlockSizes(differences=64 * 9, scan=32 * 13)
-    batching = BatchSizes(largest=64, fewest=10, threads=3)
-    tiles = numpy_backend.ProductTiles(
-        columns=300, tile_bytes=4 * 300 * 20, chunk_bytes=4 * 304 * 3, groups=2, multiple=4
-    )
-
     for metric in METRICS:
         distances, rows = brute(queries, library, 9, metric)
-        held, asked = VectorSet(library, metric, blocks=blocks), VectorSet(queries, metric, blocks=blocks)
-        plain = NumpyBackend(held.prepared, tiles)
+        held, asked = VectorSet(library, metric), VectorSet(queries, metric)
         for found in (
-            ExactSearcher(held, plain, batching).search(asked, 9),
-            ExactSearcher(held, FaissBackend(held.prepared), batching).search(asked, 9),
-            compare_with_all(asked, held, 9, np.full(150, NONE), at_once=7, block_bytes=64 * 50),
+            ExactSearcher(held, NumpyBackend(held.prepared)).search(asked, 9),
+            ExactSearcher(held, FaissBackend(held.prepared)).search(asked, 9),
+            compare_with_all(asked, held, 9, np.full(150, NONE)),
         ):
             assert np.array_equal(found.rows, rows)
             assert np.array_equal(found.distances, distances)

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from stages.knn import quantised_copy
 from stages.knn.backend import Vectors
-from stages.knn.quantised_copy import CopyTiles, QuantisedCopy
+from stages.knn.quantised_copy import QuantisedCopy
 
 
 def truth(queries: Vectors, library: Vectors) -> NDArray[np.float64]:
@@ -56,9 +57,12 @@ def test_the_bounds_of_a_networks_vectors_are_close() -> None:
     assert np.median((squares - found) / squares) < 0.06
 
 
-def test_a_library_in_several_parts() -> None:
+def test_a_library_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(1).normal(size=(250, 20)).astype(np.float32)
-    whole, parted = QuantisedCopy(vectors[:230]), QuantisedCopy(vectors[:230], tiling=CopyTiles(columns=90, block=32))
+    whole = QuantisedCopy(vectors[:230])
+    monkeypatch.setattr(quantised_copy, "_COLUMNS", 90)
+    monkeypatch.setattr(quantised_copy, "_BLOCK", 32)
+    parted = QuantisedCopy(vectors[:230])
     assert [len(each._sessions) for each in (whole, parted)] == [1, 3]
     assert np.array_equal(bounds(whole, vectors[200:]), bounds(parted, vectors[200:]))
 
@@ -111,6 +115,6 @@ def test_every_bound_holds_around_another_centre_and_for_queries_that_were_asked
     centre = (random.normal(size=30) * 10.0 ** random.integers(-6, 6)).astype(np.float32)
     queries, library = vectors[40:], vectors[20:60]
     asked = QuantisedCopy(vectors[:20], centre).ask(queries)
-    found = asked.squares(QuantisedCopy(library, centre, CopyTiles(columns=25)).bounds(asked))
+    found = asked.squares(QuantisedCopy(library, centre).bounds(asked))
     assert np.isfinite(found).all()
     assert (found <= truth(queries, library)).all()
