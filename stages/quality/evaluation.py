@@ -6,6 +6,7 @@ Knows no files and no markup. All numbers are rounded, so that the order of sums
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -89,17 +90,7 @@ def calibrated(rankings: RankingTable, verdicts: RankingVerdicts) -> dict[str, A
     distances, same = ranking_verdicts.pairs(verdicts)
     blocks, reach = calibration.blocks(distances, same), ranking_verdicts.reach(verdicts)
     thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
-    stated = [
-        {
-            "probability": each.probability,
-            "distance": each.distance,
-            "pairs": each.pairs,
-            "share": _round(each.share),
-            "recall": _round(each.recall),
-            "limited": each.limited,
-        }
-        for each in thresholds
-    ]
+    stated = [asdict(each) | {"share": _round(each.share), "recall": _round(each.recall)} for each in thresholds]
     return {
         "facts": {**rankings.facts, "image_size": int(rankings.facts["image_size"]), "k": int(rankings.facts["k"])},
         "pairs": len(distances),

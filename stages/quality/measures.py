@@ -26,7 +26,9 @@ from stages.quality import wilson_interval
 RESAMPLES = 1000
 """Most resamples of an interval; fewer where they would take too long."""
 
-_FEWEST = 100
+FEWEST = 100
+"""Fewest resamples of an interval."""
+
 _WORK = 2 << 30  # numbers that all resamples together may touch
 
 _Floats = npt.NDArray[np.float64]
@@ -118,13 +120,10 @@ def estimate(judged: RelevanceMatrix, ks: Sequence[int]) -> MeasureEstimates:
     groups, numbers = _grouped(judged)
     values = measure(groups, ks).values
     starts = np.flatnonzero(np.diff(groups.labels, prepend=-1))  # groups are sorted by label
-    micro, macro = _means(numbers, values, starts)
-    resamples = int(np.clip(_WORK // (values.size + 1), _FEWEST, RESAMPLES))
-    digest = hashlib.sha256(groups.right.tobytes() + groups.labels.tobytes() + numbers.tobytes()).digest()
-    lot = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
-    of_all = numbers / len(judged)
-    drawn = np.stack([_means(lot.multinomial(len(judged), of_all), values, starts) for _ in range(resamples)])
-    return MeasureEstimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), resamples)
+    micro, macro = means(numbers, values, starts)
+    seed = groups.right.tobytes() + groups.labels.tobytes() + numbers.tobytes()
+    drawn = resampled_means(numbers, values, starts, seed, int(np.clip(_WORK // (values.size + 1), FEWEST, RESAMPLES)))
+    return MeasureEstimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), len(drawn))
 
 
 def wilson(right: int, of: int) -> MeanEstimate:
@@ -152,9 +151,19 @@ def _bytes(values: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> npt.NDArray
     return values.astype(">i4").view(np.uint8).reshape(-1, 4)
 
 
-def _means(numbers: npt.NDArray[np.int64], values: _Floats, starts: npt.NDArray[np.int64]) -> _Floats:
-    """The means over queries and over labels, (2, m), with these numbers of queries in the groups. A label of which
-    none was drawn does not count."""
+def resampled_means(
+    numbers: npt.NDArray[np.int64], values: _Floats, starts: npt.NDArray[np.int64], seed: bytes, resamples: int
+) -> _Floats:
+    """The `means` of as many queries that are drawn again and again, (resamples, 2, m). seed: equal ones draw alike."""
+    lot = np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed).digest()[:16], "big")))
+    queries = int(numbers.sum())
+    shares = numbers / queries
+    return np.stack([means(lot.multinomial(queries, shares), values, starts) for _ in range(resamples)])
+
+
+def means(numbers: npt.NDArray[np.int64], values: _Floats, starts: npt.NDArray[np.int64]) -> _Floats:
+    """The means over queries and over labels, (2, m), of groups with so many queries each. starts: the first group of
+    each label; a label without any query does not count."""
     weighted = numbers[:, None] * values
     of_labels = np.add.reduceat(numbers, starts)
     drawn = of_labels > 0

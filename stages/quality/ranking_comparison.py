@@ -7,7 +7,6 @@ are matched by their first source: their ids differ where the sizes of pictures 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ MOST_EXAMPLES = 12
 """Most example queries of a kind."""
 
 _RESAMPLES = 2000
-_FEWEST = 100
 _WORK = 1 << 30  # numbers that all resamples together may touch
 
 _Floats = npt.NDArray[np.float64]
@@ -112,12 +110,10 @@ def differences(
     codes, columns = groups[:, 0], a.shape[1]
     both = groups[:, 1:]
     starts = np.flatnonzero(np.diff(codes, prepend=-1.0))
-    means = _means(numbers, both, starts)
-    resamples = int(np.clip(_WORK // (both.size + 1), _FEWEST, _RESAMPLES))
-    digest = hashlib.sha256(groups.tobytes() + numbers.tobytes()).digest()
-    lot = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
-    shares = numbers / len(a)
-    drawn = np.stack([_means(lot.multinomial(len(a), shares), both, starts) for _ in range(resamples)])
+    means = measures.means(numbers, both, starts)
+    resamples = int(np.clip(_WORK // (both.size + 1), measures.FEWEST, _RESAMPLES))
+    seed = groups.tobytes() + numbers.tobytes()
+    drawn = measures.resampled_means(numbers, both, starts, seed, resamples)
     gains = drawn[..., columns:] - drawn[..., :columns]
     lows, highs = np.percentile(gains, [100 * CHANCE / 2, 100 - 100 * CHANCE / 2], axis=0)
     micro, macro = (
@@ -175,16 +171,6 @@ def _cut(judged: measures.RelevanceMatrix, k: int) -> measures.RelevanceMatrix:
     """The same queries with at most k neighbours."""
     depths = np.minimum(judged.depths, k).astype(np.int32)
     return measures.RelevanceMatrix(judged.labels, judged.right[:, :k], depths, judged.relevant)
-
-
-def _means(numbers: _Rows, values: _Floats, starts: _Rows) -> _Floats:
-    """The means over queries and over labels, (2, m), of groups that are drawn so many times. starts: the first group
-    of each label; a label that was not drawn does not count."""
-    weighted = numbers[:, None] * values
-    of_labels = np.add.reduceat(numbers, starts)
-    drawn = of_labels > 0
-    macro = (np.add.reduceat(weighted, starts)[drawn] / of_labels[drawn, None]).mean(axis=0)
-    return np.stack([weighted.sum(axis=0) / numbers.sum(), macro])
 
 
 def _difference(a: float, b: float, low: float, high: float) -> dict[str, Any]:

@@ -132,28 +132,31 @@ def test_either_side_may_be_missing() -> None:
     assert neither == EntryAnswers("entry", 3, MODEL, "pad", None, (), (bad,), "a net at 96 px")
 
 
-def test_two_fits_are_not_mixed() -> None:
-    row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(StageError, match="FIT=crop and with FIT=pad cannot be mixed: set the same FIT in the specs"):
-        merge("entry", 3, asked(QUERY, fit="crop"), [segment([row])])
-    assert merge("entry", 3, asked(QUERY, fit="crop"), [segment([row], fit="crop")]).fit == "crop"
+ROW = (QUERY, picture(1), 0.5, [source("a.jpg")])
 
 
-def test_two_models_are_not_mixed() -> None:
-    row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(
-        StageError,
-        match=f"a net at 96 px {'a' * 64} and a net at 96 px {'b' * 64}.*lookalike deploy --reprocess search",
-    ):
-        merge("entry", 3, asked(QUERY), [segment([row]), segment([row], model="b" * 64)])
-    with pytest.raises(StageError, match="two models"):
-        merge("entry", 3, asked(QUERY, model="b" * 64), [segment([row])])
+@pytest.mark.parametrize(
+    ("queries", "segments", "reason"),
+    [
+        (asked(QUERY, fit="crop"), [segment([ROW])], "FIT=crop and with FIT=pad cannot be mixed: set the same FIT in"),
+        (
+            asked(QUERY),
+            [segment([ROW]), segment([ROW], model="b" * 64)],
+            f"a net at 96 px {'a' * 64} and a net at 96 px {'b' * 64}.*lookalike deploy --reprocess search",
+        ),
+        (asked(QUERY, model="b" * 64), [segment([ROW])], "two models"),
+        (None, [segment([ROW]), segment([ROW], metric="cosine")], r"euclidean and cosine.*--reprocess search"),
+    ],
+)
+def test_two_fits_models_or_metrics_are_not_mixed(
+    queries: ImageTable | None, segments: list[SegmentReader], reason: str
+) -> None:
+    with pytest.raises(StageError, match=reason):
+        merge("entry", 3, queries, segments)
 
 
-def test_two_metrics_are_not_mixed() -> None:
-    row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(StageError, match=r"euclidean and cosine.*--reprocess search"):
-        merge("entry", 3, None, [segment([row]), segment([row], metric="cosine")])
+def test_a_fit_is_that_of_both_sides() -> None:
+    assert merge("entry", 3, asked(QUERY, fit="crop"), [segment([ROW], fit="crop")]).fit == "crop"
 
 
 def test_a_search_with_too_few_neighbours_is_named() -> None:
