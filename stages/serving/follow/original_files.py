@@ -23,6 +23,7 @@ from stages.record import block_names, pfs_names, picture_containers
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import LIMITS
 from stages.record.sources import Source
+from stages.serving.follow.backbone_pool import fetch_file
 from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient
 
 REPO = "images"
@@ -111,13 +112,8 @@ class OriginalFiles:
     def _in_archive(self, file: FileFacts, archive: str | None, source: Source) -> OriginalFile | None:
         """archive: its true name; None for a block, whose members have names of their own."""
         with self._cache.scratch() as scratch:
-            local = scratch / "archive"
-            self._cache.place(file.hash, file.size, local, lambda to: self._fetch(file, to))
+            local = fetch_file(self._server, self._cache, REPO, self._commit, file, scratch / "archive")
             return _member(local, archive, source, scratch)
-
-    def _fetch(self, file: FileFacts, to: Path) -> None:
-        with to.open("wb") as target:
-            target.writelines(self._server.read(REPO, self._commit, file.path))
 
 
 def _member(file: Path, archive: str | None, source: Source, scratch: Path) -> OriginalFile | None:

@@ -33,11 +33,11 @@ class Refusal(Exception):
         return {"error": {"code": self.code, "message": self.message}}
 
 
-def bad_request(message: str, code: str = "bad-request") -> Refusal:
+def bad_request(message: str) -> Refusal:
     """A request that is not valid."""
-    return Refusal(400, code, message)
+    return Refusal(400, "bad-request", message)
 
 
-def service_busy(wait: int = 1) -> Refusal:
+def service_busy() -> Refusal:
     """Too many requests wait already."""
-    return Refusal(429, "busy", "the service has as many requests as it can take: try again in a moment", wait)
+    return Refusal(429, "busy", "the service has as many requests as it can take: try again in a moment", 1)

@@ -8,14 +8,13 @@ become Python's objects only for the pictures of an answer.
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.files.tables.image_table import VectorOrigin
 from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles, ThumbnailPlace
 from stages.knn.backend import Rows, Vectors
 from stages.record.sources import Source
@@ -24,20 +23,6 @@ from stages.serving.search.mapped_segment import MappedSegment, map_segment
 
 ThumbnailReader = Callable[[str, ThumbnailPlace], bytes]
 """Reads a thumbnail of a segment, given by name."""
-
-
-@dataclass(frozen=True)
-class LibraryFacts(VectorOrigin):
-    """The facts about a library of n pictures."""
-
-    count: int  # n
-    model: str  # identity hash of the backbone that the vectors came from
-    image_size: int  # side of the normalised pictures in pixels
-    fit: str  # how they fill their squares, one of stages.record.framing.FITS
-    dimension: int  # length of one vector
-    backbone: str  # the model's name and size, for people
-    metric: str  # of the index, one of stages.knn.search_settings.METRICS
-    devices: tuple[str, ...]  # the kinds of device that computed the vectors, sorted
 
 
 class MappedLibrary:
@@ -49,17 +34,8 @@ class MappedLibrary:
         self._read = read
         self.starts = np.cumsum([0, *(len(each) for each in segments)]).tolist()
         """The row of each segment's first picture, and at the end the number of all pictures."""
-        first = segments[0].facts
-        self.facts = LibraryFacts(
-            count=len(self),
-            model=first.model,
-            image_size=first.image_size,
-            fit=first.fit,
-            dimension=first.dimension,
-            backbone=first.backbone,
-            metric=first.metric,
-            devices=tuple(sorted({device for each in segments for device in each.facts.devices})),
-        )
+        devices = {device for each in segments for device in each.facts.devices}
+        self.facts = replace(segments[0].facts, devices=tuple(sorted(devices)))
         self._firsts = [each.id(0) for each in segments]
         self._paths: LibraryPaths | None = None
         self._making = threading.Lock()

@@ -12,6 +12,7 @@ import numpy as np
 
 from stages.datum.contract import DatumInput, StageError
 from stages.files import segment_files, vector_files
+from stages.files.segment_files import SegmentFacts
 from stages.files.tables.image_table import VectorOrigin
 from stages.files.tables.index_table import TABLE, read_columns
 from stages.files.tables.parquet import true_sources
@@ -36,16 +37,16 @@ IdArray = np.ndarray[Any, np.dtype[np.bytes_]]
 
 
 @dataclass(frozen=True)
-class MappedSegmentFacts(VectorOrigin):
-    """The facts about a segment, as in stages.serving.search.mapped_library.LibraryFacts."""
+class IndexFacts(VectorOrigin):
+    """The facts about a segment of the index, or about all of its segments."""
 
-    model: str
-    image_size: int
-    fit: str
-    dimension: int
-    backbone: str
-    metric: str
-    devices: tuple[str, ...]
+    model: str  # identity hash of the backbone that the vectors came from
+    image_size: int  # side of the normalised pictures in pixels
+    fit: str  # how they fill their squares, one of stages.record.framing.FITS
+    dimension: int  # length of one vector
+    backbone: str  # the model's name and size, for people
+    metric: str  # of the index, one of stages.knn.search_settings.METRICS
+    devices: tuple[str, ...]  # the kinds of device that computed the vectors, sorted
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class MappedSegment:
 
     name: str
     key: str
-    facts: MappedSegmentFacts
+    facts: IndexFacts
     vectors: Vectors
     hashes: Hashes
     ids: IdArray
@@ -119,13 +120,13 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
     """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
     Raises StageError for anything that the index stage did not write."""
     index = DatumInput("index", directory, directory.name, "")
-    facts = _facts(index)
+    known = segment_files.read_facts(index)
+    facts = _facts(index, known)
     columns = read_columns(_there(directory / TABLE))
     ids = _ids(columns.ids, directory.name)
     hashes = segment_files.read_hashes(index)
     if len(ids) != len(hashes):
         raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
-    known = segment_files.read_facts(index)
     return MappedSegment(
         name=directory.name,
         key=key or _identity(directory),
@@ -140,16 +141,13 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
     )
 
 
-def _facts(index: DatumInput) -> MappedSegmentFacts:
-    facts = segment_files.read_facts(index)
+def _facts(index: DatumInput, known: SegmentFacts) -> IndexFacts:
     held = json.loads((index.path / "index.json").read_bytes())
     try:
         metric, devices = str(held["metric"]), tuple(str(each) for each in held["devices"])
     except (KeyError, TypeError, ValueError) as error:
         raise StageError(f"segment {index.repo_path} was written by an older version of lookalike; {_AGAIN}") from error
-    return MappedSegmentFacts(
-        facts.model, facts.image_size, facts.fit, facts.dimension, facts.backbone, metric, devices
-    )
+    return IndexFacts(known.model, known.image_size, known.fit, known.dimension, known.backbone, metric, devices)
 
 
 def _there(path: Path) -> Path:

@@ -1,8 +1,6 @@
 """Bad input over HTTP: each is answered with a reason, none is a fault, and memory stays bounded."""
 
-import io
 import json
-import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 from PIL import Image
 
 from stages.serving.search.path_globs import LONGEST
+from tests.small_archives import zipped
 from tests.stages.serving import services
 from tests.stages.serving.memory import MemoryPeak
 from tests.stages.serving.services import Answer, Service, made
@@ -32,13 +31,6 @@ def test_a_body_of_another_type(service: Service, kind: str) -> None:
     refused(service.ask("/search", made(1), {"Content-Type": kind}), 415, "wrong-type", "send application/json")
 
 
-def zipped() -> bytes:
-    to = io.BytesIO()
-    with zipfile.ZipFile(to, "w") as archive:
-        archive.writestr("a.png", made(1))
-    return to.getvalue()
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -46,7 +38,7 @@ def zipped() -> bytes:
         (b"\x00" * 1000, ""),
         (b"%PDF-1.7\n", ""),
         (b"<svg xmlns='http://www.w3.org/2000/svg'></svg>", ""),
-        (zipped(), "an archive"),
+        (zipped({"a.png": made(1)}), "an archive"),
         (made(1)[:1000], "truncated"),
         (made(1)[:30], ""),
         (services.file(services.drawn(1), "JPEG")[:1500], "truncated"),

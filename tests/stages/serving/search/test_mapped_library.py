@@ -50,7 +50,7 @@ def test_the_facts_of_all_segments(tmp_path: Path) -> None:
     write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2], facts={"devices": ["cpu"]})
     write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2], facts={"devices": ["NVIDIA H100", "cpu"]})
     facts = MappedLibrary.open([tmp_path / "0", tmp_path / "1"]).facts
-    assert (facts.count, facts.model, facts.dimension, facts.metric) == (4, MODEL, 8, "euclidean")
+    assert (facts.model, facts.dimension, facts.metric) == (MODEL, 8, "euclidean")
     assert facts.devices == ("NVIDIA H100", "cpu")
     assert facts.described == f"small {MODEL} (IMAGE_SIZE=96, FIT=pad, 8 dimensions)"
 
