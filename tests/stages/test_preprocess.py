@@ -4,7 +4,6 @@ import os
 import random
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from stages.files.packs import PackPicture, read_pack, read_packs, read_rejectio
 from stages.record import part_names, pfs_names
 from stages.record.framing import PictureSquare, Pixels
 from stages.record.sources import LOSSLESS
+from tests.small_archives import zipped
 
 Tree = dict[str, bytes]
 
@@ -148,13 +148,6 @@ def test_the_same_datum_gives_the_same_bytes_anywhere(datums: Datums) -> None:
 
 def test_another_file_in_an_archive_changes_no_other_part(datums: Datums) -> None:
     datums.part = 4
-
-    def zipped(files: Tree) -> bytes:
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, data in files.items():
-                archive.writestr(name, data)
-        return file.getvalue()
 
     content = {f"{number}.png": picture(number) for number in range(8)}
     before = datums.run("z.zip", zipped(content))

@@ -15,11 +15,10 @@ from stages.decode.picture_normaliser import NormalisedPicture, normalise
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
 from stages.record.framing import CROP, Framing, Pixels
+from tests.stages.decode import drawn_scenes
+from tests.stages.decode.drawn_scenes import SIDE, scene
 from tests.stages.orientations import dated, exif, stored
 
-pillow_heif.register_heif_opener()
-
-SIDE = 96
 LOSSLESS: dict[str, dict[str, Any]] = {
     "HEIF": {"quality": -1, "chroma": 444},
     "AVIF": {"quality": 100, "subsampling": "4:4:4"},
@@ -27,17 +26,8 @@ LOSSLESS: dict[str, dict[str, Any]] = {
 }
 
 
-def scene(width: int = SIDE, height: int = SIDE, bands: int = 3) -> Pixels:
-    rows, columns = np.mgrid[0:height, 0:width] / max(width, height)
-    layers = [rows * 200, columns * 250, (rows + columns) * 120, 255 - 250 * columns][:bands]
-    rounded: Pixels = np.stack(layers, axis=-1).round().astype(np.uint8)
-    return rounded
-
-
 def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, kind, **(LOSSLESS.get(kind, {}) | options))
-    return file.getvalue()
+    return drawn_scenes.encode(picture, kind, **(LOSSLESS.get(kind, {}) | options))
 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:

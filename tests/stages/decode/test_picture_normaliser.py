@@ -5,7 +5,6 @@ import zlib
 from typing import Any
 
 import numpy as np
-import pillow_heif
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,27 +16,8 @@ from stages.decode.picture_normaliser import PictureIdentity, normalise, picture
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.framing import CROP, PAD, Framing, PictureSquare, Pixels, unpadded
 from tests.example_counts import examples
+from tests.stages.decode.drawn_scenes import SIDE, encode, scene
 from tests.stages.orientations import exif, stored
-
-pillow_heif.register_heif_opener()
-
-SIDE = 96
-
-
-def scene(width: int = SIDE, height: int = SIDE, bands: int = 3) -> Pixels:
-    """A picture with smooth parts, an edge and no symmetry; uint8 (height, width, bands)."""
-    rows, columns = np.mgrid[0:height, 0:width] / max(width, height)
-    layers = [rows * 200, columns * 250, (rows + columns) * 120, 255 * columns**2][:bands]
-    picture = np.stack(layers, axis=-1)
-    picture[: height // 3, : width // 4] = 250
-    rounded: Pixels = picture.round().astype(np.uint8)
-    return rounded
-
-
-def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, kind, **options)
-    return file.getvalue()
 
 
 def png(width: int, height: int, depth: int, colour: int, rows: bytes, *chunks: tuple[bytes, bytes]) -> bytes:

@@ -2,7 +2,6 @@ import gzip
 import hashlib
 import io
 import tarfile
-import zipfile
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -22,7 +21,7 @@ from stages.record.file_limits import LIMITS, FileLimits
 from stages.record.framing import Framing
 from stages.record.sources import LOSSLESS, LOSSY, Source
 from tests.pipes import piped
-from tests.small_archives import tarred
+from tests.small_archives import tarred, zipped
 
 SIDE = 8
 
@@ -30,14 +29,6 @@ SIDE = 8
 def jpeg(shade: int = 100, **options: Any) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (SIDE, SIDE), (shade, 2 * shade % 256, 50)).save(file, options.pop("kind", "JPEG"), **options)
-    return file.getvalue()
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
     return file.getvalue()
 
 
