@@ -34,7 +34,7 @@ from stages.classify.training.trainer import Trainer, TrainerSettings
 from stages.classify.training.training_loop import NullStore, StateStore, TrainingLoop, TrainingPictures
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
 from stages.classify.training.training_pixels import LARGEST, frame_thumbnails
-from stages.classify.training.training_result import TrainingResult
+from stages.classify.training.validation import TrainingResult
 from stages.datum.contract import StageError, spool
 from stages.datum.stage_version import STAGE
 from stages.record.framing import Framing, Pixels

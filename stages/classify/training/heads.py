@@ -17,8 +17,7 @@ from stages.classify.training.dataset import Dataset, DatasetRows, FeatureVector
 from stages.classify.training.epochs import CHUNK, compiled
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.training_parameters import TrainingParameters
-from stages.classify.training.training_result import TrainingResult
-from stages.classify.training.validation import loss
+from stages.classify.training.validation import TrainingResult, loss
 from stages.datum.progress import Progress
 
 _ROWS_AT_ONCE = 20_000

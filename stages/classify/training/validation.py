@@ -5,8 +5,9 @@ NumPy alone, in double precision; knows no network and no files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,10 @@ import numpy.typing as npt
 from stages.classify.training.dataset import Dataset, LabelCodes
 from stages.classify.training.prediction_measures import BINS
 from stages.classify.training.run_records import DIGITS, AccuracyScore
-from stages.classify.training.training_result import TrainingResult
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
+
+if TYPE_CHECKING:
+    import keras
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Ends of the range of temperatures: with chance alone, the best one is beyond all bounds."""
@@ -23,6 +26,27 @@ COLDEST, HOTTEST = 0.05, 20.0
 _STEPS = 60  # of the golden section: the range shrinks to 1e-12 of itself
 
 _Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A trained network and its predictions of pictures that its training had not seen: the result of `heads.train` or
+    `fine_tuning.train` on a Dataset with n training and m held-out pictures and L labels.
+
+    network: trained on all training pictures, from inputs (batch, …) to logits (batch, L), not probabilities: the
+    temperature and the softmax are put on top later. All its layers have names. logits: float32 (n, L), of each
+    training picture in the order of Dataset.training, by the network of the fold that left it out. held_out: float32
+    (m, L), logits of `network`, in the order of Dataset.unseen. curves: of runs.CURVES, a number for each epoch, the
+    mean over the folds. weights: numbers that were trained in `network`.
+    notes: of the run.
+    """
+
+    network: keras.Model
+    logits: npt.NDArray[np.float32]
+    held_out: npt.NDArray[np.float32]
+    curves: Mapping[str, Sequence[float]]
+    weights: int
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

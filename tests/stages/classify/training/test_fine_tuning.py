@@ -18,7 +18,7 @@ from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.training_parameters import AugmentationParameters, FineTuneParameters, TrainingParameters
 from stages.classify.training.training_pixels import frame_thumbnails
-from stages.classify.training.training_result import TrainingResult
+from stages.classify.training.validation import TrainingResult
 from stages.datum.contract import StageError
 from stages.record.framing import PAD, Framing
 from tests.stages.classify import finetuning_sets

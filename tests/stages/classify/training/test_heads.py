@@ -12,7 +12,7 @@ from stages.classify.training import heads
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.training_parameters import TrainingParameters
-from stages.classify.training.training_result import TrainingResult
+from stages.classify.training.validation import TrainingResult
 from tests.stages.classify.labelled_sets import DIMENSION, clouds, made
 
 LINEAR = TrainingParameters("linear", epochs=20, learning_rate=0.05, batch_size=32)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from stages.classify.training import validation
-from stages.classify.training.training_result import TrainingResult
 from stages.classify.training.training_task import with_probabilities
+from stages.classify.training.validation import TrainingResult
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT
 from tests.stages.classify.labelled_sets import clouds, made
 
