@@ -13,6 +13,7 @@ from stages.knn.backend import Backend, Vectors, expanded, gamma
 from stages.knn.faiss_backend import FaissBackend, _name_processor
 from stages.knn.numpy_backend import NumpyBackend
 from stages.knn.sklearn_backend import SklearnBackend
+from tests.stages.knn.oracle import check_bound
 
 MakeBackend = Callable[[Vectors], Backend]
 
@@ -20,27 +21,7 @@ MakeBackend = Callable[[Vectors], Backend]
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS uses another formula for few
 @pytest.mark.parametrize("backend", [NumpyBackend, FaissBackend, SklearnBackend])
 def test_no_approximate_distance_exceeds_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
-    proposer = backend(family)
-    asked = family[:queries]
-    with np.errstate(over="ignore"):
-        approximate, rows = proposer.candidates(asked, min(200, len(family)))
-    assert rows.dtype == np.int64
-    double = family.astype(np.float64)
-    norms = (double**2).sum(axis=1)
-    for query in range(queries):
-        usable = (rows[query] >= 0) & np.isfinite(approximate[query])
-        row = rows[query][usable]
-        true = ((double[query] - double[row]) ** 2).sum(axis=1)
-        sums = norms[query] + norms[row]
-        slack = proposer.rounding.relative * sums + proposer.rounding.absolute
-        bounded = 2 * sums < np.finfo(np.float32).max
-        assert (approximate[query][usable] - slack <= true)[bounded].all()
-        if usable.all() and bounded.all():
-            others = np.setdiff1d(np.arange(len(family)), row)
-            beyond = ((double[query] - double[others]) ** 2).sum(axis=1)
-            least = approximate[query].max() - proposer.rounding.absolute
-            least -= proposer.rounding.relative * (norms[query] + norms[others])
-            assert (least <= beyond)[2 * (norms[query] + norms[others]) < np.finfo(np.float32).max].all()
+    check_bound(backend(family), family, queries, min(200, len(family)))
 
 
 def test_the_bound_of_the_expansion() -> None:

@@ -281,15 +281,6 @@ def test_the_service_answers_by_codes_only_when_asked(vectors: NDArray[np.float3
     searching.close()
 
 
-def test_an_approximate_answer_without_codes_is_refused(vectors: NDArray[np.float32], tmp_path: Path) -> None:
-    library = MappedLibrary.open([segment(tmp_path, vectors[:100], {"ALGORITHM": "ivfpq"})])
-    searching = SearchEngine(library, SearchSettings(), CPU)
-    with pytest.raises(StageError, match="no codes .* euclidean distance: ask for exact ones, or deploy index with"):
-        searching.search(vectors[:1], 5, exact=False)
-    assert searching.search(vectors[:1], 5).exact
-    searching.close()
-
-
 @pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
 def test_parts_of_a_vector(dimension: int, parts: int) -> None:
     assert code_index.parts_of_vector(dimension) == parts

@@ -11,7 +11,7 @@ from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
-from tests.stages.knn.oracle import brute
+from tests.stages.knn.oracle import brute, check_bound
 
 pytestmark = pytest.mark.gpu
 
@@ -34,19 +34,7 @@ def test_equals_float64_brute_force_on_hard_families(family: Vectors, metric: st
 def test_no_approximate_distance_exceeds_the_bound(family: Vectors, count: int) -> None:
     from stages.knn.cuml_backend import CumlBackend  # noqa: PLC0415  only where there is a GPU
 
-    proposer = CumlBackend(family)
-    with np.errstate(over="ignore"):
-        approximate, rows = proposer.candidates(family[:40], count)
-    double = family.astype(np.float64)
-    norms = (double**2).sum(axis=1)
-    usable = (rows >= 0) & np.isfinite(approximate)
-    for query in range(40):
-        row = rows[query][usable[query]]
-        true = ((double[query] - double[row]) ** 2).sum(axis=1)
-        sums = norms[query] + norms[row]
-        slack = proposer.rounding.relative * sums + proposer.rounding.absolute
-        bounded = 2 * sums < np.finfo(np.float32).max
-        assert (approximate[query][usable[query]] - slack <= true)[bounded].all()
+    check_bound(CumlBackend(family), family, 40, count)
 
 
 def test_a_library_in_parts_gives_the_same() -> None:

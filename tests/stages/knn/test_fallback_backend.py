@@ -144,14 +144,19 @@ def test_a_backend_that_leaves_out_a_near_row_is_refused() -> None:
         examine(lambda hard: Imitation(hard, imitations.plain), Leaving(vectors, imitations.plain), vectors)
 
 
-def failing(kinds: Callable[[int], BaseException | None], asked: list[int]) -> Callable[[int], None]:
+def failing(failure: BaseException, asked: list[int], most: int = 0, after: int = 0) -> Callable[[int], None]:
+    """Fails for more queries than `most`, from a call on. asked: gets the number of queries of each call."""
+
     def fail(queries: int) -> None:
         asked.append(queries)
-        if (failure := kinds(queries)) is not None:
+        if queries > most and len(asked) > after:
             raise failure
 
     return fail
 
+
+EXAMINATION = 6
+"""Its calls."""
 
 VECTORS = np.random.default_rng(1).normal(size=(1200, 32)).astype(np.float32)
 
@@ -166,7 +171,7 @@ VECTORS = np.random.default_rng(1).normal(size=(1200, 32)).astype(np.float32)
 def test_a_shortage_of_memory_halves_the_queries_at_once(failure: BaseException) -> None:
     asked: list[int] = []
     library, said = VectorSet(VECTORS), list[str]()
-    fail = failing(lambda queries: failure if queries > 400 else None, asked)
+    fail = failing(failure, asked, most=400)
     found = opened(library, imitations.plain, said, fail=fail).search(library, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert len(said) == 1
@@ -177,11 +182,8 @@ def test_a_shortage_of_memory_halves_the_queries_at_once(failure: BaseException)
 def test_memory_that_never_suffices_leads_to_the_processor() -> None:
     asked: list[int] = []
     library, said = VectorSet(VECTORS), list[str]()
-
-    def kinds(queries: int) -> BaseException | None:
-        return MemoryError("std::bad_alloc") if len(asked) > 6 else None  # after the examination
-
-    found = opened(library, imitations.plain, said, fail=failing(kinds, asked)).search(library, 5)
+    fail = failing(MemoryError("std::bad_alloc"), asked, after=EXAMINATION)
+    found = opened(library, imitations.plain, said, fail=fail).search(library, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert [line.partition(" (")[0] for line in said] == [
         "GPU: its memory is too small for 1200 queries at a time",
@@ -195,7 +197,7 @@ def test_a_card_without_the_kernels_is_not_used() -> None:
     asked: list[int] = []
     library = VectorSet(VECTORS)
     missing = RuntimeError("CUDA error: no kernel image is available for execution on the device")
-    searcher = opened(library, imitations.plain, said, fail=failing(lambda queries: missing, asked))
+    searcher = opened(library, imitations.plain, said, fail=failing(missing, asked))
     assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
     assert len(asked) == 1
     assert said == [
@@ -208,11 +210,8 @@ def test_a_gpu_that_fails_later_is_replaced_once() -> None:
     said: list[str] = []
     asked: list[int] = []
     library = VectorSet(VECTORS)
-
-    def kinds(queries: int) -> BaseException | None:
-        return RuntimeError("CUDA error: an illegal memory access was encountered") if len(asked) > 6 else None
-
-    searcher = opened(library, imitations.plain, said, fail=failing(kinds, asked))
+    fail = failing(RuntimeError("CUDA error: an illegal memory access was encountered"), asked, after=EXAMINATION)
+    searcher = opened(library, imitations.plain, said, fail=fail)
     for _ in range(2):
         assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
     assert len(said) == 1 and str(gpu_notices.text(said[0])).startswith("it cannot be used")
@@ -222,11 +221,8 @@ def test_a_gpu_that_fails_later_is_replaced_once() -> None:
 def test_a_gpu_that_was_asked_for_and_fails_is_an_error() -> None:
     asked: list[int] = []
     library = VectorSet(VECTORS)
-
-    def kinds(queries: int) -> BaseException | None:
-        return RuntimeError("CUDA error: unspecified launch failure") if len(asked) > 6 else None
-
-    searcher = opened(library, imitations.plain, [], "cuml", failing(kinds, asked))
+    fail = failing(RuntimeError("CUDA error: unspecified launch failure"), asked, after=EXAMINATION)
+    searcher = opened(library, imitations.plain, [], "cuml", fail)
     with pytest.raises(StageError, match=r"BACKEND=cuml does not work here .*unspecified launch failure.*BACKEND=auto"):
         searcher.search(library, 5)
 
