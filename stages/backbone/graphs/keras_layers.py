@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,29 +195,13 @@ def _zero_padding(layer: KerasLayer, given: LayerOutput) -> LayerOutput:
     return _floats(layer.add("Pad", given.output, edges))
 
 
-def _average_pooling(layer: KerasLayer, given: LayerOutput) -> LayerOutput:
-    return _of_windows(layer, "AvgPool", given)
-
-
-def _max_pooling(layer: KerasLayer, given: LayerOutput) -> LayerOutput:
-    return _of_windows(layer, "MaxPool", given)
-
-
-def _of_windows(layer: KerasLayer, kind: str, given: LayerOutput) -> LayerOutput:
+def _of_windows(kind: str, layer: KerasLayer, given: LayerOutput) -> LayerOutput:
     layer.fixed("data_format", "channels_last")
     window, strides = layer.square("pool_size"), layer.square("strides")
     return _floats(layer.add(kind, given.output, ksize=window, strides=strides, padding=layer.padding()))
 
 
-def _global_average(layer: KerasLayer, given: LayerOutput) -> LayerOutput:
-    return _over_pixels(layer, "Mean", given)
-
-
-def _global_max(layer: KerasLayer, given: LayerOutput) -> LayerOutput:
-    return _over_pixels(layer, "Max", given)
-
-
-def _over_pixels(layer: KerasLayer, kind: str, given: LayerOutput) -> LayerOutput:
+def _over_pixels(kind: str, layer: KerasLayer, given: LayerOutput) -> LayerOutput:
     layer.fixed("data_format", "channels_last")
     layer.fixed("keepdims", False)
     return _floats(layer.add(kind, given.output, layer.whole([1, 2]), keep_dims=False))
@@ -255,16 +240,16 @@ _ACTIVATIONS = {"linear": None, "relu": "Relu", "relu6": "Relu6", "sigmoid": "Si
 _LAYERS: dict[str, Callable[..., LayerOutput]] = {
     "Activation": _activation,
     "Add": _sum,
-    "AveragePooling2D": _average_pooling,
+    "AveragePooling2D": partial(_of_windows, "AvgPool"),
     "BatchNormalization": _normalisation,
     "Conv2D": _convolution,
     "Dense": _dense,
     "DepthwiseConv2D": _depthwise,
     "Dropout": _dropout,
     "Flatten": _flat,
-    "GlobalAveragePooling2D": _global_average,
-    "GlobalMaxPooling2D": _global_max,
-    "MaxPooling2D": _max_pooling,
+    "GlobalAveragePooling2D": partial(_over_pixels, "Mean"),
+    "GlobalMaxPooling2D": partial(_over_pixels, "Max"),
+    "MaxPooling2D": partial(_of_windows, "MaxPool"),
     "ReLU": _relu,
     "Rescaling": _rescaling,
     "UnitNormalization": _unit,
