@@ -11,8 +11,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -149,11 +147,3 @@ def _libraries(path: str) -> list[str]:
         return []
     asked = subprocess.run(["ldd", path], capture_output=True, text=True)
     return re.findall(r"(?:=> |^\s*)(/\S+)", asked.stdout, re.MULTILINE)
-
-
-def eventually(holds: Callable[[], object]) -> bool:
-    """Whether a condition becomes true within half a minute, the time that an engine may take under load."""
-    until = time.monotonic() + 30
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.02)
-    return bool(holds())

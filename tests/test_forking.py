@@ -3,12 +3,12 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import forking
+from tests.conditions import until
 from tests.forking import Forked
 from tests.servers import AS_PROGRAM, StartPachd
 
@@ -69,5 +69,5 @@ def test_servers_end_with_the_tests(tmp_path: Path) -> None:
     )
     line, pid = done.stdout.splitlines()
     assert line.startswith("localpachd: listening on ")
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-        time.sleep(0.01)
+    cmdline = Path(f"/proc/{pid}/cmdline")
+    until(lambda: not cmdline.exists() or not cmdline.read_bytes())

@@ -17,8 +17,8 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
 from pipelines.client.services import service_discovery
 from pipelines.client.services.service_discovery import ServiceEndpoint
-from tests import containers
 from tests.command import Command
+from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)
@@ -174,7 +174,7 @@ def test_a_service_of_its_own_ends_with_a_python_that_is_killed(world: World, pa
         service = ServiceEndpoint(process.stdout.readline().strip(), "the service")
         assert service_discovery.status(service) is not None
         process.kill()
-    assert containers.eventually(lambda: service_discovery.status(service) is None)
+    until(lambda: service_discovery.status(service) is None)
 
 
 def test_files_that_are_not_pictures_are_said_when_they_are_added(served: World, paint: Paint, tmp_path: Path) -> None:

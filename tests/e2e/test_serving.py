@@ -4,8 +4,7 @@ a pipeline."""
 import http.client
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.services import service_credentials, service_discovery, service_roles
 from tests import fake_gpus
 from tests.command import Command
+from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
 
@@ -74,15 +74,6 @@ def in_batch(world: World, entry: str) -> Neighbours:
     """Those of the only picture of an entry, as the pipelines answered."""
     line = json.loads(world.content("render")[f"/{entry}/neighbors.jsonl"])
     return [(each["id"], each["distance"], each["sources"]) for each in line["neighbors"]]
-
-
-def eventually(holds: Callable[[], Any]) -> Any:
-    """What a condition gives, once it holds."""
-    until = time.monotonic() + 60
-    while not (found := holds()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
 
 
 @contextmanager
@@ -181,7 +172,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     assert f"http://127.0.0.1:{port}" in world.lookalike("serve", "--deploy")
 
     added = world.add({"trip/near.png": paint(3, 1)})
-    eventually(lambda: ((service_discovery.status(found) or {}).get("commits") or {}).get("index") == added)
+    until(lambda: ((service_discovery.status(found) or {}).get("commits") or {}).get("index") == added)
     assert nearest(search(found.url, paint(3, 1), found.headers()))[0][2] == ["trip/near.png"]
 
     new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"

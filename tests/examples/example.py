@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ from google.protobuf import wrappers_pb2
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-_PAUSE = 0.02
-_PATIENCE = 60.0
+from tests.conditions import until
 
 
 class Example:
@@ -80,7 +79,7 @@ class Example:
     def tick(self, pipeline: str) -> str:
         """Runs a pipeline's cron inputs now, in a second of its own; returns the commit's id."""
         last = time.time() // 1
-        self.until(lambda: time.time() // 1 > last)  # a tick's name is its second
+        until(lambda: time.time() // 1 > last)  # a tick's name is its second
         self.client.run_cron(pipeline, project_name=self.project)
         return str(next(iter(self.client.list_job(pipeline_name=pipeline, project_name=self.project))).job.id)
 
@@ -117,13 +116,6 @@ class Example:
         """The lines of the user code's log."""
         lines = self.client.get_pipeline_logs(pipeline, project_name=self.project)
         return [line.message for line in lines if line.user]
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Waits until a condition holds, for a minute."""
-        end = time.monotonic() + _PATIENCE
-        while not condition():
-            assert time.monotonic() < end, "the condition that the test waits for does not come about"
-            time.sleep(_PAUSE)
 
     def close(self) -> None:
         """Deletes the pipelines. The server must be free of contradictions."""

@@ -2,6 +2,7 @@
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
+from tests.conditions import until
 from tests.examples.example import Example
 
 
@@ -34,9 +35,9 @@ def test_an_input_that_waits_for_the_clock_and_for_commits(example: Example) -> 
     example.repo("data")
     example.create("by_input.yaml", words={"TRIGGER": '{cron_spec: "@every 1s", commits: 1, all: true}'})
     example.put("data", {"/first": "1"})
-    example.until(lambda: digested(example) == 1)
+    until(lambda: digested(example) == 1)
     example.put("data", {"/second": "2"})
-    example.until(lambda: digested(example) == 2)
+    until(lambda: digested(example) == 2)
     assert example.files("digest") == {"/first": "1", "/second": "2"}
 
 

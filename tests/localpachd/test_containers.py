@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from tests import containers
+from tests.conditions import until
 from tests.servers import StartPachd
 
 in_containers = pytest.mark.docker
@@ -50,7 +50,7 @@ def newest(client: Client, name: str) -> pps_pb2.JobInfo:
 
 
 def finished(client: Client, name: str) -> pps_pb2.JobInfo:
-    eventually(lambda: list(client.list_job(name)))
+    until(lambda: list(client.list_job(name)))
     return next(iter(client.inspect_job(newest(client, name).job.id, name, wait=True)))
 
 
@@ -61,14 +61,6 @@ def content(client: Client, repo: str, path: str) -> bytes:
 def state(client: Client, name: str) -> tuple[str, str]:
     info = next(iter(client.inspect_pipeline(name, details=True)))
     return pps_pb2.PipelineState.Name(info.state), info.reason
-
-
-def eventually(holds: Callable[[], Any]) -> Any:
-    until = time.monotonic() + 120
-    while not (found := holds()) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert found, "the condition did not hold within two minutes"
-    return found
 
 
 @in_containers
@@ -114,12 +106,12 @@ def test_a_stopped_job_leaves_no_container(start_pachd: StartPachd, tmp_path: Pa
     client.create_repo("texts")
     put(client, a=b"")
     create(client, "sleeps", "texts", image, "echo here; sleep 60")
-    eventually(lambda: list(client.list_job("sleeps")))
+    until(lambda: list(client.list_job("sleeps")))
     job = newest(client, "sleeps").job.id
     assert "here" in (line.message for line in client.get_job_logs("sleeps", job, follow=True))
     assert len(containers.running(f"localpachd.root={root}")) == 1
     client.stop_job(job, "sleeps")
-    eventually(lambda: not containers.running(f"localpachd.root={root}"))
+    until(lambda: not containers.running(f"localpachd.root={root}"))
 
 
 @in_containers
@@ -133,11 +125,11 @@ def test_a_killed_server_continues_and_its_containers_are_removed(
     put(client, a=b"", b=b"")
     script = "echo at $in; [ $in = /pfs/in/a ] || sleep 60"
     create(client, "sleeps", "texts", image, script, datum_set_spec=pps_pb2.DatumSetSpec(number=1))
-    eventually(lambda: list(client.list_job("sleeps")))
+    until(lambda: list(client.list_job("sleeps")))
     job = newest(client, "sleeps").job.id
     assert "at /pfs/in/b" in (line.message for line in client.get_job_logs("sleeps", job, follow=True))
     server.kill()
-    eventually(lambda: not containers.running(f"localpachd.root={root}"))
+    until(lambda: not containers.running(f"localpachd.root={root}"))
     client = start_pachd(root, "--runner", "docker").client()
     lines = (line.message for line in client.get_job_logs("sleeps", job, follow=True))
     assert "at /pfs/in/b" in lines and "at /pfs/in/b" in lines, "the datum must be processed a second time"
@@ -152,7 +144,7 @@ def test_a_missing_image_makes_the_pipeline_crash(
     client.create_repo("texts")
     create(client, "late", "texts", late, "echo x > /pfs/out/x")
     put(client, a=b"")
-    eventually(lambda: state(client, "late")[0] == "PIPELINE_CRASHING")
+    until(lambda: state(client, "late")[0] == "PIPELINE_CRASHING")
     reason = f"ErrImagePull: image {late} is not on this machine and cannot be pulled: "
     assert state(client, "late")[1].startswith(reason)
     assert newest(client, "late").state in (pps_pb2.JOB_CREATED, pps_pb2.JOB_STARTING)

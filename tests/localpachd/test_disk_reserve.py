@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from python_pachyderm import Client
 
 from localpachd.disk import SIZE, DiskReserve
 from tests import servers
+from tests.conditions import until
 from tests.disks import MOUNTED, SmallDisk, can_mount
 
 LARGE = 6 << 20
@@ -64,14 +64,17 @@ def fill_with_repos(client: Client, disk: SmallDisk) -> None:
 
 
 def patiently_put(client: Client, path: str, data: bytes) -> None:
-    give_up = time.monotonic() + 60
-    while True:
+    """Puts a file as soon as there is room."""
+
+    def put() -> bool:
         try:
             client.put_file_bytes(("kept", "master"), path, data)
-            return
         except grpc.RpcError as error:
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert time.monotonic() < give_up
+            return False
+        return True
+
+    until(put)
 
 
 def delete_repo(client: Client) -> None:
@@ -103,9 +106,7 @@ def test_deletions_make_room_on_a_disk_filled_with_files(disk: SmallDisk, delete
     assert client.get_file(("kept", "master"), "/a").read() == content(1, LARGE)
     assert client.get_file(("kept", "master"), "/b").read() == content(2, LARGE)
     assert [each.error for each in client.fsck()] == []
-    give_up = time.monotonic() + 60
-    while (disk.seen_root / "reserve").stat().st_size < SIZE:
-        assert time.monotonic() < give_up, "the reserve was not made whole again"
+    until(lambda: (disk.seen_root / "reserve").stat().st_size >= SIZE)
 
 
 def test_deletions_work_on_a_disk_filled_by_others(disk: SmallDisk) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import random
 import ssl
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -22,6 +20,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.metrics.metrics_endpoint import PAGE
+from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 
 TOKEN, SCRAPE = "0123456789abcdef" * 4, "fedcba9876543210" * 4
@@ -54,12 +53,7 @@ def samples(url: str) -> Samples:
 
 def eventually(look: Callable[[], Samples], reached: Callable[[Samples], bool]) -> Samples:
     """The first samples of which a condition is true. The calls that are counted end after their replies."""
-    give_up = time.monotonic() + 60
-    for found in (look() for _ in itertools.count()):
-        if reached(found):
-            return found
-        assert time.monotonic() < give_up, found
-    raise AssertionError
+    return until(lambda: found if reached(found := look()) else {})
 
 
 def refused(url: str, token: str = "") -> int:

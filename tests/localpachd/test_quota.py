@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import grpc
@@ -13,6 +12,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.conditions import until
 from tests.servers import StartPachd
 
 MB = 1_000_000
@@ -39,14 +39,16 @@ def test_puts_are_refused_until_a_deletion_has_made_room(start_pachd: StartPachd
     assert "delete files or repos, let it squash old commits (--retention), or raise --quota" in text
     put(client, "new", 1 * MB, 3)
     client.delete_repo("old")
-    give_up = time.monotonic() + 60
-    while True:
+
+    def fits() -> bool:
         try:
             put(client, "new", 6 * MB, 2)
-            break
         except grpc.RpcError as error:
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert time.monotonic() < give_up
+            return False
+        return True
+
+    until(fits)
     assert client.get_file(("new", "master"), "/2").read() == random.Random(2).randbytes(6 * MB)
     assert [each.error for each in client.fsck()] == []
 

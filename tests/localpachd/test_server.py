@@ -6,7 +6,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import server
 from localpachd.server_options import ServerOptions
+from tests.conditions import until
 from tests.servers import AS_PROGRAM, StartPachd
 
 
@@ -195,15 +195,9 @@ def test_deleted_data_is_removed_while_the_server_runs(tmp_path: Path, monkeypat
             input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
         )
         client.inspect_job(next(client.list_job("p")).job.id, "p", wait=True)
-        until(tmp_path, "SELECT COUNT(*) <= 1 FROM logs")
+        with closing(sqlite3.connect(tmp_path / "pachd.sqlite")) as database:
+            until(lambda: database.execute("SELECT COUNT(*) <= 1 FROM logs").fetchone()[0])
         client.delete_pipeline("p")
         client.delete_repo("in")
-        until(tmp_path, "SELECT COUNT(*) = 0 FROM layers")
-
-
-def until(root: Path, condition: str) -> None:
-    with closing(sqlite3.connect(root / "pachd.sqlite")) as conn:
-        deadline = time.monotonic() + 60
-        while not conn.execute(condition).fetchone()[0]:
-            assert time.monotonic() < deadline, condition
-            time.sleep(0.01)
+        with closing(sqlite3.connect(tmp_path / "pachd.sqlite")) as database:
+            until(lambda: database.execute("SELECT COUNT(*) = 0 FROM layers").fetchone()[0])

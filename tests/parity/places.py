@@ -1,7 +1,6 @@
 """Tools of the parity tests: a corner of the server, and the messages that name things in it. Knows neither which
 server that is nor how it is built."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -71,14 +70,6 @@ def content(client: Client, commit: SubcommitType, path: str) -> bytes:
     """A file's bytes. The client's own get_file fails if a server sends no message for an empty file."""
     request = pfs_pb2.GetFileRequest(file=pfs_pb2.File(commit=commit_from(commit), path=path))
     return b"".join(each.value for each in pfs_pb2_grpc.APIStub(client._channel).GetFile(request))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Waits for a condition that no call waits for, for a minute at most."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, "the condition has not come about within a minute"
-        time.sleep(0.05)
 
 
 class Place:

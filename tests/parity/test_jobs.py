@@ -6,7 +6,8 @@ from google.protobuf import duration_pb2
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import MakeInput, Place, Refusal, commit_of, until
+from tests.conditions import until
+from tests.parity.places import MakeInput, Place, Refusal, commit_of
 
 
 def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, client: Client) -> None:

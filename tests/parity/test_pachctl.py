@@ -16,8 +16,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.conditions import until
 from tests.pachctl import PROGRAMS
-from tests.parity.places import until
 from tests.servers import Pachd, Unique
 
 

@@ -7,7 +7,8 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import MakeInput, Place, until
+from tests.conditions import until
+from tests.parity.places import MakeInput, Place
 
 
 def test_a_pipeline_is_shown_with_its_defaults(place: Place, pfs: MakeInput, client: Client) -> None:

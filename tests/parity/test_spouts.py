@@ -5,7 +5,8 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from tests.parity.places import MakeInput, Place, until
+from tests.conditions import until
+from tests.parity.places import MakeInput, Place
 from tests.servers import OwnPort
 
 # A real cluster needs an image that holds the client.

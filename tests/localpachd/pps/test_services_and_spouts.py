@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 import urllib.request
@@ -17,6 +18,7 @@ from localpachd.pps import pipelines
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState, SpecText
 from localpachd.pps.specs.spec import PipelineKind
+from tests.conditions import until
 from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
 
@@ -37,16 +39,14 @@ http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
 
 def get(port: int, wanted: str = "") -> str:
     """The first answer at a port, or the first that equals `wanted`."""
-    until = time.monotonic() + 30
-    found = ""
-    while not found or (wanted and found != wanted):
-        assert time.monotonic() < until, f"{found or 'nothing'} is answered at {port}"
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as reply:
-                found = str(reply.read().decode())
-        except OSError:
-            time.sleep(0.02)
-    return found
+
+    def answer() -> str:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as reply:
+            found = str(reply.read().decode())
+            return found if found == wanted or not wanted else ""
+        return ""
+
+    return until(answer)
 
 
 class Service:

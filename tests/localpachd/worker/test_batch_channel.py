@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from localpachd.worker.batch_session import BatchChannel
-from localpachd.worker.datum_set_watch import DatumSetWatch
-from localpachd.worker.tasks import CancelToken, LogLine, Task
+from localpachd.worker.datum_set_watch import TIMED_OUT, DatumSetWatch
+from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Task
+from tests.conditions import until
 from tests.localpachd.worker.bench import Bench
 
 _CLIENT = """
@@ -161,10 +164,22 @@ while True:
     assert second.state == "PROCESSED"
 
 
-def test_loading_does_not_count_towards_the_timeout(bench: Bench) -> None:
-    body = "time.sleep(2.5); next_datum(); next_datum()"
-    (result,) = bench.run(batched(body, datum_timeout=2.0), bench.datum())
-    assert result.state == "PROCESSED"
+def test_loading_does_not_count_towards_the_timeout(at_home: Bench, tmp_path: Path) -> None:
+    """A process loads until a datum with the same limit, which began later, has timed out."""
+    (tmp_path / "loading").mkdir()
+    loading = f"here = pathlib.Path({str(tmp_path / 'loading')!r})\n(here / 'begun').touch()\n"
+    loading += "while not (here / 'over').exists(): time.sleep(0.02)\n"
+    task = batched(loading + "next_datum(); next_datum()", datum_timeout=1.0)
+    loaded: list[DatumResult] = []
+    run = partial(at_home.runner.run_set, task, [at_home.datum()], loaded.append, at_home.lines.append, CancelToken())
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(run)
+        until((tmp_path / "loading" / "begun").exists)
+        (late,) = at_home.run(batched("next_datum(); time.sleep(50)", datum_timeout=1.0), at_home.datum())
+        (tmp_path / "loading" / "over").touch()
+        done.result()
+    assert (late.state, late.reason) == ("FAILED", TIMED_OUT)
+    assert [result.state for result in loaded] == ["PROCESSED"]
 
 
 def test_cancelling_releases_a_waiting_call(bench: Bench) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,6 +14,7 @@ import pytest
 
 from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, ServicePorts, Task
+from tests.conditions import until
 from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
 
@@ -36,15 +37,16 @@ Server(("", int(sys.argv[1])), Handler).serve_forever()
 
 def get(port: int, path: str = "/") -> str:
     """The answer at a port, once a program listens there."""
-    until = time.monotonic() + 30
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
-                return str(reply.read().decode())
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.02)
+
+    def answer() -> str:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply,
+        ):
+            return str(reply.read().decode())
+        return ""
+
+    return until(answer)
 
 
 class Runs:
@@ -99,13 +101,6 @@ def peer() -> Iterator[int]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 30
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.01)
-    return holds()
 
 
 def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
@@ -167,7 +162,7 @@ def test_the_end_of_a_command_is_returned(runs: Runs) -> None:
 
 def test_output_is_passed_on_while_a_command_runs_and_it_dies_when_cancelled(runs: Runs) -> None:
     running, token = runs.start(runs.bench.sh("echo here; sleep 50"), DatumWork("spout", (), {}))
-    assert eventually(lambda: runs.bench.said() == ["here"])
+    until(lambda: runs.bench.said() == ["here"])
     assert not running.done()
     token.cancel()
     assert running.result(30) == ""

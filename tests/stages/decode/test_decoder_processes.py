@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from stages.decode.decoders import BadPicture
 from stages.decode.picture_reader import DecodedPicture, UnreadableFile
 from stages.record.file_kinds import FileKind
 from stages.record.framing import FITS, PAD, Framing
+from tests.conditions import until
 from tests.example_counts import examples
 from tests.stages.faulty_decoders import FAULTY, program
 
@@ -158,9 +158,8 @@ def test_large_pictures_are_decoded_one_after_the_other(tmp_path: Path) -> None:
 def test_closing_ends_all_processes_also_those_that_decode(tmp_path: Path) -> None:
     both = DecoderProcesses(2, program(MEETING, tmp_path))
     waiting = both.submit(jpeg(0), FileKind.JPEG, FRAMING)
-    while not list(tmp_path.iterdir()):
-        pass
-    (started,) = tmp_path.iterdir()
+    started = until(lambda: next(tmp_path.iterdir(), None))
+    assert started is not None
     both.close()
     assert isinstance(waiting.exception(60), MemoryError)
     with pytest.raises(ProcessLookupError):
@@ -176,7 +175,4 @@ def test_the_processes_end_with_the_one_that_started_them(tmp_path: Path) -> Non
         "os.kill(os.getpid(), 9)\n"
     )
     child = int(subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=False).stdout)
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{child}").exists()
+    until(lambda: not Path(f"/proc/{child}").exists())

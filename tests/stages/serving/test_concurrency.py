@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from stages.datum.contract import StageError
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.run.log_lines import errors_as_lines
+from tests.conditions import until
 from tests.stages.serving import services
 from tests.stages.serving.services import Answer, Service, made
 
@@ -64,15 +65,6 @@ def held(ready: Snapshot, gated: Gated) -> Iterator[Service]:
     with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given)), bounds=bounds) as service:
         yield service
         gated.gate.set()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    over = threading.Event()
-    for _ in range(6000):
-        if condition():
-            return
-        over.wait(0.01)
-    raise AssertionError("the condition did not come true")
 
 
 def question(seed: int) -> tuple[Any, list[bytes]]:

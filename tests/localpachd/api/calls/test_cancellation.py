@@ -4,7 +4,6 @@ import contextlib
 import http.server
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from localpachd.api.calls import cancellation
+from tests.conditions import until
 from tests.servers import Pachd, StartPachd, Unique
 
 
@@ -126,10 +126,7 @@ def test_a_server_that_is_told_to_stop_does_not_wait_for_calls_that_take_a_minut
         stub = pps_pb2_grpc.APIStub(channel)
         calls = [stub.RenderTemplate.future(pps_pb2.RenderTemplateRequest(template=template)) for _ in range(2)]
         children = Path(f"/proc/{server.process.pid}/task")
-        end = time.monotonic() + 60
-        while not any((each / "children").read_text().split() for each in children.iterdir()):
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: any((each / "children").read_text().split() for each in children.iterdir()))
         server.process.terminate()
         assert server.process.wait(timeout=30) == 0  # 8 seconds, on a machine that is not busy
         for call in calls:

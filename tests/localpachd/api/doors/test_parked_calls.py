@@ -16,6 +16,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from localpachd.api.doors.parked_calls import LIMIT, ParkedCalls
+from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 
 _MANY = 700
@@ -42,13 +43,6 @@ def channels(server: Localpachd) -> Iterator[list[grpc.Channel]]:
 
 def _threads(server: Localpachd) -> int:
     return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "the condition never became true"
-        time.sleep(0.02)
 
 
 def _waits(channels: list[grpc.Channel], commit: Any, number: int) -> list[Callable[[], Any]]:
@@ -180,7 +174,7 @@ def test_waits_past_the_limit_are_refused_until_others_end(server: Localpachd, c
     asked = pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED)
     stubs = [pfs_pb2_grpc.APIStub(each) for each in channels]
     calls = [stubs[place % 4].InspectCommit.future(asked) for place in range(LIMIT + 50)]
-    _until(lambda: sum(call.done() for call in calls) == 50)
+    until(lambda: sum(call.done() for call in calls) == 50)
     refused = [call for call in calls if call.done()]
     assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
     assert "calls of pfs_v2.API/InspectCommit are waiting" in refused[0].details()
@@ -195,7 +189,7 @@ def test_waits_past_the_limit_are_refused_until_others_end(server: Localpachd, c
             stubs[0].InspectCommit(asked, timeout=0.2)
         return bool(caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED)
 
-    _until(is_waiting)
+    until(is_waiting)
 
 
 def test_an_error_while_waiting_has_its_code_and_text(server: Localpachd, channels: list[grpc.Channel]) -> None:
@@ -225,7 +219,7 @@ def test_uploads_that_send_nothing_leave_threads_for_other_calls(
 
     stubs = [pfs_pb2_grpc.APIStub(each) for each in channels]
     uploads = [stubs[place % 4].ModifyFile.future(idle()) for place in range(450)]
-    _until(lambda: sum(call.done() for call in uploads) >= 450 - 384)
+    until(lambda: sum(call.done() for call in uploads) >= 450 - 384)
     health = health_pb2_grpc.HealthStub(channels[0])
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=_SOON).status == 1
     refused = [call for call in uploads if call.done()]

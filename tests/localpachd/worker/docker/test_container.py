@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localpachd.worker.docker import container
-from tests import containers
+from tests.conditions import until
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "aarch64"])
@@ -20,9 +20,7 @@ def test_the_pause_binary_is_an_executable(tmp_path: Path, architecture: str) ->
     if not container.is_supported(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
         return
     process = subprocess.Popen([tmp_path / "pause"])
-    assert containers.eventually(
-        lambda: "S" in Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-    )
+    until(lambda: "S" in Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
     process.terminate()
     assert process.wait(30) == -signal.SIGTERM
     assert not container.is_supported("s390x")

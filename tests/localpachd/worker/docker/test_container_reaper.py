@@ -14,6 +14,7 @@ from localpachd.worker.docker.container import Container
 from localpachd.worker.docker.container_workplaces import LABEL, DockerBackend
 from localpachd.worker.workplace import WorkerStores
 from tests import containers
+from tests.conditions import until
 from tests.localpachd.worker.bench import Bench
 
 _KILLED = """
@@ -52,7 +53,7 @@ def test_containers_die_with_the_server(contained: Bench, tmp_path: Path) -> Non
     server.kill()
     server.wait()
     server.stdout.close()
-    assert containers.eventually(lambda: not containers.running(f"{LABEL}={root}"))
+    until(lambda: not containers.running(f"{LABEL}={root}"))
 
 
 @pytest.mark.docker

@@ -21,6 +21,7 @@ import pytest
 from localpachd.worker.docker import container
 from localpachd.worker.docker.image_puller import ImagePuller
 from tests import containers
+from tests.conditions import until
 
 _PASS = base64.b64encode(b"me:se:same").decode()
 
@@ -34,12 +35,12 @@ def test_an_image_is_missing_and_arrives() -> None:
     try:
         first = images.wanted([name])[name]
         assert (first.ready, first.coming, first.reason) == (False, True, f"pulling image {name}")
-        assert containers.eventually(lambda: not images.wanted([name])[name].coming)
+        until(lambda: not images.wanted([name])[name].coming)
         missing = images.wanted([name])[name]
         assert not missing.ready
         assert missing.reason.startswith(f"ErrImagePull: image {name} is not on this machine and cannot be pulled: ")
         containers.tag(containers.image(), name)
-        assert containers.eventually(lambda: images.wanted([name])[name].ready)
+        until(lambda: images.wanted([name])[name].ready)
         assert len(changes) == 2
         images.lost(name)
         assert len(changes) == 3
@@ -52,7 +53,7 @@ def test_an_image_is_missing_and_arrives() -> None:
 def test_an_invalid_name_is_the_reason() -> None:
     images = ImagePuller(containers.found(), lambda: None)
     try:
-        assert containers.eventually(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
+        until(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
         assert images.wanted(["Not A Name"])["Not A Name"].reason.startswith("InvalidImageName: image Not A Name is ")
     finally:
         images.close()
@@ -130,7 +131,7 @@ def test_an_image_is_pulled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reg
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     images = ImagePuller(engine, lambda: None)
     try:
-        assert containers.eventually(lambda: not images.wanted([name])[name].coming)
+        until(lambda: not images.wanted([name])[name].coming)
         status = images.wanted([name])[name]
         assert status.ready is known, status
         assert known or "no basic auth credentials" in status.reason
