@@ -2,32 +2,40 @@
 
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.file_schedule import LONGEST, ONLY_IN_ALL, SERVICE, TENSORFLOW, grouped, processes, scope
+from tests.file_schedule import FIRST, GROUPS, ONLY_IN_ALL, grouped, processes, scope
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *SERVICE, *LONGEST, *ONLY_IN_ALL}))
+@pytest.mark.parametrize("file", sorted({*chain(*GROUPS.values()), *FIRST, *ONLY_IN_ALL}))
 def test_every_named_file_exists(file: str) -> None:
     assert (ROOT / file).exists()
 
 
-def test_the_longest_come_first_and_the_others_stay_in_order() -> None:
-    names = ["tests/a.py::two", "tests/a.py::one", f"{LONGEST[3]}::x", f"{TENSORFLOW[3]}::x", f"{LONGEST[2]}::x[a::b]"]
+def test_groups_come_first_then_the_longest_and_the_others_stay_in_order() -> None:
+    group = GROUPS["service"][0]
+    names = [
+        "tests/a.py::two",
+        "tests/a.py::one",
+        f"{FIRST[3]}/b.py::x",
+        f"{group}/c.py::x",
+        f"{FIRST[2]}/d.py::x[a::b]",
+    ]
     items: Any = [SimpleNamespace(nodeid=name) for name in names]
     found = [[item.nodeid for item in group] for group in grouped(items)]
     assert found == [names[3:4], names[4:], names[2:3], names[:2]]
 
 
 def test_files_of_tensorflow_and_of_the_service_are_groups_and_others_stay_whole() -> None:
-    assert scope(f"{TENSORFLOW[0]}::one") == scope(f"{TENSORFLOW[1]}::two[a::b]") == "TensorFlow"
-    assert scope(f"{SERVICE[0]}::one") == scope(f"{SERVICE[1]}::two[a::b]") == "service"
+    first, *_, last = GROUPS["TensorFlow"]
+    assert scope(f"{first}/a.py::one") == scope(f"{last}::two[a::b]") == "TensorFlow"
     assert scope("tests/a.py::one") == scope("tests/a.py::Two::two") == "tests/a.py"
 
 

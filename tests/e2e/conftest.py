@@ -64,7 +64,8 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def compares(pytestconfig: pytest.Config) -> bool:
-    """Whether outputs are compared with those of another world, which computes all of them: in `make test-all`."""
+    """Whether `make test-all` runs: then outputs are compared with those of another world, which computes all of them,
+    and steps that seldom find a fault are taken too."""
     return everything(pytestconfig)
 
 

@@ -134,6 +134,7 @@ def test_a_commit_apart_from_the_pipelines_means_the_answers_that_stood_then(tol
     assert past_library.answering_commit(world.connection, commit) == head.at
 
 
+@pytest.mark.only_in_all
 def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told, tmp_path: Path) -> None:
     store = FileCache(tmp_path / "small", most=1)
     arguments = [told.world.scratch / each for each in ARGUMENTS]
@@ -195,6 +196,7 @@ def test_an_empty_library_is_told(make_world: MakeWorld, backbones: dict[str, Pa
     assert "the library was empty at commit" in world.lookalike("query", "mine.png", "--at", commit, fails=True)
 
 
+@pytest.mark.only_in_all
 def test_pipelines_deleted_since_answer_with_todays_code(told: Told) -> None:
     at, world = told.commits["asked"], told.world
     before = recorded(world, at)

@@ -88,7 +88,7 @@ def steps(make_world: MakeWorld, backbones: dict[str, Path]) -> dict[str, Step]:
     for name, size in SIZES.items():
         picture(size).save(world.scratch / name)
     world.lookalike("deploy")
-    world.lookalike("model", "push", backbones["usual"] / "backbone.keras")
+    world.push(backbones["usual"])
     world.lookalike("add", *SIZES)
     world.lookalike("query", "wide.png", "tall.png")
     found = {"default": seen(world)}

@@ -68,11 +68,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """The steps by name, and the hashes of what a new server computed from the pictures, the labels and the model after
-    the picture was added."""
+    """The steps by name, and, if outputs are compared, the hashes of what a new server computed from the pictures, the
+    labels and the model after the picture was added."""
 
     steps: dict[str, Step]
-    rebuilt: Tree
+    rebuilt: Tree | None
     segment: str
 
 
@@ -100,7 +100,7 @@ def copies(seed: int) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
+def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, compares: bool) -> Story:
     """Runs all steps once."""
     world = make_world("neighbours")
     world.deploy(library_pipelines())
@@ -114,7 +114,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     segments = steps["built"].segments
     added = next(each for each in copies(2) if id_of(each)[0] in segments)
     steps["added"] = step(world, world.add({"added.jpg": added}))
-    again = rebuilt(make_world, world, "again")
+    again = rebuilt(make_world, world, "again") if compares else None
     steps["removed"] = step(world, world.remove("added.jpg"))
     world.deploy(library_pipelines(WIDER))
     steps["wider"] = step(world, world.newest("neighbours"))
@@ -138,6 +138,7 @@ def test_a_picture_recomputes_the_pairs_of_its_segment_and_no_other(story: Story
     assert {name: added.jobs[name].processed for name in BELOW} == {"duplicates": 1, "evaluate": 1}
 
 
+@pytest.mark.only_in_all
 def test_every_output_equals_a_rebuild(story: Story) -> None:
     trees = story.steps["added"].trees
     assert {f"{repo}:{path}": hash for repo, tree in trees.items() for path, hash in tree.items()} == story.rebuilt

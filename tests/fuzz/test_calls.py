@@ -12,7 +12,7 @@ from tests.fuzz.world import furnish
 from tests.servers import Localpachd, StartPachd
 
 _SEEDS = (1, 2)
-_CALLS = 1200
+_CALLS = 600
 _SOAK_SEEDS = 4
 _SOAK_CALLS = 40_000
 _FURNISHED = 300

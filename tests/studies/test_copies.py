@@ -1,23 +1,19 @@
-"""The measurement of finding copies: families, verdicts, finders and tables, on pictures that are made here."""
+"""The measurement of finding copies: the verdicts, and a whole run, on pictures that are made here."""
 
 import hashlib
-import re
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from stages.quality.copy_pairs import MOST_EACH
 from stages.record.framing import Pixels
 from studies import copies
-from studies.copies import DRAWINGS, PHOTOGRAPHS
 from studies.duplicates import families, finders
 from studies.duplicates.families import CHANGES, ORIGINAL, Base, Member
 from studies.duplicates.finders import Finder
-from studies.duplicates.lookalikes import SCRIPTED, LookalikeSet
+from studies.duplicates.lookalikes import SCRIPTED
 from studies.duplicates.rewritings import EQUAL, UNEQUAL
 from studies.duplicates.verdicts import judge
 
@@ -42,17 +38,6 @@ def _detailed(seed: int) -> Image.Image:
     return Image.fromarray(np.clip((mixed - 128) * 2 + 128, 0, 255).astype(np.uint8))
 
 
-@pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("size", [(60, 40), (40, 60), (3, 2), (1, 1)])
-def test_changes_make_pictures_of_any_picture(name: str, size: tuple[int, int]) -> None:
-    picture = _picture(*size)
-    before = picture.tobytes()
-    made = CHANGES[name](picture, Random(0))
-    assert min(made.size) >= 1
-    assert made.mode in ("RGB", "P")
-    assert picture.tobytes() == before
-
-
 def test_a_family_is_the_same_every_time_and_drawings_are_copied_in_part(tmp_path: Path) -> None:
     bases = [Base("one", _picture(240, 160), "one"), Base("two", _picture(seed=1), "two", copied=False)]
     written = []
@@ -66,17 +51,6 @@ def test_a_family_is_the_same_every_time_and_drawings_are_copied_in_part(tmp_pat
     hashes = {hashlib.sha256(each.path.read_bytes()).digest() for each in first}
     assert len(hashes) == len(first)
     assert [each.copied for each in families.drawn([_picture()] * 5)] == [True, False, False, False, True]
-
-
-def test_parts_of_a_photograph_share_no_pixels() -> None:
-    whole = _picture(120, 80)
-    parts = list(families.tiles({"whole": whole}))
-    assert {each.whole for each in parts} == {"whole"}
-    together = Image.new("RGB", whole.size)
-    for number, each in enumerate(parts):
-        together.paste(each.image, (number % 2 * 60, number // 2 * 40))
-    assert together.tobytes() == whole.tobytes()
-    assert not list(families.tiles({"black": Image.new("RGB", (80, 80))}))
 
 
 def _members(*of: tuple[int, str, str]) -> list[Member]:
@@ -101,32 +75,6 @@ def test_a_finder_is_judged_on_some_of_its_pictures() -> None:
     assert (judged.recall(), judged.precision(), judged.mistakes(near=False)) == (1.0, 1.0, 0.0)
 
 
-def test_nothing_found_is_precise() -> None:
-    judged = judge(Finder("", frozenset()), MADE, np.arange(5))
-    assert (judged.recall(), judged.precision()) == (0.0, 1.0)
-
-
-def test_pairs_of_imagededup_are_numbered_by_file() -> None:
-    paths = [Path("a"), Path("b"), Path("c")]
-    assert finders._numbered([["b", "a"], ["b", "c"]], paths) == {(0, 1), (1, 2)}
-
-
-def test_tables_have_a_row_for_each_change_and_half() -> None:
-    wholes = [f"whole {number}" for number in range(24)]
-    members = _members(*((n, change, whole) for n, whole in enumerate(wholes) for change in (ORIGINAL, *CHANGES)))
-    size = len(CHANGES) + 1
-    every = frozenset((row - row % size, row) for row in range(len(members)) if row % size)
-    found = [Finder("lookalike", every), Finder("PHash", frozenset())]
-    sets = [PHOTOGRAPHS if each.family % 2 else DRAWINGS for each in members]
-    lines = list(copies.changed(found, members, sets))
-    assert lines.count(f"| {CHANGE} | 1.00 | 0.00 |") == 2
-    assert lines.count("| all: recall | 1.000 | 0.000 |") == 2
-    for half in copies.HALVES:
-        assert any(
-            re.match(rf"\| lookalike \| {PHOTOGRAPHS} \| {half} \| \d+ \| 1.000 \| 1.000 \| 0.0", x) for x in lines
-        )
-
-
 def _colours(pixels: Pixels) -> NDArray[np.float32]:
     """Vectors without a backbone."""
     brightness = pixels.mean(axis=(1, 2)) / 255
@@ -141,18 +89,6 @@ def test_changed_copies_of_a_detailed_picture_are_found_by_the_products_rule(tmp
     assert all(judged.recall(each) == 1.0 for each in ("JPEG, quality 90", "scaled to 1/2", CHANGE, "turned by 90°"))
     assert judged.recall("rotated by 10°") == 0.0
     assert judged.precision() == 1.0
-
-
-def test_a_picture_with_more_copies_than_are_compared_at_once_has_all(tmp_path: Path) -> None:
-    members = families.write([Base("one", _detailed(0), "one")], tmp_path)
-    assert len(finders.ours(members, _colours).pairs) > MOST_EACH
-
-
-def test_pictures_that_look_alike_are_told_apart_by_size_and_encoder_alone() -> None:
-    first, second = _detailed(0), _detailed(0)
-    second.putpixel((0, 0), (0, 0, 0))
-    row = copies.alike(LookalikeSet("two", (first, second), chosen=False), _colours)
-    assert row == "| two | 2 | 1 | judged | 1 | 0 | 1 | 0 |"
 
 
 def test_only_files_of_equal_pixels_are_exact_copies() -> None:

@@ -1,4 +1,4 @@
-"""The comparison with DVC and Snakemake: its files, its table, and lookalike's part in it, at a tiny size."""
+"""The comparison with DVC and Snakemake: its files, and lookalike's part in it, at a tiny size."""
 
 import json
 import os
@@ -11,10 +11,10 @@ import yaml
 
 from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import WeightsOrigin
-from studies import peers, racing, workflows
+from studies import peers, racing
 from studies.kit import environment
 from studies.kit.environment import SETUPS, Tool
-from studies.racing import OURS, Found
+from studies.racing import OURS
 from studies.workflows import Dvc, Lookalike
 
 pytestmark = pytest.mark.soak
@@ -40,37 +40,6 @@ def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
     assert all(dep in commands[name] for name, each in stages.items() for dep in each["deps"] if dep != "search")
 
 
-def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -> None:
-    files = []
-    for batch in ("000", "added"):
-        for kind, name in (("library", "1f.parquet"), ("vectors", "1f.npy"), ("thumbnails", "1f.thumbnails")):
-            file = tmp_path / batch / kind / "a" / name
-            file.parent.mkdir(parents=True)
-            file.write_text(f"{batch} {kind}")
-            files.append(str(file))
-    workflows.run(["python3", str(SETUPS / "by_segment.py"), "out", *files], tmp_path, {})
-    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == list("0123456789abcdef")
-    linked = tmp_path / "out" / "a"
-    assert {str(each.relative_to(linked)): each.read_text() for each in linked.rglob("*.*")} == {
-        "library/a/000-1f.parquet": "000 library",
-        "library/a/added-1f.parquet": "added library",
-        "thumbnails/a/000-1f.thumbnails": "000 thumbnails",
-        "thumbnails/a/added-1f.thumbnails": "added thumbnails",
-        "vectors/a/000-1f.npy": "000 vectors",
-        "vectors/a/added-1f.npy": "added vectors",
-    }
-
-
-def test_steps_are_counted_from_the_output_of_the_tools() -> None:
-    dvc = (
-        "'images.dvc' didn't change, skipping\nStage 'a' didn't change, skipping\nRunning stage 'index@c':\n> python\n"
-    )
-    assert workflows.stages_run(dvc + "Running stage 'render':\n> python\n") == 2
-    assert workflows.stages_run("Data and pipelines are up to date.\n") == 0
-    assert workflows.jobs_run("1 of 4 steps (25%) done\n5 of 6 steps (83%) done\n6 of 6 steps (100%) done\n") == 5
-    assert workflows.jobs_run("Nothing to be done (all requested files are present and up to date).\n") == 0
-
-
 def test_answers_are_ids_and_distances_and_ignore_the_sources() -> None:
     def text(distance: float, source: str) -> str:
         neighbour = {"id": "1f", "distance": distance, "sources": [source]}
@@ -78,29 +47,6 @@ def test_answers_are_ids_and_distances_and_ignore_the_sources() -> None:
 
     assert racing.answers(text(0.5, "x")) == racing.answers(text(0.5, "y")) == {"ab": [("1f", 0.5)]}
     assert racing.answers(text(0.5, "x")) != racing.answers(text(0.50001, "x"))
-
-
-def test_the_table_holds_all_results() -> None:
-    found = Found(
-        seconds={("add", OURS): 10.0, ("add", "dvc"): 40.0, ("add", "snakemake"): 8.0},
-        steps={("add", OURS): 5, ("add", "dvc"): 6, ("add", "snakemake"): 5},
-        disk={OURS: 10.0, "dvc": 20.0, "snakemake": 5.0},
-        failed={"dvc in batches": "one line\ndvc: no room\n"},
-        differing={"snakemake": "remove"},
-    )
-    added = peers.result("add", found, LABELS, last=False)
-    assert [(each.what, each.ours, each.bound, each.ratio) for each in added.lines] == [
-        ("adding one picture, beside DVC 3", "10.00 s, 5 datums", "40.00 s, 6 stages", "0.25"),
-        ("adding one picture, beside Snakemake 9", "10.00 s, 5 datums", "8.00 s, 5 jobs", "1.25"),
-    ]
-    assert [(row.name, row.seconds, row.rate) for row in added.rows][:2] == [(OURS, 10.0, 0.5), ("dvc", 40.0, 0.15)]
-    disk = peers.result("disk", found, LABELS, last=True)
-    assert {row.name: row.peak_mib for row in disk.rows} == found.disk
-    assert [(each.bound, each.met) for each in disk.lines[2:]] == [
-        ("the same after every step", "yes"),
-        ("failed: dvc: no room", "no"),
-        ("different after: deleting one picture", "no"),
-    ]
 
 
 @pytest.fixture(scope="module")

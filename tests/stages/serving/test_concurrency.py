@@ -31,7 +31,7 @@ from tests.stages.serving.services import Answer, Service, made
 if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
-CLIENTS = 64
+CLIENTS = 32
 
 ANSWERED = 'lookalike_serve_requests_total{route="/search",status="200"}'
 
@@ -243,9 +243,9 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
             client.close()
             return found
 
-        with ThreadPoolExecutor(16) as threads:
-            asked = [threads.submit(ask, number) for number in range(16)]
-            for change in range(20):
+        with ThreadPoolExecutor(8) as threads:
+            asked = [threads.submit(ask, number) for number in range(8)]
+            for change in range(8):
                 service.state = SnapshotState("ready", snapshot=list(snapshots.values())[change % 2])
                 enough = service.metric(ANSWERED) + 10
                 until(partial(lambda enough: service.metric(ANSWERED) > enough, enough))
@@ -268,7 +268,7 @@ def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> No
     decoded = 'lookalike_serve_step_seconds_count{step="decode"}'
     noise = np.random.default_rng(1).integers(0, 256, (600, 800, 3), np.uint8)
     boxes = [{"upload": 0, "box": [0, 0, 0.5, 0.5 + at / 32]} for at in range(16)]
-    large = {"requests": [{"pictures": boxes, "k": 1}] * 64}
+    large = {"requests": [{"pictures": boxes, "k": 1}] * 24}
     with services.running(SnapshotState("ready", snapshot=ready)) as service, ThreadPoolExecutor(1) as threads:
         asked = threads.submit(service.search, large, [services.file(Image.fromarray(noise), "JPEG")])
         until(lambda: service.metric('lookalike_serve_waiting{work="features"}') > 0 or service.metric(decoded) > 0)

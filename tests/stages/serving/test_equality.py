@@ -133,8 +133,14 @@ def listed(answer: Mapping[str, Any]) -> list[tuple[str, float, list[str]]]:
     ]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("backend", "metric"),
+    [
+        pytest.param(backend, metric, marks=[] if (place + other) % 2 == 0 else [pytest.mark.only_in_all])
+        for place, backend in enumerate(BACKENDS)
+        for other, metric in enumerate(METRICS)
+    ],
+)
 def test_the_service_answers_as_the_batch_pipelines(
     backend: str, metric: str, pipelines: Pipelines, embedder: Embedder
 ) -> None:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 _LATER = ("keras", "tensorflow", "sklearn", "faiss")
 
 
@@ -13,6 +15,7 @@ def test_the_service_listens_before_tensorflow_is_imported() -> None:
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
+@pytest.mark.only_in_all
 def test_tensorflow_does_not_warn_of_the_models_that_a_service_loads() -> None:
     """Whichever way loads them: Keras has it warn of every model after the fifth."""
     program = (

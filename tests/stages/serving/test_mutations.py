@@ -1,4 +1,5 @@
-"""10,000 mutated requests: each is answered, or refused with a reason; none is a fault, and memory stays bounded."""
+"""Thousands of mutated requests: each is answered, or refused with a reason; none is a fault, and memory stays
+bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
     from stages.serving.follow.snapshots import Snapshot
 
-REQUESTS = examples(10_000)
+REQUESTS = examples(6_000)
 CLIENTS = 4
 
 GROWTH = 100 << 20

@@ -18,7 +18,7 @@ def asked(tab: Tab) -> dict[str, list[str]]:
     return parse_qs(urlsplit(tab.page.url).query)
 
 
-@pytest.mark.parametrize("event", ["drop", "paste"])
+@pytest.mark.parametrize("event", ["drop", pytest.param("paste", marks=pytest.mark.only_in_all)])
 def test_a_picture_is_dropped_or_pasted(event: str, tab: Tab) -> None:
     tab.arrive(event, ("new.png", NEW))
     tab.answered("new.png", tiles=12)
@@ -26,13 +26,14 @@ def test_a_picture_is_dropped_or_pasted(event: str, tab: Tab) -> None:
     expect(tab.find("#query .name")).to_have_text("new.png")
 
 
-@pytest.mark.parametrize("camera", [False, True])
+@pytest.mark.parametrize("camera", [False, pytest.param(True, marks=pytest.mark.only_in_all)])
 def test_a_picture_is_chosen_or_photographed(camera: bool, tab: Tab) -> None:
     assert tab.find("#camera").get_attribute("capture") == "environment"
     tab.choose(("new.png", NEW), camera=camera)
     tab.answered("new.png", tiles=12)
 
 
+@pytest.mark.only_in_all
 def test_the_button_and_its_key_open_the_dialog_for_files(tab: Tab) -> None:
     with tab.page.expect_file_chooser() as chooser:
         tab.find("#choose").click()
@@ -79,6 +80,7 @@ def test_a_reload_asks_again_and_a_link_works_in_another_tab(tab: Tab) -> None:
     expect(other.locator("#title")).to_have_text(f"Pictures like {names[1]}", timeout=WAIT)
 
 
+@pytest.mark.only_in_all
 def test_an_upload_that_another_browser_gave_is_said_to_be_gone(tab: Tab) -> None:
     tab.open("/?upload=" + "0" * 32)
     tab.notice("This picture is not here any more")
@@ -108,6 +110,7 @@ def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
     assert list(asked(tab)) == ["upload"]
 
 
+@pytest.mark.only_in_all
 def test_folders_are_proposed_for_the_filter(tab: Tab) -> None:
     tab.choose(("new.png", NEW))
     tab.answered("new.png")
@@ -136,6 +139,7 @@ def test_a_region_is_drawn_with_the_pointer(tab: Tab) -> None:
     assert tab.names() == whole
 
 
+@pytest.mark.only_in_all
 def test_several_pictures_are_asked_together(tab: Tab) -> None:
     tab.choose(("one.png", services.made(3)), ("other.png", services.made(4)))
     expect(tab.title).to_have_text("Pictures like any of 2 pictures", timeout=WAIT)
@@ -159,6 +163,7 @@ def test_a_picture_of_the_library_is_added_to_the_question(tab: Tab) -> None:
     expect(tab.title).to_have_text("Pictures like any of 3 pictures", timeout=WAIT)
 
 
+@pytest.mark.only_in_all
 def test_a_file_is_refused_with_the_reason_and_another_can_be_chosen(tab: Tab) -> None:
     tab.choose(("notes.png", b"this is not a picture"))
     tab.notice("That did not work")
