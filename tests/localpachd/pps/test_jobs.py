@@ -1,4 +1,5 @@
-"""Jobs end to end: real files, real processes, the rules of skipping, failing and cascading."""
+"""Jobs end to end: real files, real processes, the rules of skipping, failing and cascading; `tests/parity` has those
+that a client sees of one job, one update and one restart."""
 
 import json
 import os
@@ -7,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pps.log_queries import LogQuery, LogSearch, search
-from localpachd.pps.pps_entities import DatumCounters, Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
+from localpachd.pps.pps_entities import Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
 from localpachd.worker.tasks import DatumOutcome
 from tests.localpachd.pps.engine import Engine, blocking
 
@@ -35,17 +36,6 @@ def shout(engine: Engine) -> Engine:
     return engine
 
 
-def test_a_first_job_processes_everything(shout: Engine) -> None:
-    job = shout.settle("shout")
-    assert (job.state, job.reason) == (JobState.SUCCESS, "")
-    assert counted(job) == (2, 0, 2)
-    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
-    assert job.started is not None and job.finished is not None
-    assert job.created <= job.started <= job.finished
-    assert job.stats.upload_bytes == 6
-    assert sorted(shout.lines("shout")) == ["read a", "read b"]
-
-
 def test_only_what_changed_is_processed_again(shout: Engine) -> None:
     shout.settle("shout")
     shout.put("texts", {"/b": "three", "/c": "new"})
@@ -57,31 +47,15 @@ def test_only_what_changed_is_processed_again(shout: Engine) -> None:
     assert {each.outcome for each in found.values()} == {DatumOutcome.PROCESSED}
 
 
-def test_a_deleted_input_takes_its_output_with_it(shout: Engine) -> None:
-    shout.settle("shout")
-    shout.put("texts", {"/a": None})
-    job = shout.settle("shout")
-    assert (job.state, counted(job)) == (JobState.SUCCESS, (0, 1, 1))
-    assert shout.files("shout") == {"/b": "TWO"}
-    assert set(shout.datums(job.job)) == {"/b"}
-    assert not any(path.startswith("/pfs/") and path.endswith("/a") for path in shout.files("shout", kind="meta"))
-
-
 def test_deleting_and_adding_again_gives_the_same_output(shout: Engine) -> None:
     shout.settle("shout")
     before = shout.files("shout")
     shout.put("texts", {"/a": None})
-    shout.settle("shout")
+    assert set(shout.datums(shout.settle("shout").job)) == {"/b"}
+    assert not any(path.startswith("/pfs/") and path.endswith("/a") for path in shout.files("shout", kind="meta"))
     shout.put("texts", {"/a": "one"})
     assert counted(shout.settle("shout")) == (1, 1, 2)
     assert shout.files("shout") == before
-
-
-def test_no_datums_is_success(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.create("shout", only("texts"), SHOUT)
-    job = engine.settle("shout")
-    assert (job.state, job.counters) == (JobState.SUCCESS, DatumCounters())
 
 
 def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout: Engine) -> None:
@@ -129,19 +103,6 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout: Engine)
     assert shout.files("shout") == {"/a": "ONE", "/b": "CHANGED", "/c": "NEW"}
 
 
-def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {"/a": "one", "/bad": "x"})
-    recover = {"err_cmd": ["true"]}
-    engine.create("shout", only("texts"), f'test ! -e "$PFS/in/bad"\n{SHOUT}', transform=recover, datum_tries="1")
-    job = engine.settle("shout")
-    assert (job.state, job.counters) == (JobState.SUCCESS, DatumCounters(processed=1, total=2, recovered=1))
-    assert engine.files("shout") == {"/a": "ONE"}
-    engine.put("texts", {"/c": "new"})
-    again = engine.settle("shout")
-    assert again.counters == DatumCounters(processed=1, skipped=1, total=3, recovered=1)
-
-
 def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/b": "two"})
@@ -170,31 +131,6 @@ def test_failure_cascades_downstream_without_running_anything(shout: Engine) -> 
         assert shout.commit(name).error == reason
 
 
-def test_one_write_runs_the_whole_chain_under_one_id(shout: Engine) -> None:
-    shout.create("list", only("shout", "/"), LIST)
-    shout.settle("list")
-    shout.put("texts", {"/c": "x"})
-    last = shout.settle("list")
-    jobs = list(blocking(shout.pps.jobs.inspect_set(last.job.id, wait=True)))
-    assert [each.job.pipeline.name for each in jobs] == ["shout", "list"]
-    assert {each.job.id for each in jobs} == {shout.commit("texts").commit.id}
-    assert next(shout.pps.jobs.list_sets()).id == last.job.id
-    assert shout.files("list") == {"/list": "a\nb\nc\n"}
-
-
-def test_an_update_skips_everything_and_reprocess_nothing(shout: Engine) -> None:
-    shout.settle("shout")
-    shout.create("shout", only("texts"), SHOUT.replace("a-z A-Z", "a-z b-za"), update=True)
-    job = shout.settle("shout")
-    assert (job.version, counted(job)) == (2, (0, 2, 2))
-    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
-    shout.create("shout", only("texts"), SHOUT.replace("a-z A-Z", "a-z b-za"), update=True, reprocess=True)
-    job = shout.settle("shout")
-    assert (job.version, counted(job)) == (3, (2, 0, 2))
-    assert shout.files("shout") == {"/a": "pof", "/b": "uxp"}
-    assert [each.version for each in shout.jobs("shout")] == [3, 2, 1]
-
-
 def test_every_job_reprocesses_every_time(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
@@ -205,26 +141,6 @@ def test_every_job_reprocesses_every_time(engine: Engine) -> None:
     assert engine.files("shout") == {"/a": "ONE", "/b": "TWO"}
 
 
-def test_cross_union_and_join_run_their_combinations(engine: Engine) -> None:
-    for repo in ("left", "right"):
-        engine.repo(repo)
-        engine.put(repo, {"/1.txt": repo, "/2.txt": repo})
-    engine.put("right", {"/3.txt": "right"})
-    both = [{"pfs": {"repo": name, "glob": "/(*).txt", "join_on": "$1"}} for name in ("left", "right")]
-    name = 'n=$(basename "$left")-$(basename "$right"); echo x > "$PFS/out/$n"'
-    engine.create("cross", {"cross": both}, name)
-    engine.create("join", {"join": both}, name)
-    engine.create("union", {"union": both}, 'for f in "$PFS"/*/*.txt; do echo x > "$PFS/out/$PACH_DATUM_ID"; done')
-    assert counted(engine.settle("cross")) == (6, 0, 6)
-    assert len(engine.files("cross")) == 6
-    assert set(engine.settle("join").job.id and engine.files("join")) == {"/1.txt-1.txt", "/2.txt-2.txt"}
-    assert counted(engine.settle("union")) == (5, 0, 5)
-    engine.put("left", {"/1.txt": "changed"})
-    assert counted(engine.settle("cross")) == (3, 3, 6)
-    assert counted(engine.settle("join")) == (1, 1, 2)
-    assert counted(engine.settle("union")) == (1, 4, 5)
-
-
 def test_datum_sets_run_side_by_side_and_keep_every_output(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {f"/{number}": str(number) for number in range(12)})
@@ -232,18 +148,6 @@ def test_datum_sets_run_side_by_side_and_keep_every_output(engine: Engine) -> No
     job = engine.settle("shout")
     assert (job.state, counted(job)) == (JobState.SUCCESS, (12, 0, 12))
     assert engine.files("shout") == {f"/{number}": str(number) for number in range(12)}
-
-
-def test_a_job_waits_for_an_open_input_commit(engine: Engine) -> None:
-    repo = engine.repo("texts")
-    engine.create("shout", only("texts"), SHOUT)
-    engine.settle("shout")
-    opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
-    job = Job(Pipeline("default", "shout"), opened.commit.id)
-    engine.until(lambda: engine.pps.jobs.inspect(job).state is JobState.STARTING)
-    assert engine.commit("shout").finished is None
-    engine.pfs.transact(lambda txn: commits.finish(txn, opened))
-    assert engine.settle("shout").state is JobState.SUCCESS
 
 
 def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine: Engine) -> None:
@@ -331,16 +235,6 @@ def test_delete_pipeline_ends_all_of_its_jobs_and_repos(engine: Engine) -> None:
     assert engine.settle("hang").state is JobState.SUCCESS
 
 
-def test_keep_repo_leaves_the_output_as_an_ordinary_repo(shout: Engine) -> None:
-    shout.settle("shout")
-    shout.pps.delete_pipeline(Pipeline("default", "shout"), keep_repo=True)
-    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
-    shout.put("shout", {"/mine": "x"})
-    assert "/mine" in shout.files("shout")
-    with pytest.raises(PachError, match='pipeline "shout" cannot be created because a repo with the same name'):
-        shout.create("shout", only("texts"), SHOUT)
-
-
 def test_a_pipeline_with_readers_is_deleted_only_by_force(shout: Engine) -> None:
     shout.create("list", only("shout", "/"), LIST)
     shout.settle("list")
@@ -351,15 +245,6 @@ def test_a_pipeline_with_readers_is_deleted_only_by_force(shout: Engine) -> None
     shout.pps.delete_pipeline(pipeline, force=True)
     assert [each.pipeline.name for each in shout.pps.list_pipelines()] == ["list"]
     assert {each.name for each in shout.pps.delete_pipelines()} == {"list"}
-
-
-def test_a_pipeline_without_a_command_fails(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.submit({"pipeline": {"name": "idle"}, "transform": {}, "input": only("texts")})
-    job = engine.settle("idle")
-    assert (job.state, job.reason) == (JobState.KILLED, "nothing to run: no transform.cmd")
-    info = engine.pps.inspect_pipeline(Pipeline("default", "idle"))
-    assert (info.state, info.reason) == (PipelineState.FAILURE, "nothing to run: no transform.cmd")
 
 
 def test_autoscaling_pipelines_are_in_standby_between_jobs(engine: Engine) -> None:
@@ -379,50 +264,6 @@ def test_gpu_pipelines_run_on_the_cpu_and_report_it(engine: Engine) -> None:
     engine.create("shout", only("texts"), SHOUT, resource_limits=limits)
     assert engine.settle("shout").state is JobState.SUCCESS
     assert engine.pps.inspect_pipeline(Pipeline("default", "shout")).reason == "no GPU here: running on the CPU"
-
-
-def test_names_and_versions(shout: Engine) -> None:
-    shout.settle("shout")
-    with pytest.raises(AlreadyExists, match='pipeline "default/shout" already exists'):
-        shout.create("shout", only("texts"), SHOUT)
-    with pytest.raises(NotFound, match="repo default/nowhere not found"):
-        shout.create("other", only("nowhere"), SHOUT)
-    with pytest.raises(NotFound) as missing:
-        shout.pps.inspect_pipeline(Pipeline("default", "none"))
-    assert str(missing.value) == (
-        'pipeline was not inspected: couldn\'t find up to date spec for pipeline "default/none": '
-        'branch "master" not found in repo default/none.spec'
-    )
-    with pytest.raises(NotFound, match='could not list pipeline info: pipeline "default/none" not found'):
-        shout.pps.list_pipelines(Pipeline("default", "none"))
-    shout.create("shout", only("texts"), LIST, update=True)
-    assert shout.pps.inspect_pipeline(Pipeline("default", "shout^")).version == 1
-    with pytest.raises(PachError, match="has only 2 versions, not enough to find ancestor 2"):
-        shout.pps.inspect_pipeline(Pipeline("default", "shout^^"))
-    assert [each.version for each in shout.pps.list_pipelines(history=1)] == [2, 1]
-    first = shout.pps.list_pipelines(history=1)[1].spec_commit
-    assert [each.version for each in shout.pps.list_pipelines(commit_set=first.id)] == [1]
-    shout.pps.stop_pipeline(Pipeline("default", "none"))  # no error
-
-
-def test_jobs_are_filtered_by_the_commits_they_read(shout: Engine) -> None:
-    first = shout.commit("texts")
-    shout.settle("shout")
-    shout.put("texts", {"/c": "x"})
-    shout.settle("shout")
-    found = list(shout.pps.jobs.list_all(input_commits=[Commit(Repo("default", "texts"), branch="master")]))
-    assert [each.job.id for each in found] == [shout.commit("texts").commit.id]
-    [old] = shout.pps.jobs.list_all(input_commits=[first.commit])
-    assert old.job.id != found[0].job.id
-
-
-def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {"/a": "1", "/b": "2"})
-    found = list(engine.pps.list_input_datums(only("texts")))
-    assert sorted(each.data[0].path for each in found) == ["/a", "/b"]
-    assert [each.id for each in found] == sorted(each.id for each in found)
-    assert {each.outcome for each in found} == {None}
 
 
 def test_rewinding_the_input_gives_the_old_output_again(shout: Engine) -> None:
@@ -520,24 +361,6 @@ def test_a_followed_log_continues_with_the_next_version(shout: Engine) -> None:
     shout.create("shout", only("texts"), SHOUT, update=True)
     shout.put("texts", {"/late": "x"})
     assert next(line.message for line in following if line.user) == "read late"
-
-
-def test_restart_datum_ends_the_attempt(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {"/a": "one"})
-    engine.create("hang", only("texts"), HANG, datum_tries="2")
-    engine.until(lambda: engine.lines("hang").count("hanging") == 1)
-    job = engine.jobs("hang")[0].job
-    with pytest.raises(PachError) as nothing:
-        engine.pps.restart_datum(job, ["/a", "/nothing"])
-    text = f"datum matching filter [/a /nothing] could not be found for job ID {job.id}"
-    assert (type(nothing.value), str(nothing.value)) == (PachError, text)
-    engine.pps.restart_datum(job, ["/a"])
-    engine.until(lambda: engine.lines("hang").count("hanging") == 2)
-    engine.pps.restart_datum(job, ["/a"])
-    assert engine.settle("hang").state is JobState.FAILURE
-    with pytest.raises(PachError, match="could not be found for job ID"):
-        engine.pps.restart_datum(job, ["/a"])
 
 
 def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:

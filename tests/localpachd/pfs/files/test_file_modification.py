@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localpachd.database import Database
-from localpachd.errors import NotFound, PachError
-from localpachd.pfs import commits, contents, history, repos
+from localpachd.errors import PachError
+from localpachd.pfs import commits, contents, repos
 from localpachd.pfs.files import file_modification
 from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileCopy, FileRemoval
-from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_entities import Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.storage.chunk_store import ChunkStore
 from tests.example_counts import examples
@@ -27,37 +27,6 @@ def tree(pfs: PfsService, repo: Repo) -> dict[str, bytes]:
     with pfs.db.read() as conn:
         files = contents.fileset(conn, commits.resolve(conn, Commit(repo, branch="master")))
         return {file.path: b"".join(pfs.chunks.read(file.content)) for file in files.walk()}
-
-
-def test_additions_append_and_a_removal_before_makes_them_replace(pfs: PfsService, a: Repo) -> None:
-    master = Commit(a, branch="master")
-    file_modification.modify(pfs, master, [add(pfs, "/f", b"one"), add(pfs, "/f", b"two")])
-    assert tree(pfs, a) == {"/f": b"onetwo"}
-    file_modification.modify(pfs, master, [add(pfs, "/f", b"three")])
-    assert tree(pfs, a) == {"/f": b"onetwothree"}
-    file_modification.modify(pfs, master, [FileRemoval("/f", "default"), add(pfs, "/f", b"new")])
-    assert tree(pfs, a) == {"/f": b"new"}
-
-
-def test_a_stream_that_fails_leaves_nothing(pfs: PfsService, a: Repo) -> None:
-    master = Commit(a, branch="master")
-    file_modification.modify(pfs, master, [add(pfs, "/f", b"1")])
-    from_nowhere = FileCopy(Commit(a, branch="nope"), "/f", "", "/g", "default", append=False)
-    with pytest.raises(NotFound, match='^branch "nope" not found in repo default/a$'):
-        file_modification.modify(pfs, master, [add(pfs, "/h", b"2"), from_nowhere])
-    assert tree(pfs, a) == {"/f": b"1"}
-    with pfs.db.read() as conn:
-        assert len(list(history.list_repo(conn, a))) == 1
-
-
-def test_an_open_commit_takes_several_streams_and_stays_open(pfs: PfsService, a: Repo) -> None:
-    opened = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
-    file_modification.modify(pfs, opened.commit, [add(pfs, "/f", b"1")])
-    file_modification.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", b"2"), add(pfs, "/g", b"3")])
-    assert tree(pfs, a) == {"/f": b"12", "/g": b"3"}
-    pfs.transact(lambda txn: commits.finish(txn, opened))
-    with pytest.raises(PachError, match="has already finished$"):
-        file_modification.modify(pfs, opened.commit, [add(pfs, "/h", b"4")])
 
 
 def test_an_invalid_target_is_refused_before_the_stream_is_read(pfs: PfsService, a: Repo) -> None:
@@ -98,11 +67,6 @@ def test_a_copy_may_be_restricted_to_one_tag(pfs: PfsService, a: Repo) -> None:
     with pfs.db.read() as conn:
         files = contents.fileset(conn, commits.resolve(conn, Commit(a, branch="other")))
         assert [(file.path, file.tag) for file in files.walk()] == [("/copied/two", "default")]
-
-
-def test_a_missing_repo_is_not_created(pfs: PfsService) -> None:
-    with pytest.raises(NotFound, match="^repo default/none not found$"):
-        file_modification.modify(pfs, Commit(Repo("default", "none"), branch="master"), [add(pfs, "/f", b"1")])
 
 
 _names = st.sampled_from(["/a", "/a-b", "/b", "/d/a", "/d/b", "/d/e/f", "/d-x/y"])
