@@ -133,34 +133,6 @@ def test_a_waiting_call_ends_when_the_server_stops(start_pachd: StartPachd, tmp_
         next(commits)
 
 
-def test_a_killed_server_continues_its_running_job(start_pachd: StartPachd, tmp_path: Path) -> None:
-    """Finished datums stay finished; the datum in progress starts again; nothing is left half done."""
-    server = start_pachd(tmp_path / "root")
-    client = server.client()
-    client.create_repo("in")
-    gate, ran = tmp_path / "gate", tmp_path / "ran"
-    os.mkfifo(gate)
-    script = [f"basename $in | tee -a {ran}", f"test $(basename $in) = a || cat {gate}", "cp $in /pfs/out/"]
-    client.create_pipeline(
-        "p",
-        transform=pps_pb2.Transform(cmd=["sh", "-e"], stdin=script),
-        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", name="in", glob="/*")),
-        datum_set_spec=pps_pb2.DatumSetSpec(number=1),
-    )
-    with client.commit("in", "master") as commit:
-        client.put_file_bytes(commit, "/a", b"x")
-        client.put_file_bytes(commit, "/b", b"y")
-    # The log of a datum set is stored with its results: a line about b means that a is finished.
-    assert any(line.message.strip() == "b" for line in client.get_pipeline_logs("p", follow=True))
-    server.kill()
-    client = start_pachd(tmp_path / "root").client()
-    gate.open("w").close()
-    (job,) = client.inspect_job(commit.id, pipeline_name="p", wait=True)
-    assert (job.state, job.data_processed, job.restart) == (pps_pb2.JOB_SUCCESS, 2, 1)
-    assert [info.file.path for info in client.list_file(("p", "master"), "/")] == ["/a", "/b"]
-    assert ran.read_text().split() == ["a", "b", "b"]
-
-
 def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()

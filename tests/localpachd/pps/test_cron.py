@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches
 from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState
-from localpachd.pps.specs.inputs import PfsInput
 from tests.localpachd.pps.engine import Engine
 
 LIST = 'for f in "$PFS"/*/2*; do touch "$PFS/out/$(basename "$f")"; done'
@@ -177,19 +175,6 @@ def test_a_timed_trigger_that_is_deleted_while_the_clock_is_read_moves_nothing(
     assert caplog.records == []
 
 
-def test_run_cron_ticks_now(engine: Engine) -> None:
-    at(engine, 0.5)
-    engine.create("p", cron("@never"), LIST)
-    engine.pps.run_cron(Pipeline("default", "p"))
-    assert until(engine, 1) == ["/2030-01-01T00:30:00Z"]
-    engine.repo("in")
-    engine.create("plain", files_of("in"), "true")
-    with pytest.raises(PachError, match="pipeline doesn't have a cron input"):
-        engine.pps.run_cron(Pipeline("default", "plain"))
-    with pytest.raises(NotFound):
-        engine.pps.run_cron(Pipeline("default", "nobody"))
-
-
 def test_run_cron_ticks_every_cron_input(engine: Engine) -> None:
     at(engine, 0.5)
     engine.create("p", {"cross": [cron("@never", name="one"), cron("@never", name="two")]}, "true")
@@ -197,37 +182,6 @@ def test_run_cron_ticks_every_cron_input(engine: Engine) -> None:
     assert engine.files("p_one").keys() == engine.files("p_two").keys() == {"/2030-01-01T00:30:00Z"}
     engine.until(lambda: engine.settle("p").counters.total == 1)
     assert engine.settle("p").counters.processed == 1
-
-
-def test_a_cron_repo_goes_with_its_pipeline(engine: Engine) -> None:
-    engine.create("p", cron(), LIST)
-    assert engine.commit("p_tick")
-    engine.pps.delete_pipeline(Pipeline("default", "p"), keep_repo=True)
-    with pytest.raises(NotFound):
-        engine.commit("p_tick")
-
-
-def test_an_invalid_schedule_is_refused(engine: Engine) -> None:
-    with pytest.raises(PachError, match="error parsing cron-spec: "):
-        engine.create("p", cron("every now and then"), LIST)
-    with pytest.raises(PachError, match="input must specify a name"):
-        engine.create("p", cron(name=""), LIST)
-
-
-def test_an_input_with_a_trigger_reads_a_branch_that_follows(engine: Engine) -> None:
-    engine.repo("in")
-    engine.put("in", {"/a": "1"})
-    trigger = {"trigger": {"branch": "master", "commits": "3"}}
-    engine.create("p", files_of("in", **trigger), 'cp "$PFS"/in/* "$PFS/out/"')
-    assert engine.settle("p").counters.total == 0
-    engine.put("in", {"/b": "2"})
-    assert len(engine.jobs("p")) == 1
-    engine.put("in", {"/c": "3"})
-    engine.until(lambda: len(engine.jobs("p")) == 2)
-    assert engine.settle("p").counters.processed == 3
-    read = engine.jobs("p")[0].spec.input
-    assert isinstance(read, PfsInput) and read.branch == "p-trigger-1"
-    assert set(engine.files("p")) == {"/a", "/b", "/c"}
 
 
 def test_a_timed_trigger_follows_the_clock(engine: Engine) -> None:

@@ -37,6 +37,13 @@ def cut(data: bytes, step: int) -> Iterator[bytes]:
     return (data[at : at + step] for at in range(0, len(data), step))
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChunkStore]:
+    """A store of the test's own, in its directory."""
+    with closing(ChunkStore(tmp_path)) as made:
+        yield made
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_file_stored_in_any_pieces_is_read_back(chunks: ChunkStore, size: int) -> None:
     data = noise(size)
@@ -90,18 +97,15 @@ def test_many_chunks_at_once(chunks: ChunkStore) -> None:
         chunks.gather([ids.chunk_hash(b"never put")])
 
 
-def test_equal_chunks_are_kept_once(tmp_path: Path) -> None:
-    store = ChunkStore(tmp_path)
+def test_equal_chunks_are_kept_once(store: ChunkStore) -> None:
     for data in (b"small", noise(SMALL)) * 3:
         store.put(data)
     store.flush()
     store.put(b"small")
     assert sorted(store.hashes()) == sorted(map(ids.chunk_hash, (b"small", noise(SMALL))))
-    store.close()
 
 
-def test_many_threads_at_once(tmp_path: Path) -> None:
-    store = ChunkStore(tmp_path)
+def test_many_threads_at_once(store: ChunkStore) -> None:
     datas = [noise(size, seed) for seed in range(150) for size in (10 + seed, SMALL + seed % 3)]
 
     def work(seed: int) -> list[bytes]:
@@ -112,11 +116,9 @@ def test_many_threads_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert [lost for lost in pool.map(work, range(16)) if lost] == []
-    store.close()
 
 
-def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ChunkStore(tmp_path)
+def test_readers_do_not_wait_for_a_write(store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     durable = store.put(b"durable")
     store.flush()
     held_up = store.put(b"held up")
@@ -139,11 +141,9 @@ def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.Mon
         other.execute("ROLLBACK")
     flush.join()
     assert sorted(store.hashes()) == sorted([durable, held_up, late])
-    store.close()
 
 
-def test_a_write_that_fails_loses_nothing(tmp_path: Path) -> None:
-    store = ChunkStore(tmp_path)
+def test_a_write_that_fails_loses_nothing(store: ChunkStore, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
         other.execute("CREATE TRIGGER full BEFORE INSERT ON small BEGIN SELECT RAISE(ABORT, 'disk full'); END")
         digest = store.put(b"kept")
@@ -153,13 +153,11 @@ def test_a_write_that_fails_loses_nothing(tmp_path: Path) -> None:
         other.execute("DROP TRIGGER full")
     store.flush()
     assert list(store.hashes()) == [digest]
-    store.close()
 
 
 def test_big_chunks_are_durable_after_a_flush_and_not_waited_for_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ChunkStore(tmp_path)
     synced: list[str] = []
     fsync = os.fsync
 
@@ -177,11 +175,9 @@ def test_big_chunks_are_durable_after_a_flush_and_not_waited_for_before(
     synced.clear()
     store.flush()
     assert synced == []
-    store.close()
 
 
-def test_a_big_chunk_that_was_not_written_is_not_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ChunkStore(tmp_path)
+def test_a_big_chunk_that_was_not_written_is_not_relied_on(store: ChunkStore, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, lost = (store.put(noise(SMALL, seed)) for seed in (1, 2))
     fsync = os.fsync
 
@@ -199,7 +195,6 @@ def test_a_big_chunk_that_was_not_written_is_not_relied_on(tmp_path: Path, monke
     assert store.put(noise(SMALL, 2)) == lost
     store.flush()
     assert {store.get(kept), store.get(lost)} == {noise(SMALL, 1), noise(SMALL, 2)}
-    store.close()
 
 
 def test_flushed_chunks_survive_a_kill(tmp_path: Path) -> None:
@@ -226,8 +221,7 @@ def test_a_missing_chunk_is_an_error(chunks: ChunkStore, size: int) -> None:
         list(chunks.read(gone))
 
 
-def test_a_sweep_keeps_live_and_new_chunks(tmp_path: Path) -> None:
-    store = ChunkStore(tmp_path)
+def test_a_sweep_keeps_live_and_new_chunks(store: ChunkStore) -> None:
     kept, dropped = noise(SMALL, 1), noise(SMALL, 2)
     for data in (b"kept", b"dropped", kept, dropped):
         store.put(data)
@@ -237,12 +231,10 @@ def test_a_sweep_keeps_live_and_new_chunks(tmp_path: Path) -> None:
     assert sorted(store.hashes()) == sorted(live)
     store.put(dropped)
     assert store.get(ids.chunk_hash(dropped)) == dropped
-    store.close()
 
 
 @pytest.mark.parametrize("size", [10, SMALL])
-def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, size: int) -> None:
-    store = ChunkStore(tmp_path)
+def test_putting_an_old_chunk_again_saves_it_from_a_sweep(store: ChunkStore, size: int) -> None:
     old, again = noise(size, 1), noise(size, 2)
     for data in (old, again):
         store.put(data)
@@ -251,12 +243,10 @@ def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, size: 
     store.put(again)
     assert store.sweep([], before=store.advance()) == 1
     assert list(store.hashes()) == [ids.chunk_hash(again)]
-    store.close()
 
 
 @pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
-def test_trash_comes_back_when_it_is_put_or_referred_to_again(tmp_path: Path, size: int) -> None:
-    store = ChunkStore(tmp_path)
+def test_trash_comes_back_when_it_is_put_or_referred_to_again(store: ChunkStore, size: int) -> None:
     put, referred, gone = (store.put(noise(size, seed)) for seed in range(3))
     assert store.sweep([]) == 3
     assert list(store.hashes()) == []
@@ -270,7 +260,6 @@ def test_trash_comes_back_when_it_is_put_or_referred_to_again(tmp_path: Path, si
     assert b"".join(store.read(FileContent(size, (referred,)))) == noise(size, 1)
     with pytest.raises(DataLoss, match="is not in the store"):
         store.get(gone)
-    store.close()
 
 
 class SetClock:
@@ -316,15 +305,13 @@ def test_the_trash_is_kept_for_a_day_however_the_clock_is_set(
         store.close()
 
 
-def test_the_trash_is_emptied_at_once_on_a_full_disk(tmp_path: Path) -> None:
-    store = ChunkStore(tmp_path)
+def test_the_trash_is_emptied_at_once_on_a_full_disk(store: ChunkStore) -> None:
     for size in (10, SMALL):
         store.put(noise(size))
     assert store.sweep([]) == 2
     with pytest.raises(NoSpace), store.disk.writing():
         raise OSError(errno.ENOSPC, "full")
     assert store.empty_trash(kept=86400) == 2
-    store.close()
 
 
 def flip(data: bytes, at: int) -> bytes:
@@ -355,9 +342,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("size", [10, SMALL - 1, SMALL, (1 << 20) + 5, ids.CHUNK_SIZE])
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_damage_is_never_served_and_the_same_bytes_repair_it(tmp_path: Path, size: int, kind: str) -> None:
+def test_damage_is_never_served_and_the_same_bytes_repair_it(
+    store: ChunkStore, tmp_path: Path, size: int, kind: str
+) -> None:
     data = noise(size, seed=7)
-    store = ChunkStore(tmp_path)
     content = store.store([data])
     store.flush()
     (digest,) = content.chunks
@@ -371,12 +359,10 @@ def test_damage_is_never_served_and_the_same_bytes_repair_it(tmp_path: Path, siz
     store.flush()
     assert b"".join(store.read(content)) == store.get(digest) == data
     assert store.check(read=True) == 1
-    store.close()
 
 
-def test_a_read_sends_nothing_that_is_damaged(tmp_path: Path) -> None:
+def test_a_read_sends_nothing_that_is_damaged(store: ChunkStore, tmp_path: Path) -> None:
     data = noise(ids.CHUNK_SIZE, seed=8)
-    store = ChunkStore(tmp_path)
     content = store.store([data])
     store.flush()
     damage(tmp_path, content.chunks[0], lambda stored: flip(stored, 5 << 20))
@@ -386,7 +372,6 @@ def test_a_read_sends_nothing_that_is_damaged(tmp_path: Path) -> None:
             got += piece
     assert got == data[: 5 << 20]
     assert b"".join(store.read(content, 6 << 20)) == data[6 << 20 :]  # the rest is not damaged
-    store.close()
 
 
 @pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])

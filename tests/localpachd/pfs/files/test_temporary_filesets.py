@@ -12,9 +12,9 @@ from localpachd.database import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, repos
 from localpachd.pfs.files import file_modification, temporary_filesets
-from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileCopy, FileRemoval
+from localpachd.pfs.files.file_modification import FileAddition, FileChange, FileRemoval
 from localpachd.pfs.files.temporary_filesets import SECOND, FileSetLayers
-from localpachd.pfs.pfs_entities import FILE_SETS, Branch, Commit, Repo
+from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage import garbage_collector
@@ -158,19 +158,6 @@ def test_shards_cover_all_paths_in_portions(
         assert sum(file.content.size for file in portion[:-1]) < most_bytes
     for portion in portions[:-1]:
         assert len(portion) == most_files or sum(file.content.size for file in portion) >= most_bytes
-
-
-def test_file_sets_are_sources_of_copies(pfs: PfsService, a: Repo) -> None:
-    made = create(pfs, ("/d/x", b"1"), ("/d/y", b"2"))
-    source = Commit(Repo("default", FILE_SETS), made)
-    file_modification.modify(
-        pfs, Commit(a, branch="master"), [FileCopy(source, "/d", "", "/e", "default", append=False)]
-    )
-    another = file_modification.create_file_set(pfs, [FileCopy(source, "/d/x", "", "/z", "default", append=True)])
-    with pfs.db.read() as conn:
-        _, files = temporary_filesets.opened(conn, Commit(a, branch="master"), time.time_ns())
-        assert [file.path for file in files.walk()] == ["/e/x", "/e/y"]
-    assert tree(pfs, held(pfs, another).tree) == {("/z", "default"): b"1"}
 
 
 def test_a_file_set_lives_until_it_expires_and_longer_if_renewed(pfs: PfsService) -> None:
