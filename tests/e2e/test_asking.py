@@ -4,7 +4,6 @@ some cannot be had."""
 import json
 import re
 import shutil
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from pipelines.commands.ask.past_query import STEPS
 from pipelines.specifications import pipeline_specs
 from stages.datum.file_cache import FileCache
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
+from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -45,9 +45,7 @@ def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Tol
     (files / "mine.png").write_bytes(paint(3))
     (files / "folder" / "one.png").write_bytes(paint(40))
     (files / "folder" / "two.png").write_bytes(paint(5))
-    with zipfile.ZipFile(files / "more.zip", "w") as archive:
-        archive.writestr("in/three.png", paint(7, 1))
-        archive.writestr("torn.png", b"torn")
+    (files / "more.zip").write_bytes(zipped({"in/three.png": paint(7, 1), "torn.png": b"torn"}))
     world.lookalike("query", *ARGUMENTS)
     asked = world.repo("queries").good()
     assert asked is not None

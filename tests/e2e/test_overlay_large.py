@@ -1,7 +1,6 @@
 """The overlay large: more and smaller buckets of partition, and the same library below them."""
 
 import io
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from stages.record import part_names
 from stages.record.framing import PictureSquare
 from stages.record.sources import Source
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs
+from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -72,11 +72,8 @@ def test_more_buckets_give_the_same_pictures_and_answers_without_a_forward_pass(
     world = make_world("large")
     world.deploy()
     lone = {f"{seed}.png": paint(seed) for seed in range(LONE)}
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for seed in (0, LONE):  # one of them is in two parts, of two buckets
-            file.writestr(f"{seed}.png", paint(seed))
-    world.add({**lone, "some.zip": archive.getvalue()})
+    twice = {f"{seed}.png": paint(seed) for seed in (0, LONE)}  # one of them is in two parts, of two buckets
+    world.add({**lone, "some.zip": zipped(twice)})
     world.query("red.png", paint(LONE + 1))
     world.settle(world.push(backbones["first"]))
 

@@ -9,7 +9,6 @@ import itertools
 import os
 import random
 import tarfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from stages.record import entry_paths
 from stages.record.pfs_names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -129,11 +129,8 @@ class Person:
         return self._put({name: self.random.choice((b"", b"no picture", self.picture()[:-9]))})
 
     def add_archive(self) -> list[str]:
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for number in range(2):
-                archive.writestr(zipfile.ZipInfo(f"in/{number}.png"), self.picture())
-        return self._put({self.name(".zip"): file.getvalue()})
+        archive = zipped({f"in/{number}.png": self.picture() for number in range(2)})
+        return self._put({self.name(".zip"): archive})
 
     def _ask(self, entry: str, content: bytes | Tree) -> list[str]:
         self.queries[entry] = content

@@ -15,6 +15,7 @@ import pytest
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.services import service_credentials, service_discovery, service_roles
 from tests import fake_gpus
+from tests.certificates import self_signed
 from tests.command import Command
 from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World
@@ -175,9 +176,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     until(lambda: ((service_discovery.status(found) or {}).get("commits") or {}).get("index") == added)
     assert nearest(search(found.url, paint(3, 1), found.headers()))[0][2] == ["trip/near.png"]
 
-    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    files = ["-keyout", "tls.key", "-out", "tls.crt"]
-    subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=world.scratch)
+    self_signed(world.scratch)
     said = world.lookalike("serve", "--deploy", "--tls-cert", "tls.crt", "--tls-key", "tls.key")
     assert said.splitlines()[-1] == f"lookalike serve: https://127.0.0.1:{port}"
     protected = service_discovery.deployed(world.connection)

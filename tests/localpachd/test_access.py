@@ -64,14 +64,7 @@ def token_file(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1, and its key."""
-    place = tmp_path_factory.mktemp("tls")
-    files = place / "cert.pem", place / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localpachd", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return files
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def listening(process: int) -> set[str]:

@@ -20,6 +20,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.metrics.metrics_endpoint import PAGE
+from tests.certificates import self_signed
 from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 
@@ -186,12 +187,7 @@ def test_other_addresses_need_tls_and_a_token(tmp_path: Path) -> None:
 
 
 def test_they_speak_tls_with_the_servers_certificate(start_pachd: StartPachd, tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localpachd", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate, "-keyout", key],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    certificate, key = self_signed(tmp_path)
     url = address(start_pachd(tmp_path / "root", *ON, "--tls-cert", str(certificate), "--tls-key", str(key)))
     assert url.startswith("https://127.0.0.1:")
     assert "localpachd_jobs" in read(url, context=ssl.create_default_context(cafile=str(certificate)))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.small_archives import zipped
+
 PROGRAM = Path(__file__).resolve().parents[2] / "setup" / "environment.py"
 
 
@@ -20,14 +22,14 @@ def lock(place: Path, name: str) -> str:
     """The name of a lock that pins a new wheel of this name, of one module and a header."""
     file, info = place / name / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
     file.parent.mkdir()
-    with zipfile.ZipFile(file, "w") as wheel:
-        wheel.writestr(f"{name}/__init__.py", "")
-        wheel.writestr(f"{name}/include/{name}.h", "int x;\n")
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
+    members = {
+        f"{name}/__init__.py": b"",
+        f"{name}/include/{name}.h": b"int x;\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": b"",
+    }
+    file.write_bytes(zipped(members))
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     place.joinpath(f"{name}.lock").write_text(f"{name}==1.0 ; sys_platform == 'linux' \\\n    --hash=sha256:{digest}\n")
     return f"{name}.lock"

@@ -4,13 +4,13 @@ import base64
 import json
 import re
 import ssl
-import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from pipelines.client.server.connection import ServerTarget
+from tests.certificates import self_signed
 from tests.command import Command
 from tests.servers import StartPachd
 
@@ -43,16 +43,10 @@ def test_the_token_of_the_context_is_sent(start_pachd: StartPachd, tmp_path: Pat
 def test_the_certificate_of_the_context_is_verified(
     start_pachd: StartPachd, tmp_path: Path, command: Command, verified: bool
 ) -> None:
-    files = [tmp_path / name for name in ("cert.pem", "key.pem", "other.pem")]
-    for certificate in (files[0], files[2]):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-             "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate,
-             "-keyout", files[1] if certificate == files[0] else tmp_path / "other.key"],
-            check=True, capture_output=True,
-        )  # fmt: skip
-    server = start_pachd(tmp_path / "root", "--tls-cert", str(files[0]), "--tls-key", str(files[1]))
-    trusted = base64.b64encode(files[0 if verified else 2].read_bytes()).decode()
+    certificate, key = self_signed(tmp_path)
+    other, _ = self_signed(tmp_path, "other")
+    server = start_pachd(tmp_path / "root", "--tls-cert", str(certificate), "--tls-key", str(key))
+    trusted = base64.b64encode((certificate if verified else other).read_bytes()).decode()
     command.environment = configured(tmp_path, {"pachd_address": server.address, "server_cas": trusted})
     said = command.run("commits", "nothing-there").stderr
     assert (said == NOTHING) is verified
@@ -66,12 +60,7 @@ def test_a_token_is_in_no_printed_target() -> None:
 def test_up_passes_its_options_and_the_command_has_the_access(tmp_path: Path, command: Command) -> None:
     """Token, TLS, metrics, quota, retention and variables; a start that fails says why."""
     (tmp_path / "token").write_text(TOKEN + "\n")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate, "-keyout", key],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    certificate, key = self_signed(tmp_path)
     command.environment = {"PACH_CONFIG": str(tmp_path / "config.json"), "LOOKALIKE_ROOT": str(tmp_path / "library")}
     refused = command.fails("up", "--port", "0", "--quota", "much")
     assert "much is not a number of bytes, such as 50G or 2Ti" in " ".join(refused.split())

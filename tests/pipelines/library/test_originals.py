@@ -3,7 +3,6 @@ files that the user has."""
 
 import io
 import re
-import zipfile
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
@@ -23,6 +22,7 @@ from stages import render
 from stages.decode.stl10 import RECORD
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.sources import Source as Seen
+from tests.small_archives import zipped
 
 pytestmark = pytest.mark.late_alone
 
@@ -38,21 +38,13 @@ ODD = "holiday/é #1 & <b>.jpg"
 RECORDS = np.random.default_rng(0).integers(0, 256, 3 * RECORD, np.uint8).tobytes()
 
 
-def zipped(**members: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 @pytest.fixture
 def commit(connection: Connection, tmp_path: Path) -> str:
     """A library with every kind of file; the commit of `images`."""
     make_repo(connection, "images")
     contents = {
         "alone.jpg": b"alone",
-        "pack.zip": zipped(a=jpeg("blue"), b=b"b"),
+        "pack.zip": zipped({"a": jpeg("blue"), "b": b"b"}),
         "stl10/train_X.bin": RECORDS,
         ODD: b"odd",
     }

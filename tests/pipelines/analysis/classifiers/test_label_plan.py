@@ -1,7 +1,6 @@
 """Labels of pictures that are to be added: folders, archives, files of labels, and what has none."""
 
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
 from stages.record import label_files
 from tests.example_counts import examples
+from tests.small_archives import zipped
 
 
 def picture(colour: int = 0) -> bytes:
@@ -32,11 +32,7 @@ def write(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def archive(*names: str) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as made:
-        for name in names:
-            made.writestr(name, b"words" if name.endswith(".txt") else picture())
-    return file.getvalue()
+    return zipped({name: b"words" if name.endswith(".txt") else picture() for name in names})
 
 
 def plan(*arguments: Path, files: tuple[Path, ...] = ()) -> LabelPlan:

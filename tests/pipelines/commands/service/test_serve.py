@@ -18,6 +18,7 @@ import pytest
 from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_discovery
 from pipelines.client.services.service_discovery import ServiceEndpoint
+from tests.certificates import self_signed
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone
@@ -118,9 +119,7 @@ def test_a_token_is_asked_for(as_user: Connection, command: Command, tmp_path: P
 
 def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) -> None:
     (command.directory / "token").write_text(TOKEN)
-    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    files = ["-keyout", "tls.key", "-out", "tls.crt"]
-    subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=command.directory)
+    self_signed(command.directory)
     options = ["--token-file", "token", "--tls-cert", "tls.crt", "--tls-key", "tls.key"]
     with serving(command, "--listen", "0.0.0.0:0", *options) as (process, url):
         assert url.startswith("https://127.0.0.1:")

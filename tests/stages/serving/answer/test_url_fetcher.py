@@ -3,7 +3,6 @@
 import ipaddress
 import socket
 import ssl
-import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from stages.serving.answer.url_fetcher import FetchLimits, fetch, public, resolve
 from stages.serving.follow.refusals import Refusal
+from tests.certificates import self_signed
 from tests.stages.serving.web_servers import saying, web
 
 HERE = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
@@ -236,11 +236,8 @@ def test_errors_of_the_server_are_told() -> None:
 
 
 def test_certificates_are_checked(tmp_path: Path) -> None:
-    made, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1"
-    subprocess.run([*new.split(), "-keyout", key, "-out", made], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made, key)
+    context.load_cert_chain(*self_signed(tmp_path))
     with web(saying(b"content"), lambda raw: context.wrap_socket(raw, server_side=True)) as server:
         assert "cannot be reached" in refused(f"https://127.0.0.1:{server.port}/").message
         assert server.asked == []

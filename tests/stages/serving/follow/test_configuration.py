@@ -1,7 +1,6 @@
 """The configuration of the service: from variables and files, and never one that lets strangers read."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from stages.datum.contract import StageError
 from stages.serving.follow.configuration import ServiceConfiguration, check, from_environment, listening, read_token
 from stages.serving.follow.pachyderm_client import PachydermAddress
+from tests.certificates import self_signed
 
 TOKEN = "0123456789abcdef"
 PACHD = {"PACHD_ADDRESS": "grpc://pachd:30650"}
@@ -31,9 +31,7 @@ def secrets(tmp_path: Path) -> Path:
 
 def with_tls(directory: Path) -> Path:
     """The directory with a certificate and its key."""
-    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    files = ["-keyout", str(directory / "tls.key"), "-out", str(directory / "tls.crt")]
-    subprocess.run([*new.split(), *files], check=True, capture_output=True)
+    self_signed(directory)
     return directory
 
 
