@@ -31,11 +31,6 @@ WRONG_TOKEN = (
 )
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "localpachd", "--port", "0", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 def refused(call: Callable[..., object], *arguments: object) -> tuple[grpc.StatusCode, str]:
     with pytest.raises(grpc.RpcError) as info:
         call(*arguments)
@@ -118,7 +113,7 @@ def test_other_addresses_need_tls_and_a_token(
 ) -> None:
     tls = ("--tls-cert", certificate[0], "--tls-key", certificate[1])
     for options in ((), tls, ("--token-file", token_file)):
-        tried = run("--root", tmp_path / "root", "--host", host, *options)
+        tried = servers.run("--port", 0, "--root", tmp_path / "root", "--host", host, *options)
         assert tried.returncode == 1
         assert f"{host} is not a loopback address" in tried.stderr
         assert "--tls-cert, --tls-key and --token-file, or type --insecure" in tried.stderr
@@ -168,7 +163,7 @@ def test_calls_that_the_server_does_not_know_need_the_token_too(
 @pytest.mark.parametrize("text", ["", "short", "two words of sufficient length", "a token\u00e9 outside of ascii"])
 def test_tokens_that_cannot_be(tmp_path: Path, text: str) -> None:
     (tmp_path / "token").write_text(text)
-    tried = run("--root", tmp_path / "root", "--token-file", tmp_path / "token")
+    tried = servers.run("--port", 0, "--root", tmp_path / "root", "--token-file", tmp_path / "token")
     assert tried.returncode == 1
     assert str(tmp_path / "token") in tried.stderr
     assert text == "" or text not in tried.stderr
@@ -210,7 +205,7 @@ def test_certificates_that_cannot_be_used(
         "no key": ["--tls-cert", cert],
         "no certificate": ["--tls-key", key],
     }.get(fault, ["--tls-cert", cert, "--tls-key", other])
-    tried = run("--root", tmp_path / "root", "--token-file", token_file, *options)
+    tried = servers.run("--port", 0, "--root", tmp_path / "root", "--token-file", token_file, *options)
     assert tried.returncode == 1
     assert "--tls-cert and --tls-key belong together" in tried.stderr or str(other) in tried.stderr
     assert "Traceback" not in tried.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import random
 import ssl
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -20,6 +18,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.metrics.metrics_endpoint import PAGE
+from tests import servers
 from tests.certificates import self_signed
 from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
@@ -62,11 +61,6 @@ def refused(url: str, token: str = "") -> int:
         read(url, token)
     info.value.close()
     return info.value.code
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "localpachd", "--port", "0", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_calls_are_counted_by_method_and_code(start_pachd: StartPachd, tmp_path: Path) -> None:
@@ -180,7 +174,7 @@ def test_only_the_token_opens_them(start_pachd: StartPachd, tmp_path: Path) -> N
 
 
 def test_other_addresses_need_tls_and_a_token(tmp_path: Path) -> None:
-    tried = run("--root", tmp_path / "root", *ON, "--metrics-host", "0.0.0.0")
+    tried = servers.run("--port", 0, "--root", tmp_path / "root", *ON, "--metrics-host", "0.0.0.0")
     assert tried.returncode == 1
     assert "0.0.0.0 is not a loopback address" in tried.stderr
     assert not (tmp_path / "root").exists()
@@ -223,7 +217,7 @@ def test_clients_that_say_nothing_do_not_hold_up_others(start_pachd: StartPachd,
 
 def test_a_taken_port_is_explained(start_pachd: StartPachd, tmp_path: Path) -> None:
     port = start_pachd(tmp_path / "first").address.rpartition(":")[2]
-    tried = run("--root", tmp_path / "second", "--metrics-port", port)
+    tried = servers.run("--port", 0, "--root", tmp_path / "second", "--metrics-port", port)
     assert tried.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in tried.stderr
     assert "choose another --metrics-port" in tried.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import grpc
@@ -12,6 +10,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests import servers
 from tests.conditions import until
 from tests.servers import StartPachd
 
@@ -80,7 +79,6 @@ def test_a_start_counts_what_is_there(start_pachd: StartPachd, tmp_path: Path) -
 
 @pytest.mark.parametrize("given", ["much", "0", "-5G"])
 def test_sizes_that_are_none_are_explained(tmp_path: Path, given: str) -> None:
-    command = [sys.executable, "-m", "localpachd", "--root", str(tmp_path / "root"), f"--quota={given}"]
-    tried = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    tried = servers.run("--root", tmp_path / "root", f"--quota={given}")
     assert tried.returncode == 2
     assert f"{given} is not a number of bytes, such as 50G or 2Ti" in tried.stderr

@@ -3,13 +3,13 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests import servers
 from tests.localpachd.worker.layout.deep import deep
 from tests.servers import StartPachd
 
@@ -39,10 +39,7 @@ def root(start_pachd: StartPachd, tmp_path: Path) -> Path:
 
 def _refusal(root: Path) -> str:
     """The text with which a server refuses to start."""
-    run = subprocess.run(
-        [sys.executable, "-m", "localpachd", "--root", root, "--port", "0"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    run = servers.run("--root", root, "--port", 0)
     assert run.returncode == 1
     assert run.stdout == ""
     lines = [line for line in run.stderr.splitlines() if line.startswith("localpachd: ")]

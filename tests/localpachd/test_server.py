@@ -20,12 +20,6 @@ from tests.conditions import until
 from tests.servers import AS_PROGRAM, StartPachd
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "localpachd", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 def test_its_modules_start_no_threads() -> None:
     """Threads that are there before the allocator is set have heaps of their own."""
     program = "import os; from localpachd import program; print(len(os.listdir('/proc/self/task')))"
@@ -58,7 +52,7 @@ def test_a_signal_during_the_start_ends_it(tmp_path: Path, number: signal.Signal
 
 def test_two_servers_do_not_share_a_root(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
-    second = run("--root", str(tmp_path / "root"), "--port", "0")
+    second = servers.run("--root", str(tmp_path / "root"), "--port", "0")
     assert second.returncode == 1
     assert second.stdout == ""
     assert second.stderr == (
@@ -76,7 +70,7 @@ def test_a_taken_port_is_explained(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        refused = run("--root", str(tmp_path / "root"), "--port", str(taken.getsockname()[1]))
+        refused = servers.run("--root", str(tmp_path / "root"), "--port", str(taken.getsockname()[1]))
     assert refused.returncode == 1
     assert "localpachd: cannot listen on 127.0.0.1:" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -95,7 +89,7 @@ def test_a_taken_port_is_explained(tmp_path: Path) -> None:
     ],
 )
 def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: str) -> None:
-    refused = run("--root", str(tmp_path / "root"), "--port", "0", *arguments)
+    refused = servers.run("--root", str(tmp_path / "root"), "--port", "0", *arguments)
     assert refused.returncode != 0
     assert text in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -103,7 +97,7 @@ def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: s
 
 def test_a_root_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refused = run("--root", str(tmp_path / "file" / "root"), "--port", "0")
+    refused = servers.run("--root", str(tmp_path / "file" / "root"), "--port", "0")
     assert refused.returncode == 1
     assert "Not a directory" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -105,8 +105,9 @@ def test_workers_have_their_pfs_without_new_privileges(tmp_path: Path) -> None:
 
 
 def printed(*options: str) -> str:
-    command = [sys.executable, "-m", "localpachd", "unit", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    done = servers.run("unit", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_the_unit_starts_the_server_with_the_options(tmp_path: Path) -> None:
@@ -120,8 +121,7 @@ def test_the_unit_starts_the_server_with_the_options(tmp_path: Path) -> None:
 
 
 def test_options_that_are_not_valid_make_no_unit(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "localpachd", "unit", "--root", str(tmp_path / "root"), "--quota", "much"]
-    tried = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    tried = servers.run("unit", "--root", tmp_path / "root", "--quota", "much")
     assert tried.returncode == 2
     assert tried.stdout == ""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
+from tests import servers
 from tests.servers import Localpachd, StartPachd
 
 OFF = "URLs of files are turned off on this server; its option --file-urls DIR allows those of a directory"
@@ -160,6 +159,5 @@ def test_an_allowed_directory_does_not_open_the_root_in_it(start_pachd: StartPac
     ],
 )
 def test_options_that_cannot_be(tmp_path: Path, options: list[str], text: str) -> None:
-    command = [sys.executable, "-m", "localpachd", "--root", str(tmp_path / "root"), "--port", "0", *options]
-    tried = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    tried = servers.run("--root", tmp_path / "root", "--port", 0, *options)
     assert (tried.returncode, text in tried.stderr, "Traceback" in tried.stderr) == (2, True, False)

@@ -14,6 +14,9 @@ less than this, so that nothing waits for longer in vain."""
 
 IN_CONTAINER = pytest.param("container", marks=pytest.mark.docker)
 
+WITHOUT_PFS = pytest.param("no /pfs", marks=[pytest.mark.only_in_all] if BEST.mounts else [])
+"""Left to `make test-all` where `/pfs` can be mounted, but for the tests that only run on the machine itself."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -31,7 +34,7 @@ def _bench(kind: str, root: Path) -> Iterator[Bench]:
     made.close()
 
 
-@pytest.fixture(params=["own /pfs", "no /pfs", IN_CONTAINER])
+@pytest.fixture(params=["own /pfs", WITHOUT_PFS, IN_CONTAINER])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """A worker room: on this machine with `/pfs` mounted, without, and in containers."""
     yield from _bench(request.param, tmp_path)
