@@ -1,7 +1,9 @@
 """Events during a job apart from its datums: errors of the machine, force, missing GPUs."""
 
+import os
 import queue
 import sys
+from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
@@ -39,6 +41,20 @@ def test_results_survive_a_crash(texts: Engine) -> None:
     after_the_crash = ChunkStore(texts.root / "chunks")
     assert {each.path: b"".join(after_the_crash.read(each.content)) for each in found} == {"/a": b"ONE", "/b": b"TWO"}
     after_the_crash.close()
+
+
+def test_a_failure_before_a_restart_leaves_the_output_of_changed_datums(texts: Engine, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    script = f'test ! -e "$PFS/in/bad"\ntest ! -e "$PFS/in/z" || cat {tmp_path}/go\ncp "$PFS"/in/* "$PFS/out/"'
+    texts.create("copy", ONE, script, datum_tries="1", datum_set_spec={"number": "1"})
+    texts.settle("copy")
+    texts.put("texts", {"/b": "changed", "/bad": "x", "/z": "last"})
+    texts.until(lambda: texts.jobs("copy")[0].counters.failed == 1)
+    texts.restart()
+    (tmp_path / "go").write_text("")
+    job = texts.settle("copy")
+    assert (job.state, job.counters.failed) == (JobState.FAILURE, 1)
+    assert texts.files("copy", job.job.id) == {"/a": "one", "/b": "two", "/z": "last"}
 
 
 def test_after_an_error_of_the_machine_a_job_is_tried_again_and_counts_it(texts: Engine) -> None:
