@@ -21,6 +21,8 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.root_access import restrict_to_owner
+from tests import servers
+from tests.certificates import self_signed
 from tests.servers import Localpachd, StartPachd
 
 TOKEN = "0123456789abcdef" * 4

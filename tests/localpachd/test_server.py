@@ -16,6 +16,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import server
 from localpachd.server_options import ServerOptions
+from tests import servers
 from tests.conditions import until
 from tests.servers import AS_PROGRAM, StartPachd
 

@@ -17,6 +17,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import systemd
 from localpachd.systemd import SystemdNotifier
+from tests import servers
 from tests.servers import StartPachd, start
 
 
