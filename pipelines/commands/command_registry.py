@@ -22,7 +22,7 @@ class CommandEntry(NamedTuple):
 
 GROUPS = {
     "Library": {
-        "add": CommandEntry("library.add_query", "Add pictures to the library."),
+        "add": CommandEntry("library.add", "Add pictures to the library."),
         "sync": CommandEntry("library.sync", "Mirror a folder in the library, once or continually."),
         "remove": CommandEntry("library.remove", "Remove pictures from the library, or queries."),
         "restore": CommandEntry("library.restore", "Put removed pictures, or older versions, back as they were."),
@@ -32,7 +32,7 @@ GROUPS = {
         "import": CommandEntry("library.export_import", "Rebuild an exported library on this server."),
     },
     "Ask": {
-        "query": CommandEntry("library.add_query", "Search the library for look-alikes of pictures."),
+        "query": CommandEntry("ask.query", "Search the library for look-alikes of pictures."),
         "serve": CommandEntry("service.serve", "Search in the browser, over HTTP and from Python."),
         "results": CommandEntry("ask.results", "Write result sheets, current or earlier ones."),
         "classify": CommandEntry(

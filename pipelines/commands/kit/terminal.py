@@ -69,6 +69,12 @@ def say_unreadable(unreadable: Mapping[str, str]) -> None:
         say(f"  and {len(named) - _MOST_UNREADABLE} more")
 
 
+def require_readable(unreadable: Mapping[str, str]) -> None:
+    """Raises LookalikeError if files could not be read, with their number."""
+    if unreadable:
+        raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")
+
+
 def complain(text: str) -> None:
     """Prints one line about a failure, on stderr."""
     errors.print("lookalike: ", style="bold red", end="", highlight=False)
