@@ -12,7 +12,6 @@ from typing import Any
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.analysis.changes.answer_counts import AnswerCount, AnswerCounts
-from pipelines.analysis.changes.commit_line import CommitLine, with_parents
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, CommitPictures, PictureChanges
 from pipelines.analysis.changes.pipeline_versions import PipelineVersion, PipelineVersions, SettingChange, differences
 from pipelines.client import backbones
@@ -94,7 +93,7 @@ class LibraryHistory:
         self._counts = AnswerCounts(connection, kept)
         self._versions = PipelineVersions(connection)
         self._lines = {
-            name: CommitLine(self._history.records(name)) for name in (*PREPROCESS.values(), "render", "features")
+            name: _CommitLine(self._history.records(name)) for name in (*PREPROCESS.values(), "render", "features")
         }
 
     def newest_first(
@@ -124,7 +123,7 @@ class LibraryHistory:
 
     def _grouped(self, repos: Sequence[str]) -> Iterator["tuple[CommitRecord, CommitRecord | None] | _Group"]:
         """Every change before it is examined: a commit with the one before it, or a deployment."""
-        streams: list[Iterator[Any]] = [with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
+        streams: list[Iterator[Any]] = [_with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
         if DEPLOYMENT in repos:
             streams.append(iter(self._versions.newest_first()))
         group: _Group | None = None
@@ -217,7 +216,7 @@ class LibraryHistory:
         )
 
     def _parent_of(self, model: CommitRecord) -> CommitRecord | None:
-        return next((old for new, old in with_parents(self._history.records(MODELS)) if new.id == model.id), None)
+        return next((old for new, old in _with_parents(self._history.records(MODELS)) if new.id == model.id), None)
 
     def _backbone(self, record: CommitRecord | None) -> str:
         return backbones.describe_commit(self._connection, record.id if record is not None else "")
@@ -226,3 +225,41 @@ class LibraryHistory:
 def _started(each: Any) -> datetime:
     found: datetime = each.started if isinstance(each, PipelineVersion) else each[0].started
     return found
+
+
+class _CommitLine:
+    """The commits of a repo, read from the newest as far as they are asked for."""
+
+    def __init__(self, records: Iterator[CommitRecord]) -> None:
+        self._rest = _with_parents(records)
+        self._known: dict[str, tuple[CommitRecord, CommitRecord | None]] = {}
+        self._oldest: datetime | None = None
+
+    def of(self, id_: str, since: datetime) -> tuple[CommitRecord, CommitRecord | None] | None:
+        """The commit of a set that began at a time, with the commit before it; None if there is none."""
+        while id_ not in self._known and (self._oldest is None or self._oldest >= since):
+            if not self._read():
+                break
+        return self._known.get(id_)
+
+    def before(self, record: CommitRecord) -> CommitRecord | None:
+        """The commit before one that was found."""
+        while record.id not in self._known and self._read():
+            pass
+        return self._known[record.id][1] if record.id in self._known else None
+
+    def _read(self) -> bool:
+        found = next(self._rest, None)
+        if found is not None:
+            self._known[found[0].id] = found
+            self._oldest = found[0].started
+        return found is not None
+
+
+def _with_parents(records: Iterator[CommitRecord]) -> Iterator[tuple[CommitRecord, CommitRecord | None]]:
+    """Each commit with the one before it."""
+    current = next(records, None)
+    while current is not None:
+        before = next(records, None)
+        yield current, before
+        current = before

@@ -1,7 +1,7 @@
 """The library at a moment: the commits of its repos and the versions of its pipelines on which the answers of then
 depend."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,9 +9,14 @@ from typing import Any
 from pipelines.analysis.changes.pipeline_versions import PipelineVersion, PipelineVersions
 from pipelines.client import commit_sets
 from pipelines.client.commit_history import CommitHistory
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.result_sheets import REPO
+from stages.datum.contract import StageError
+from stages.files.tables.table_thumbnails import read_thumbnails
+from stages.files.thumbnail_files import SUFFIX
+from stages.record import entry_paths
 
 _READ = ("images", "queries", "models", "preprocess", "preprocess-queries", "features-queries", "search")
 
@@ -78,3 +83,32 @@ def _state(connection: Connection, commit_set: str, text: str) -> LibraryState:
 def _time(info: Any) -> datetime:
     found: datetime = info.started.ToDatetime(tzinfo=UTC)
     return found
+
+
+_TABLE = ".parquet"
+
+
+def thumbnails(connection: Connection, state: LibraryState, entry: str, ids: Collection[str]) -> dict[str, bytes]:
+    """The JPEG files of these pictures, the queries of an entry (a PFS name) and their neighbours, by id. Those that no
+    sheet shows, and those of tables that cannot be read, are missing."""
+    found: dict[str, bytes] = {}
+    for pipeline, pattern in _tables(entry):
+        if pipeline in state.commits:
+            repo = Repository(connection, pipeline, state.commits[pipeline])
+            files = dict(repo.read_all(pattern))
+            for path in (each for each in files if each.endswith(_TABLE)):
+                try:
+                    thumbnails = read_thumbnails(
+                        files[path], path, files.get(f"{path.removesuffix(_TABLE)}{SUFFIX}", b"")
+                    )
+                except StageError:  # another version's: the page shows the name
+                    continue
+                found |= {id_: thumbnails[id_] for id_ in thumbnails.keys() & ids}
+    return found
+
+
+def _tables(entry: str) -> Iterator[tuple[str, str]]:
+    """The repos and the patterns of the tables that hold the pictures of an entry, or have them beside them."""
+    yield "features-queries", f"/{entry_paths.directory(entry)}/images.*"
+    yield "features-queries", f"/queries/{entry}/images.parquet"  # of versions without buckets
+    yield "search", f"/{entry}/*.parquet"

@@ -11,6 +11,7 @@ from functools import partial
 from pipelines.client import branches
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
+from pipelines.client.commit_tree import CommitTree, TreeEntry
 from pipelines.client.jobs.datum_records import DatumRecord
 from pipelines.client.lineage import FileOrigin, Lineage
 from pipelines.client.repository import Repository
@@ -22,6 +23,8 @@ from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.training import run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import StageError
+from stages.datum.file_cache import FileCache, default_place
+from stages.files.tables.label_table import read_labelled
 
 GROUP = "classify"
 """The group of opt-in pipelines."""
@@ -174,3 +177,37 @@ def _parsed(content: bytes, path: str) -> TrainingRun:
         return run_records.parse(content)
     except StageError as error:
         return TrainingRun(path.strip("/").partition("/")[0], None, f"its record cannot be read: {error}")
+
+
+_TABLES = "/*.parquet"
+
+_LabelledPictures = set[tuple[str, str]]
+"""The ids of pictures, each with its label."""
+
+
+def untrained(connection: Connection, trained: str, newest: str, store: FileCache | None = None) -> int:
+    """The number of pictures in one commit of `labelled` that are not in another, or have another label there. trained:
+    "" for none at all. Only segments that differ are read: tables of labelled pictures hold thumbnails."""
+    store = store or FileCache(default_place())
+    old = [] if not trained else CommitTree(connection, LABELLED, trained).entries(_TABLES)
+    new = CommitTree(connection, LABELLED, newest)
+    known = {(each.path, each.hash) for each in old}
+    different = [each for each in new.entries(_TABLES) if (each.path, each.hash) not in known]
+    before = {each.path: each for each in old}
+    with store.scratch() as scratch:
+
+        def read(commit: str, entry: TreeEntry) -> _LabelledPictures:
+            path = scratch / entry.hash
+            CommitTree(connection, LABELLED, commit).place(store, entry, path)
+            try:
+                table = read_labelled(path)
+            except StageError as error:
+                raise LookalikeError(f"{entry.path} of {LABELLED}: {error}") from error
+            return set(zip(table.ids, table.labels, strict=True))
+
+        found = sum(
+            len(read(newest, each) - (read(trained, before[each.path]) if each.path in before else set()))
+            for each in different
+        )
+    store.trim()
+    return found

@@ -5,7 +5,7 @@ No pipeline can do that, since none reads its own older output. Both are evaluat
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,9 @@ from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE
 from stages.classify import classifier_description
 from stages.classify.training import run_records
 from stages.datum.file_cache import FileCache, default_place
+from stages.record import entry_paths
 
-RESULT = "promotion.json"
+_CLASSES = "promotion.json"
 
 _CLASSIFIER = (run_records.MODEL, classifier_description.FILE)
 _BACKBONE = (MODEL_FILE, SPEC_FILE)
@@ -105,7 +106,7 @@ def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache |
         out = scratch / "out"
         out.mkdir()
         stage_runs.run("promotion", [StageDatum(inputs, out)], {})
-        measured = json.loads((out / RESULT).read_bytes())
+        measured = json.loads((out / _CLASSES).read_bytes())
     store.trim()
     return PromotionTrial(wanted, current, measured, current is not None and _is_older(connection, wanted, current))
 
@@ -140,3 +141,43 @@ def _is_older(connection: Connection, one: ClassifierChoice, other: ClassifierCh
         if each.id in (one.commit, other.commit):
             return bool(each.id == other.commit != one.commit)
     return False
+
+
+VECTORS = "features-queries"
+_CLASSES = "classes.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLabels:
+    """A picture of an entry: its name there, and its labels with their probabilities, the most probable first."""
+
+    source: str
+    labels: Sequence[tuple[str, float]]
+
+
+def labels(connection: Connection, entry: str, store: FileCache | None = None) -> list[PictureLabels]:
+    """The labels of the pictures in a query entry, by name. Raises LookalikeError if nothing is in production, or the
+    entry has no vectors."""
+    promoted = experiments.production(connection, Lineage(connection))
+    if promoted is None:
+        raise LookalikeError("no classifier is in production: lookalike classify promote")
+    computed = with_retries(connection, Repository(connection, VECTORS).good)
+    home = entry_paths.directory(entry)
+    files = [] if computed is None else CommitTree(connection, VECTORS, computed.at).entries(f"/{home}/*")
+    if computed is None or not files:
+        raise LookalikeError(f"{VECTORS} has computed nothing for the query {entry}: see `lookalike status`")
+    store = store or FileCache(default_place())
+    with store.scratch() as scratch:
+        vectors, out = scratch / "vectors", scratch / "out"
+        out.mkdir()
+        classifier = _fetch(connection, store, scratch, "classifier", SELECT, promoted.commit, _CLASSIFIER)
+        for each in files:
+            CommitTree(connection, VECTORS, computed.at).place(store, each, vectors / Path(each.path).name)
+        work = StageDatum({"classifier": classifier, "vectors": StageInput(vectors, home)}, out)
+        stage_runs.run("label_vectors", [work], {})
+        found = json.loads((out / _CLASSES).read_bytes())
+    store.trim()
+    return [
+        PictureLabels(each["source"], [(label["label"], label["probability"]) for label in each["labels"]])
+        for each in found
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.analysis import stage_runs
-from pipelines.analysis.measurement import comparison_sides, workload
+from pipelines.analysis.measurement import comparison_sides
 from pipelines.analysis.measurement.comparison_sides import ComparisonSide, SideModel
 from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.analysis.time_travel import recomputation
@@ -185,7 +185,7 @@ class _Comparison:
 
     def _announced(self, side: ComparisonSide, model: SideModel, pipelines: Sequence[str]) -> str:
         pictures = sum(self._tree("index").numbers("/*/index.json", "count"))
-        time = workload.time(pictures, model.named, model.spec.image_size, LIBRARY[0] in pipelines)
+        time = recomputation.vector_time(pictures, model.named, model.spec.image_size, LIBRARY[0] in pipelines)
         of = counted(pictures, "picture", "pictures")
         work = f"computing {', '.join((*pipelines, *EVALUATION))} of {of} here with {model.spec.name}"
         return f"{work}: {time}" if time else work

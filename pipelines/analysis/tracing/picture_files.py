@@ -1,14 +1,51 @@
 """The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
-it, and the commit that put it there. Knows no features, no index and no answers."""
+it, and the commit that put it there; and the tables of their vectors, in this version and in earlier ones. Knows no
+index and no answers."""
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
-from pipelines.analysis.tracing.pack_file import PackFile
+import numpy as np
+from PIL import Image
+
 from pipelines.client.lineage import FileOrigin, Lineage
+from stages.files import pack_tails
+from stages.files.pack_headers import shape
 from stages.files.pack_tails import PackRow
-from stages.record import block_names, part_names, picture_containers
+from stages.record import block_names, entry_paths, part_names, picture_containers
+from stages.record.framing import PictureSquare, unpadded
+
+_SIDE = 160
+"""The longer edge, in pixels, of a picture in a trace; twice that of its place on the page."""
+
+
+class PackFile:
+    """A pack of preprocess at a commit. Raises ValueError for a file that is not one of this version."""
+
+    def __init__(self, lineage: Lineage, file: FileOrigin) -> None:
+        self.file = file
+        self._lineage = lineage
+        count, self._side, _, _ = shape(lineage.read(file, most=pack_tails.HEADER))
+        self._rows = pack_tails.rows(lineage.read(file, pack_tails.offset(count, self._side)))
+
+    def row(self, id_: str) -> PackRow | None:
+        """The picture with this id."""
+        return next((each for each in self._rows if each.id == id_), None)
+
+    def thumbnail(self, row: PackRow) -> bytes:
+        """A picture as a small JPEG file, without its padding."""
+        place = pack_tails.offset(self._rows.index(row), self._side)
+        pixels = np.frombuffer(self._lineage.read(self.file, place, self._side**2 * 3), np.uint8)
+        framed = PictureSquare(pixels.reshape(self._side, self._side, 3), row.size)
+        picture = Image.fromarray(np.ascontiguousarray(unpadded(framed)))
+        picture.thumbnail((_SIDE, _SIDE), Image.Resampling.LANCZOS)
+        file = io.BytesIO()
+        picture.save(file, "JPEG", quality=80)
+        return file.getvalue()
+
 
 _MOST_VERSIONS = 200
 """Most versions of a block that are looked at for the commit that put a picture into it."""
@@ -157,3 +194,43 @@ class PictureFiles:
         self._packs[file] = pack
         row = pack.row(picture)
         return None if row is None else PackMember(part, pack, row)
+
+
+PARTITION = "partition"
+"""The pipeline between features and index, which earlier versions did not have."""
+
+
+class TablePaths(NamedTuple):
+    """The path of the table that features wrote, and of that which partition wrote, "" if there was no partition."""
+
+    features: str
+    partition: str = ""
+
+
+def tables_of_entry(lineage: Lineage, entry: str, at: str) -> TablePaths:
+    """The tables of an entry of the queries (a PFS name) at a commit set."""
+    path, before = (f"/{each}/images.parquet" for each in (entry_paths.directory(entry), f"queries/{entry}"))
+    return TablePaths(before if _is_earlier(lineage, "features-queries", path, before, at) else path)
+
+
+def tables_of_part(lineage: Lineage, part: str, segment: str, at: str) -> TablePaths:
+    """The tables of a part of the library, and of a segment, at a commit set."""
+    directory = part_names.directory(part)
+    path, before = f"/library/{directory}/{part}.parquet", f"/library/{segment}/{part}.parquet"
+    if _is_earlier(lineage, "features", path, before, at):
+        return TablePaths(before)
+    bucket = directory.partition("/")[0]
+    # The second is that of a pipeline with the glob /library/(*/*), for smaller datums.
+    possible = [f"/library/{segment}/{name}.parquet" for name in (bucket, directory.replace("/", "-"))]
+    there = (each for each in possible if lineage.file(PARTITION, each, at))
+    return TablePaths(path, next(there, possible[0]))
+
+
+def unknown_tables(lineage: Lineage, segment: str, at: str) -> TablePaths:
+    """The directories of the tables of a picture of the library whose part is not known."""
+    return TablePaths("/library/", f"/library/{segment}/" if lineage.commit(PARTITION, at) else "")
+
+
+def _is_earlier(lineage: Lineage, pipeline: str, path: str, before: str, at: str) -> bool:
+    """Whether a table is where earlier versions put it."""
+    return lineage.file(pipeline, path, at) is None and lineage.file(pipeline, before, at) is not None

@@ -5,19 +5,86 @@ never a list of all datums or pictures.
 """
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipelines.analysis.tracing import table_paths
-from pipelines.analysis.tracing.picture_files import PackMember, PictureFile, PictureFiles
-from pipelines.analysis.tracing.table_paths import TablePaths
-from pipelines.analysis.tracing.trace_steps import TraceSteps
+from pipelines.analysis.tracing.picture_files import (
+    PARTITION,
+    PackMember,
+    PictureFile,
+    PictureFiles,
+    TablePaths,
+    tables_of_entry,
+    tables_of_part,
+    unknown_tables,
+)
 from pipelines.analysis.tracing.traces import PictureOrigin, SourceFile, TraceCheck, TraceModel, TracePicture, TraceStep
-from pipelines.client.lineage import CommitDetails, Lineage
+from pipelines.client.jobs.datum_records import DatumRecord
+from pipelines.client.lineage import CommitDetails, FileOrigin, Lineage
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.datum.contract import StageError
+from stages.datum.stage_version import STAGE
 from stages.files.tables.image_table import ImageTable, read_images
 from stages.record import part_names
+
+
+class TraceSteps:
+    """Steps at one commit set."""
+
+    def __init__(self, lineage: Lineage, at: str) -> None:
+        self._lineage = lineage
+        self._at = at
+
+    def of(self, pipeline: str, path: str) -> TraceStep:
+        """The step that computed a file."""
+        found = self._lineage.file(pipeline, path, self._at)
+        if found is None:
+            return TraceStep(pipeline, path, note=f"{path} is not there at this commit")
+        return self.at(found)
+
+    def at(self, file: FileOrigin) -> TraceStep:
+        """The step that computed a file that was found."""
+        record = self._lineage.record(file)
+        if record is None:
+            gone = "the record of its datum is gone, so neither its job nor its times are known"
+            return TraceStep(file.repo, file.path, file.commit, file.datum, note=gone)
+        facts = self._lineage.job(file.repo, record.job)
+        unknown = "" if facts else "its job was deleted, as jobs of squashed commits are, and its code is not known"
+        environment = dict(facts.environment) if facts else {}
+        return TraceStep(
+            pipeline=file.repo,
+            path=file.path,
+            commit=file.commit,
+            datum=file.datum,
+            job=record.job,
+            state=record.state,
+            finished=facts.finished if facts else None,
+            download=record.download,
+            process=record.process,
+            upload=record.upload,
+            version=facts.version if facts else None,
+            stage=environment.pop(STAGE, ""),
+            image=facts.image if facts else "",
+            environment=environment,
+            unchanged=self._unchanged(record),
+            note=unknown,
+        )
+
+    def environment(self, pipeline: str) -> Mapping[str, str]:
+        """The variables of the pipeline's job at this commit set; none if that is gone."""
+        commit = self._lineage.commit(pipeline, self._at)
+        facts = self._lineage.job(pipeline, commit.id) if commit else None
+        return facts.environment if facts else {}
+
+    def _unchanged(self, record: DatumRecord) -> bool | None:
+        """Whether the inputs that the datum had are those of this commit set, by their hashes."""
+        known = [each for each in record.inputs if each.hash]
+        now = [self._lineage.file(each.repo, each.path, self._at) for each in known]
+        if not known or None in now:
+            return None
+        return all(each.hash == found.hash for each, found in zip(known, now, strict=True) if found)
+
 
 MOST_SOURCES = 20
 """Most sources of one picture that are followed."""
@@ -75,16 +142,16 @@ class PictureLineage:
     def _computed(self, side: PictureLocation, part: str) -> VectorSteps:
         """The steps that computed a vector of the picture, and dealt it to its segment."""
         found = self._tables(side, part)
-        partition = self.steps.of(table_paths.PARTITION, found.partition) if found.partition else None
+        partition = self.steps.of(PARTITION, found.partition) if found.partition else None
         return self.steps.of(side.features, found.features), partition
 
     def _tables(self, side: PictureLocation, part: str | None) -> TablePaths:
         """part: None if it is not known."""
         if side.above:
-            return table_paths.of_entry(self._lineage, side.above, self._commit)
+            return tables_of_entry(self._lineage, side.above, self._commit)
         if part is None:
-            return table_paths.unknown(self._lineage, side.segment, self._commit)
-        return table_paths.of_part(self._lineage, part, side.segment, self._commit)
+            return unknown_tables(self._lineage, side.segment, self._commit)
+        return tables_of_part(self._lineage, part, side.segment, self._commit)
 
     def _buckets(self, pipeline: str) -> int:
         """The number of parts of lone pictures, as preprocess had it."""
@@ -117,7 +184,7 @@ class PictureLineage:
         gone, unknown = "no pack of this commit holds it", "the part of this picture is not known"
         found = self._tables(side, None)
         file, preprocess = SourceFile(side.repo, "", note=gone), TraceStep(side.preprocess, "", note=gone)
-        partition = TraceStep(table_paths.PARTITION, found.partition, note=unknown) if found.partition else None
+        partition = TraceStep(PARTITION, found.partition, note=unknown) if found.partition else None
         return PictureOrigin(name, file, preprocess, TraceStep(side.features, found.features, note=unknown), partition)
 
     def _check_tables(self, side: PictureLocation, features: TraceStep, partition: TraceStep | None) -> None:

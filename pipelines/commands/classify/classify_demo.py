@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.analysis.classifiers import experiments, parameter_files, picture_labels, promotion, training_report
-from pipelines.analysis.classifiers.picture_labels import PictureLabels
+from pipelines.analysis.classifiers import experiments, parameter_files, promotion, training_report
+from pipelines.analysis.classifiers.promotion import PictureLabels
 from pipelines.analysis.measurement import evaluation, optional_deployment
 from pipelines.client.deployment import deployment
 from pipelines.client.server import local_server
@@ -64,7 +64,7 @@ def run_demo(root: RootOption = None, port: PortOption = 30650) -> None:
     promotion.promote(connection, trial.candidate)
     say_all(training_words.promotion_lines(trial.measured))
     say(f"promoted {promotion.named(trial.candidate)}")
-    _show(picture_labels.labels(connection, samples.QUERIES))
+    _show(promotion.labels(connection, samples.QUERIES))
     say(f"report: {display_path(REPORT / training_report.PAGE)}")
     say("next: lookalike classify serve, to classify pictures of your own in the browser")
 
@@ -87,7 +87,7 @@ def _train(connection: Connection, directory: Path) -> None:
     asked = queries.put(connection, [wanted.queries or directory])
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
     names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), experiments.GROUP)]
-    only = [*names, picture_labels.VECTORS]
+    only = [*names, promotion.VECTORS]
     jobs = progress.wait(connection, [*filter(None, commits), added.commit, asked.commit], only)
     finish(connection, jobs)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.analysis.classifiers import experiments, new_pictures, parameter_files, training_report
+from pipelines.analysis.classifiers import experiments, parameter_files, training_report
 from pipelines.analysis.classifiers.experiments import GROUP, LABELLED
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.client.deployment import train_branch
@@ -128,7 +128,7 @@ def _train_held(connection: Connection, repos: Sequence[str], now: bool, if_new:
     if commits[LABELLED] == trained:
         say("the newest labelled pictures have been trained on")
         return True
-    new = new_pictures.count(connection, trained, commits[LABELLED])
+    new = experiments.untrained(connection, trained, commits[LABELLED])
     words = f"{counted(new, 'labelled picture', 'labelled pictures')} that no training has had"
     wanted = now or not trained or (if_new is not None and new >= if_new)
     if not wanted:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.analysis.changes import library_state, past_thumbnails
+from pipelines.analysis.changes import library_state
 from pipelines.analysis.changes.answer_comparison import AnswerComparison, QueryDifference, compare
 from pipelines.analysis.changes.comparison_page import page
 from pipelines.analysis.changes.comparison_text import changed, moment, reasons, summary
@@ -94,7 +94,7 @@ def _write(connection: Connection, found: AnswerComparison, directory: Path, mos
         for state, which in ((found.old, "old"), (found.new, "new")):
             of_state = [reply for pair in replies for name, reply in pair if name == which]
             ids = {id_ for reply in of_state for id_ in (reply.id, *(tile.id for tile in reply.tiles))}
-            of_entry = past_thumbnails.of_entry(connection, state, entry, ids)
+            of_entry = library_state.thumbnails(connection, state, entry, ids)
             pictures |= {(which, id_): content for id_, content in of_entry.items()}
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"diff-{found.old.id[:_SHORT]}-{found.new.id[:_SHORT]}.html"

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pipelines.analysis.tracing import index_lookup, trace_page, trace_text, tracer, traces
+from pipelines.analysis.tracing import trace_page, trace_text, tracer, traces
 from pipelines.analysis.tracing.traces import (
     AnswerTrace,
     PictureOrigin,
@@ -88,7 +88,7 @@ def trace(
 
 
 def _picture(connection: Connection, picture: str, at: str) -> PictureTrace:
-    id_, name, commit = index_lookup.find(connection, picture, commit_at(connection, at) if at else "")
+    id_, name, commit = tracer.find(connection, picture, commit_at(connection, at) if at else "")
     return tracer.picture(connection, id_, name, commit)
 
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from pipelines.analysis.measurement import workload
 from pipelines.analysis.measurement.comparison_sides import ComparisonSide, choices, environment
+from pipelines.analysis.time_travel.recomputation import vector_time
 from pipelines.errors import LookalikeError
 
 
@@ -53,8 +53,8 @@ def test_a_side_changes_its_metric_and_size_alone() -> None:
 
 def test_time_is_estimated_for_known_backbones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    assert workload.time(1800, "efficientnet-lite0", 224, False) == "about 20 s"
-    assert workload.time(180 * 600, "efficientnet-lite0", 224, False) == "about 11 min"
-    assert workload.time(180 * 7200, "efficientnet-lite0", 224, False) == "about 3 hours"
-    assert workload.time(180 * 600, "efficientnet-lite0", 224, True) == "about 26 min"
-    assert workload.time(1800, "mine.keras", 224, False) == ""
+    assert vector_time(1800, "efficientnet-lite0", 224, False) == "about 20 s"
+    assert vector_time(180 * 600, "efficientnet-lite0", 224, False) == "about 11 min"
+    assert vector_time(180 * 7200, "efficientnet-lite0", 224, False) == "about 3 hours"
+    assert vector_time(180 * 600, "efficientnet-lite0", 224, True) == "about 26 min"
+    assert vector_time(1800, "mine.keras", 224, False) == ""
