@@ -1,4 +1,7 @@
-"""The image of a pipeline, and whether that image holds the module of its command."""
+"""The image of a pipeline, whether that image holds the module of its command, and the user that runs it.
+
+What is said of users follows worker_rc.go and the worker's driver.go of Pachyderm 2.7.
+"""
 
 import difflib
 import re
@@ -23,7 +26,7 @@ _PLACEHOLDER = re.compile(r"(?:^|[./])example\.(?:com|org|net)(?::|/|$)")
 
 
 def check(draft: SpecDraft) -> Iterator[Flaw]:
-    """Images with invalid names or without a version, and commands that their image does not hold."""
+    """Images with invalid names or without a version, commands that their image does not hold, and users."""
     if draft.get("transform") is None:
         yield Flaw(
             FlawLevel.ERROR, "command", (), "names no command to run", 'add "transform": {"image": …, "cmd": […]}'
@@ -37,6 +40,7 @@ def check(draft: SpecDraft) -> Iterator[Flaw]:
     image = ImageReference.parse(draft.get("transform", "image", default=""))
     if image is not None and image.name.startswith(OURS):
         yield from _check_module(command, image)
+    yield from _check_user(draft)
 
 
 def _check_image(draft: SpecDraft) -> Iterator[Flaw]:
@@ -89,3 +93,33 @@ def _held() -> Mapping[str, frozenset[str]]:
         if image is not None:
             held.setdefault(image.name, set()).update(transform.get("cmd", [])[2:3])
     return {name: frozenset(modules) for name, modules in held.items()}
+
+
+_OUR_USERS = ("lookalike", "1000")
+"""The user of our images, by name and by number."""
+
+
+def _check_user(draft: SpecDraft) -> Iterator[Flaw]:
+    """Users that a container cannot start as, or that its worker can only become as root."""
+    text = str(draft.get("transform", "user", default=""))
+    image = ImageReference.parse(draft.get("transform", "image", default=""))
+    ours = image is not None and image.name.startswith(OURS)
+    name = f'"{_OUR_USERS[0]}"' if ours else "its name in the image's /etc/passwd"
+    fix = f"write {name}, or remove it"
+    user = text.partition(":")[0]
+    if text.isdecimal() and not int(text):
+        why = "where pachd runs workers without root, Kubernetes does not start a container as user 0"
+        yield _flaw(why, "write root for an image that runs as root, or remove it")
+    elif text.isdecimal():
+        why = (
+            "as a number it makes the root file system read-only where pachd runs workers without root, and with local "
+            "storage /tmp too: the worker cannot write there, and no job ends"
+        )
+        yield _flaw(why, fix)
+    elif ours and user and user not in _OUR_USERS:
+        why = f"the worker runs as {_OUR_USERS[0]} where pachd runs workers without root, and cannot become {user}"
+        yield _flaw(why, fix)
+
+
+def _flaw(why: str, fix: str) -> Flaw:
+    return Flaw(FlawLevel.WARNING, "user", ("transform", "user"), why, fix)

@@ -1,4 +1,4 @@
-"""The parts of a worker's pod that a specification decides, and how pod_spec and pod_patch change them.
+"""The parts of a worker's pod that a specification decides: its secrets, and how pod_spec and pod_patch change it.
 
 Follows Pachyderm 2.7's worker_rc.go.
 """
@@ -44,8 +44,9 @@ _TOLERATIONS = {"operator": ("Exists", "Equal"), "effect": ("NoSchedule", "Prefe
 
 
 def check(draft: SpecDraft) -> list[Flaw]:
-    """Patches that cannot be read, do not apply, or leave a pod that could not work."""
-    return _patched(draft)[1]
+    """Secrets that are mounted more than once; patches that cannot be read, do not apply, or leave a pod that could not
+    work."""
+    return [*_check_secrets(draft), *_patched(draft)[1]]
 
 
 def patched_pod(draft: SpecDraft) -> Mapping[str, Any]:
@@ -204,3 +205,19 @@ def _check_tolerations(name: str, tolerations: Any) -> Iterator[Flaw]:
 
 def _flaw(name: str, why: str, fix: str) -> Flaw:
     return Flaw(FlawLevel.ERROR, "pod", (name,), why, fix)
+
+
+def _check_secrets(draft: SpecDraft) -> Iterator[Flaw]:
+    mounted: set[str] = set()
+    for place, secret in enumerate(draft.get("transform", "secrets", default=())):
+        if not secret.get("mount_path"):
+            continue
+        name = str(secret.get("name", ""))
+        if name in mounted:
+            why = (
+                f"mounts the secret {name} again: on a cluster the pipeline fails, since Pachyderm names a volume "
+                "after its secret and Kubernetes refuses two of one name"
+            )
+            fix = "mount it once: the directory has a file for each of its keys"
+            yield Flaw(FlawLevel.WARNING, "secret", ("transform", "secrets", place, "mount_path"), why, fix)
+        mounted.add(name)

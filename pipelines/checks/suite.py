@@ -14,10 +14,8 @@ from pipelines.checks import (
     pods,
     resources,
     run_settings,
-    secret_mounts,
     spec_graph,
     stage_variables,
-    users,
 )
 from pipelines.checks.datum_counts import GlobPaths
 from pipelines.specifications.drafts import SpecDraft
@@ -28,8 +26,6 @@ from speclang.field_paths import dotted
 _OF_ONE: Sequence[Callable[[SpecDraft], Iterable[Flaw]]] = (
     names.check,
     image_commands.check,
-    users.check,
-    secret_mounts.check,
     inputs.check,
     run_settings.check,
     resources.check,
