@@ -11,9 +11,8 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.commit_writer import CommitWriter
-from pipelines.client.file_sets import FileSets, ModifyRequests
+from pipelines.client.file_sets import FileSets, ModifyRequests, chunks_of
 from pipelines.client.server.connection import Connection
-from pipelines.client.upload_chunks import chunks_of
 from pipelines.errors import LookalikeError
 from stages.decode.tar_streams import ChunkReader, content, members, open_archive
 

@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from pipelines.client import file_sets
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets, ModifyRequests
 from pipelines.client.repository import PutFile, Repository
@@ -76,3 +78,18 @@ def test_uploads_end_when_nobody_waits_for_them(connection: Connection, repo: Re
         assert endless.begun.wait(MINUTE)  # what nobody has begun to read has no end
         assert not endless.over.is_set()
     assert endless.over.wait(MINUTE)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [0, 0, 5], [1], [3, 4, 9], [10], [11], [25, 1], [4] * 9])
+def test_pieces_have_about_one_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sizes: list[int]) -> None:
+    monkeypatch.setattr(file_sets, "CHUNK_SIZE", 10)
+    parts = [bytes([number]) * size for number, size in enumerate(sizes)]
+    sent = list(file_sets.chunks_of(parts))
+    assert b"".join(sent) == b"".join(parts)
+    assert all(10 <= len(piece) < 20 for piece in sent[:-1])
+    assert all(0 < len(piece) < 20 for piece in sent[-1:])
+    (tmp_path / "file").write_bytes(b"".join(parts))
+    for whole in (b"".join(parts), tmp_path / "file"):
+        assert list(file_sets.chunks_of(whole)) == [
+            b"".join(parts)[start : start + 10] for start in range(0, sum(sizes), 10)
+        ]
