@@ -10,7 +10,7 @@ import typer
 from rich import filesize
 
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import graph_mermaid, graph_svg, library_overview, pipeline_status
+from pipelines.cluster import graph_svg, graph_text, library_overview, pipeline_status
 from pipelines.cluster.graph_reader import GraphReader
 from pipelines.cluster.library_overview import DiskUsage, LibraryOverview
 from pipelines.cluster.pipeline_graph import PipelineGraph
@@ -99,7 +99,7 @@ def _document(found: PipelineGraph, form: StatusFormat, title: str) -> str:
     if form == "svg":
         return graph_svg.render(found, title)
     return (
-        graph_mermaid.render(found)
+        graph_text.mermaid(found)
         if form == "mermaid"
         else f"{terminal_graph.render_text(found, terminal_graph.USUAL)}\n"
     )

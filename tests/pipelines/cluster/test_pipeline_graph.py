@@ -8,7 +8,7 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job
-from pipelines.cluster import graph_mermaid, graph_svg, graph_text
+from pipelines.cluster import graph_svg, graph_text
 from pipelines.cluster.gpu_waits import PipelineWait
 from pipelines.cluster.pipeline_graph import GraphEdge, GraphNode, PipelineGraph, ProjectState, graph
 from pipelines.commands.pipelines.terminal_graph import render_text
@@ -103,7 +103,7 @@ def test_the_svg_is_whole_and_holds_every_name() -> None:
 
 def test_mermaid_has_a_line_for_each_node_and_edge() -> None:
     odd = PipelineGraph((*strange().nodes, GraphNode(ODD, "pipeline", "success")), strange().edges)
-    lines = graph_mermaid.render(odd).splitlines()
+    lines = graph_text.mermaid(odd).splitlines()
     assert lines[0] == "flowchart TD"
     node = re.compile(r'  n\d+(\[\("[^"]*"\)\]|\(\["[^"]*"\]\)|\["[^"]*"\])(:::\w+)?')
     edge = re.compile(r"  n\d+ (-->|-\.->)(\|[a-z, ]+\|)? n\d+")
