@@ -11,7 +11,7 @@ from pipelines.checks import pods
 from pipelines.client.services.service_roles import CLASSIFY
 from pipelines.cluster import service_manifests
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.image_cache import as_yaml
+from pipelines.specifications.spec_writer import as_yaml
 
 _AT_ONCE = 32
 """Requests that one pod gets at a time: as many pictures as a forward pass takes."""

@@ -9,7 +9,7 @@ from pipelines.checks import pods
 from pipelines.client.services import service_discovery
 from pipelines.client.services.service_roles import ROLES, ServiceRole
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.image_cache import as_yaml
+from pipelines.specifications.spec_writer import as_yaml
 from stages.datum.stage_version import STAGE
 
 _PACHD = "grpc://pachd:30650"

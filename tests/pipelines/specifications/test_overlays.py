@@ -11,7 +11,7 @@ import yaml
 from pipelines.checks import pods
 from pipelines.cluster import capacity
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, image_cache, optional_specs, overlays, pipeline_specs, spec_writer
+from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs, spec_writer
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.overlays import Overlay
 from speclang import quantities
@@ -193,7 +193,7 @@ class TestThoseThatShip:
 
     def test_the_image_cache_has_exactly_the_images_in_use(self) -> None:
         found, on_top = self.overlaid("registry", "pull-secret", "eci", REGISTRY="r.io/t", TAG="7")
-        cache = image_cache.manifest(on_top, list(found.values()))
+        cache = spec_writer.image_cache(on_top, list(found.values()))
         assert cache == {
             "apiVersion": "eci.alibabacloud.com/v1",
             "kind": "ImageCache",
@@ -204,21 +204,21 @@ class TestThoseThatShip:
                 "imagePullSecrets": ["default:regcred"],
             },
         }
-        assert image_cache.as_yaml(cache).splitlines()[:5] == [
+        assert spec_writer.as_yaml(cache).splitlines()[:5] == [
             'apiVersion: "eci.alibabacloud.com/v1"',
             'kind: "ImageCache"',
             "metadata:",
             '  name: "lookalike"',
             "spec:",
         ]
-        assert image_cache.manifest(on_top[:2], list(found.values())) is None
+        assert spec_writer.image_cache(on_top[:2], list(found.values())) is None
 
 
 def test_an_image_cache_needs_a_name(base: list[SpecDraft], make: Make) -> None:
     wrong: list[dict[str, object]] = [{"spec": {}}, {"name": "a", "images": []}]
     for cache in wrong:
         with pytest.raises(LookalikeError, match="image_cache needs a name"):
-            image_cache.manifest([make(image_cache=cache)], base)
+            spec_writer.image_cache([make(image_cache=cache)], base)
 
 
 def test_the_written_specifications_are_the_deployed_ones(base: list[SpecDraft], make: Make, tmp_path: Path) -> None:
