@@ -21,7 +21,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import FlawLevel
-from pipelines.upgrades import rollback, upgrade_costs, upgrade_plan, upgrade_transaction
+from pipelines.upgrades import upgrade_costs, upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_plan import UpgradePlan
 
 app = App()
@@ -71,7 +71,7 @@ def upgrade(
     there = ProjectJobs(connection).pipelines()
     larger = _larger(connection, there) if sizes else {}
     if back:
-        plan = rollback.plan(connection, there)
+        plan = upgrade_plan.plan_back(connection, there)
     else:
         asked = [*(f"{name}={value}" for name, value in larger.items()), *(settings or ())]
         plan = _forward(connection, there, directory, overlay or (), asked, as_written or ())
