@@ -4,7 +4,7 @@ nothing."""
 from collections.abc import Sequence
 
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
-from pipelines.library.datasets.stl10_upload import OVERLAY
+from pipelines.library.datasets.stl10 import OVERLAY
 from pipelines.specifications import drafts, overlays, pipeline_specs, variables
 from pipelines.specifications.pipeline_specs import PipelineSpec
 

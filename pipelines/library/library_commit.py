@@ -16,10 +16,9 @@ from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile,
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
-from pipelines.library.block_uploads import BlockUploads
 from pipelines.library.blocks import ByteRange
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot, SnapshotFile, block_path
+from pipelines.library.snapshots import REPO, BlockDownloads, BlockUploads, LibrarySnapshot, SnapshotFile, block_path
 from stages.record import picture_containers
 
 SINGLE_FILES = 1000

@@ -21,7 +21,7 @@ from pipelines.commands.kit.terminal import (
     say_unreadable,
 )
 from pipelines.library import ingest, picture_sources
-from pipelines.library.datasets import stl10, stl10_upload
+from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import names_stl10
 
 app = App()
@@ -86,12 +86,12 @@ def add(
 
 def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: str) -> None:
     connection = open_write_connection(address)
-    different = stl10_upload.differences(connection)
+    different = stl10.differences(connection)
     say_all(different)
     if different:
         say(
             "the specifications stay as they are; for the original experiment deploy them with --overlay "
-            f"{stl10_upload.OVERLAY} in a library of its own, as `make experiment` does"
+            f"{stl10.OVERLAY} in a library of its own, as `make experiment` does"
         )
     place = stl10.find(directory)
     if place is None:
@@ -101,5 +101,5 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: st
     parts = stl10.split(place, share, seed)
     labels = stl10.labels(place)
     with progress.counting("putting pictures", len(parts.library) + len(parts.queries)) as report:
-        done = stl10_upload.add(connection, parts, labels, report)
+        done = stl10.add(connection, parts, labels, report)
     conclude_all(connection, done, wait)

@@ -19,8 +19,7 @@ from pipelines.commands.kit.terminal import complain, files, say, say_all, say_j
 from pipelines.errors import LookalikeError
 from pipelines.library import folder_sync, ingest
 from pipelines.library.content_cache import default_path
-from pipelines.library.folder_sync import FolderDifference
-from pipelines.library.folder_watcher import FolderWatcher
+from pipelines.library.folder_sync import FolderDifference, FolderWatcher
 from pipelines.library.ingest import IngestResult
 from pipelines.library.picture_hashes import PictureHashes
 

@@ -1,6 +1,7 @@
-"""The data set STL-10: its files in a directory, their split into library and queries, its labels.
+"""The data set STL-10: its files in a directory, their split into library and queries, its labels; and all of them put
+into the repos.
 
-What one record is called follows from its file and number alone, however the set is split. Knows no repo.
+What one record is called follows from its file and number alone, however the set is split.
 """
 
 import csv
@@ -11,9 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import PutFile, Repository
+from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.library import ingest, queries, snapshots
 from pipelines.library.datasets.downloads import RemoteFile, download
 from pipelines.library.picture_sources import PictureSource
+from pipelines.specifications import overlays
 from stages.decode.stl10 import RECORD, problem, record_name
 
 ARCHIVE = RemoteFile(
@@ -133,3 +140,48 @@ def labels(place: Path) -> bytes:
             raise LookalikeError(f"{place / path} does not fit {pictures} and {CLASS_NAMES} beside it")
         table.writerows((record_name(pictures, number), each, names[each - 1]) for number, each in enumerate(given))
     return text.getvalue().encode()
+
+
+OVERLAY = "stl10"
+"""The overlay with the original experiment's parameters."""
+
+_LABELS_FILE = "/stl10.csv"
+
+
+def add(
+    connection: Connection, split: Stl10Split, labels: bytes, report: Callable[[int], None] = lambda _: None
+) -> dict[str, str]:
+    """Puts the library's part in blocks into `images`, the queries in blocks as one entry, the labels as CSV.
+
+    Library pictures of an earlier split that are queries now are removed from the library, since each would
+    be its own nearest. `report` hears how many more pictures have been put. Returns what was done, in words, by commit.
+    """
+    commits: dict[str, str] = {}
+    gone = ingest.forget(connection, [each.name for each in split.queries])
+    if gone is not None:
+        commits[gone.commit] = f"removed {gone.files:,} pictures, which are queries now, from {snapshots.REPO}"
+    library = ingest.add(connection, split.library, report, most_single=0)
+    commits[library.commit] = f"put {library.files:,} pictures into {snapshots.REPO}"
+    asked = queries.put_in_blocks(connection, ENTRY, split.queries, report)
+    commits[asked.commit] = f"put {asked.files:,} pictures as the entry {ENTRY} into {queries.REPO}"
+    make_repo(connection, "labels")
+    written = Repository(connection, "labels").write([PutFile(_LABELS_FILE, labels)])
+    commits[written] = f"put {len(labels.splitlines()) - 1:,} labels into labels"
+    return commits
+
+
+def differences(connection: Connection) -> list[str]:
+    """The parameters of the deployed pipelines that are not the original experiment's, in words; none before the
+    deployment."""
+    deployed = ProjectJobs(connection).pipelines()
+    found = []
+    for name, patch in overlays.load(OVERLAY).pipelines.items():
+        if name in deployed:
+            has = deployed[name].details.transform.env
+            wanted = patch.value["transform"]["env"]
+            found += [
+                f"{name} has {variable}={has.get(variable, '')}, the original experiment {variable}={value}"
+                for variable, value in wanted.items()
+                if has.get(variable, "") != value
+            ]
+    return found

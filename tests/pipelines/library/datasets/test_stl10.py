@@ -15,7 +15,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, snapshots
-from pipelines.library.datasets import stl10, stl10_upload
+from pipelines.library.datasets import stl10
 from pipelines.library.datasets.downloads import RemoteFile
 from pipelines.library.datasets.samples import PHOTOGRAPHS
 from pipelines.library.datasets.stl10_samples import write_stl10
@@ -179,7 +179,7 @@ def held(connection: Connection, repo: str, pattern: str, directory: Path) -> se
 def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, place: Path, tmp_path: Path) -> None:
     for number, seed in enumerate((0, 1)):
         split, labels = stl10.split(place, 0.9, seed), stl10.labels(place)
-        done = stl10_upload.add(repos, split, labels)
+        done = stl10.add(repos, split, labels)
         assert len(done) == 3 + number
         library, queries = held(repos, "images", "/*", tmp_path), held(repos, "queries", "/stl10/*", tmp_path)
         assert queries == {each.name for each in split.queries}
@@ -188,7 +188,7 @@ def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, 
 
 
 def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp_path: Path) -> None:
-    stl10_upload.add(repos, stl10.split(place, 0.9, 0), stl10.labels(place))
+    stl10.add(repos, stl10.split(place, 0.9, 0), stl10.labels(place))
     found: dict[str, str] = {}
     for path, content in Repository(repos, "images").read_all("/*"):
         (tmp_path / "block").write_bytes(content)
