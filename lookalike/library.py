@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -29,7 +28,6 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection, connect
 from pipelines.client.server.grpc_errors import cause, explain
-from pipelines.client.server.retries import with_retries
 from pipelines.client.services import service_discovery
 from pipelines.client.services.search_client import SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
@@ -218,16 +216,14 @@ class Library:
             return Changes([history.with_answers(each) if answers else each for each in newest])
 
         with _explained():
-            return with_retries(connection, read)
+            return connection.retry(read)
 
     def at(self, moment: str) -> "Library":
         """The library at a commit, by its id or as an ancestor such as "master^", or at a date. Its searches are
         answered by a service of its own, which ends with it. Raises LookalikeError if there were no answers then."""
         connection = self._pachyderm("go back in time")
         with _explained():
-            commit = past_library.answering_commit(
-                connection, with_retries(connection, partial(commit_at, connection, moment))
-            )
+            commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, moment))
         return Library(connection, None, self._report, self._found, commit)
 
     def __repr__(self) -> str:
@@ -260,7 +256,7 @@ class Library:
             if said is None:
                 return  # it has ended: another begins with the newest
             with _explained():
-                newest = with_retries(connection, index.newest)
+                newest = connection.retry(index.newest)
             if (said["commits"] or {}).get("index") in (commit, newest):
                 return
             time.sleep(_LOOK_EVERY)

@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 
 _CREATED_BY = 16
 """The number of the field created_by of Pachyderm 2.10's CommitInfo."""
@@ -67,8 +68,7 @@ class CommitHistory:
     """The history of one project's repos."""
 
     def __init__(self, connection: Connection) -> None:
-        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-        self._project = pfs_pb2.Project(name=connection.project)
+        self._connection = connection
 
     def commits(self, repo: str) -> list[PastCommit]:
         """The finished commits on master that users made and that have no error; none for a missing repo."""
@@ -86,18 +86,14 @@ class CommitHistory:
     def author_of_version(self, pipeline: str, id_: str) -> str:
         """The user who deployed a version of a pipeline, by the commit of its specification; "" if the server does not
         tell."""
-        repo = pfs_pb2.Repo(name=pipeline, type="spec", project=self._project)
-        commit = pfs_pb2.Commit(repo=repo, id=id_, branch=pfs_pb2.Branch(repo=repo, name="master"))
-        return _created_by(self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)))
+        return _created_by(self._connection.inspect(self._connection.commit(pipeline, id_, "spec")))
 
     def ended(self, record: CommitRecord) -> CommitRecord:
         """The commit once the server has finished it; as it is if it is open."""
         if record.open or record.finished is not None:
             return record
-        commit = self._root(record.repo, record.id).commit
-        return _record(
-            record.repo, self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED))
-        )
+        commit = self._connection.commit(record.repo, record.id)
+        return _record(record.repo, self._connection.inspect(commit, pfs_pb2.FINISHED))
 
     def left_open(self, repo: str) -> PastCommit | None:
         """The commit on master to which files can still be added, if there is one."""
@@ -117,7 +113,7 @@ class CommitHistory:
             request.ClearField("old_file")
         before: dict[str, FileChange] = {}
         after: dict[str, FileChange] = {}
-        for each in self._stub.DiffFile(request):
+        for each in self._connection.pfs.DiffFile(request):
             if each.HasField("old_file") and each.old_file.file_type == pfs_pb2.FILE:
                 before[each.old_file.file.path] = _file(each.old_file)
             if each.HasField("new_file") and each.new_file.file_type == pfs_pb2.FILE:
@@ -126,18 +122,13 @@ class CommitHistory:
 
     def files(self, repo: str, commit: str, path: str = "/") -> list[FileChange]:
         """The files of a commit below a directory."""
-        walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._root(repo, commit, path)))
-        try:
+        walk = self._connection.pfs.WalkFile(pfs_pb2.WalkFileRequest(file=self._root(repo, commit, path)))
+        with suppress_not_found():
             return [_file(info) for info in walk if info.file_type == pfs_pb2.FILE]
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
-            return []
+        return []
 
     def _root(self, repo: str, commit: str, path: str = "/") -> Any:
-        named = self._repo(repo)
-        whole = pfs_pb2.Commit(repo=named, id=commit, branch=pfs_pb2.Branch(repo=named))
-        return pfs_pb2.File(commit=whole, path=path)
+        return pfs_pb2.File(commit=self._connection.commit(repo, commit), path=path)
 
     def _listed(self, repo: str) -> list[Any]:
         """The commits on master that users made, once those that the server is finishing are finished; none for a
@@ -146,9 +137,9 @@ class CommitHistory:
 
     def _infos(self, repo: str, kind: int = pfs_pb2.ORIGIN_KIND_UNKNOWN) -> Iterator[Any]:
         """The commits on master, the newest first; none for a missing repo."""
-        named = self._repo(repo)
-        head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
-        call = self._stub.ListCommit(pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=kind))
+        head = self._connection.commit(repo, "")
+        request = pfs_pb2.ListCommitRequest(repo=head.repo, to=head, all=True, origin_kind=kind)
+        call = self._connection.pfs.ListCommit(request)
         try:
             yield from call
         except grpc.RpcError as error:
@@ -159,11 +150,8 @@ class CommitHistory:
 
     def _ended(self, info: Any) -> Any:
         if info.HasField("finishing") and not info.HasField("finished"):
-            return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=info.commit, wait=pfs_pb2.FINISHED))
+            return self._connection.inspect(info.commit, pfs_pb2.FINISHED)
         return info
-
-    def _repo(self, name: str) -> Any:
-        return pfs_pb2.Repo(name=name, type="user", project=self._project)
 
 
 def _is_for_people(info: Any) -> bool:
@@ -180,11 +168,6 @@ def _created_by(info: Any) -> str:
         if field.field_number == _CREATED_BY and isinstance(field.data, bytes):
             return field.data.decode(errors="replace")
     return ""
-
-
-def _started(info: Any) -> datetime:
-    began: datetime = info.started.ToDatetime(tzinfo=UTC)
-    return began
 
 
 def _commit(repo: str, info: Any) -> PastCommit:

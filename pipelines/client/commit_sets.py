@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
 
@@ -117,30 +118,21 @@ def end_of(text: str) -> datetime:
 
 def start_time(connection: Connection, commit_set: str) -> datetime | None:
     """The start of a commit set (UTC); None if there is none of that id."""
-    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-    infos = stub.InspectCommitSet(pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set)))
-    try:
+    infos = connection.pfs.InspectCommitSet(
+        pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set))
+    )
+    with suppress_not_found():
         return min(
             (info.started.ToDatetime(tzinfo=UTC) for info in infos if info.commit.id == commit_set), default=None
         )
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
-        return None
+    return None
 
 
 def inspect_commit(connection: Connection, repo: str, commit_set: str, type_: str = "user") -> Any | None:
     """The description of a repo's commit of a commit set, or of that in the set's provenance; None if it has none."""
-    named = pfs_pb2.Repo(name=repo, type=type_, project=pfs_pb2.Project(name=connection.project))
-    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit_set)
-    try:
-        return pfs_pb2_grpc.APIStub(connection.client._channel).InspectCommit(
-            pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
-        )
-    except grpc.RpcError as error:
-        if error.code() == grpc.StatusCode.NOT_FOUND:
-            return None
-        raise
+    with suppress_not_found():
+        return connection.inspect(connection.commit(repo, commit_set, type_))
+    return None
 
 
 def _at_date(connection: Connection, text: str) -> str:
@@ -181,11 +173,8 @@ def _by_id(connection: Connection, start: str) -> str:
 
 def _ancestor(connection: Connection, repo: str, expression: str) -> str | None:
     """The id of a commit as Pachyderm understands it; None if there is none."""
-    of = pfs_pb2.Repo(name=repo or ANSWERS, type="user", project=pfs_pb2.Project(name=connection.project))
-    commit = pfs_pb2.Commit(repo=of, branch=pfs_pb2.Branch(repo=of), id=expression)
-    request = pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
     try:
-        return str(pfs_pb2_grpc.APIStub(connection.client._channel).InspectCommit(request).commit.id)
+        return str(connection.inspect(connection.commit(repo or ANSWERS, expression)).commit.id)
     except grpc.RpcError as error:
         if error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNKNOWN):
             raise
@@ -201,14 +190,9 @@ def _invalid(text: str) -> LookalikeError:
 
 def _infos(connection: Connection, repo: str) -> Iterator[Any]:
     """The commits on a repo's master, the newest first; none for a missing repo."""
-    of = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name=connection.project))
-    head = pfs_pb2.Commit(repo=of, branch=pfs_pb2.Branch(repo=of, name="master"))
-    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-    try:
-        yield from stub.ListCommit(pfs_pb2.ListCommitRequest(repo=of, to=head, all=True))
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
+    head = connection.commit(repo, "")
+    with suppress_not_found():
+        yield from connection.pfs.ListCommit(pfs_pb2.ListCommitRequest(repo=head.repo, to=head, all=True))
 
 
 def _moment(info: Any, made: Any) -> CommitSet:

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.commit_sets import inspect_commit
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from stages.datum.file_cache import FileCache
 
@@ -48,15 +47,13 @@ class CommitTree:
         self.commit = commit
         self._connection = connection
         self._repository = Repository(connection, repo, commit)
-        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-        named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name=connection.project))
-        self._commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit)
+        self._commit = connection.commit(repo, commit)
 
     @classmethod
     def at(cls, connection: Connection, repo: str, commit_set: str) -> "CommitTree | None":
         """A repo's files at a commit set, or at the commit in whose provenance they are; None if it had no commit.
         Raises LookalikeError if that commit failed, or is not finished."""
-        info = with_retries(connection, partial(inspect_commit, connection, repo, commit_set))
+        info = connection.retry(inspect_commit, connection, repo, commit_set)
         if info is None:
             return None
         if info.error:
@@ -73,26 +70,21 @@ class CommitTree:
         """The files and directories that match a pattern, sorted; none in an empty commit."""
 
         def read() -> list[TreeEntry]:
-            try:
-                return [
-                    _entry(info)
-                    for info in self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern))
-                ]
-            except grpc.RpcError as error:
-                if error.code() == grpc.StatusCode.NOT_FOUND:
-                    return []
-                raise
+            with suppress_not_found():
+                request = pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)
+                return list(map(_entry, self._connection.pfs.GlobFile(request)))
+            return []
 
-        return sorted(with_retries(self._connection, read), key=lambda entry: entry.path)
+        return sorted(self._connection.retry(read), key=lambda entry: entry.path)
 
     def read(self, path: str) -> bytes | None:
         """The content of a small file; None if it is missing."""
         found = self.entries(f"/{path}")
-        return with_retries(self._connection, lambda: self._repository.read(f"/{path}")) if found else None
+        return self._connection.retry(lambda: self._repository.read(f"/{path}")) if found else None
 
     def numbers(self, pattern: str, field: str) -> Iterator[int]:
         """A whole number of each JSON object in files that match a pattern, where it has one."""
-        read = with_retries(self._connection, lambda: list(self._repository.read_all(pattern)))
+        read = self._connection.retry(lambda: list(self._repository.read_all(pattern)))
         for _, content in read:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 yield int(json.loads(content)[field])
@@ -107,7 +99,7 @@ class CommitTree:
                 to.mkdir()
                 self._repository.extract(f"/{entry.path}/", to)
 
-            with_retries(self._connection, extract)
+            self._connection.retry(extract)
             report(entry.size)
             return
 
@@ -116,7 +108,7 @@ class CommitTree:
                 self._repository.fetch(f"/{entry.path}", file)
                 return file.tell()
 
-        if with_retries(self._connection, copy) != entry.size:
+        if self._connection.retry(copy) != entry.size:
             raise LookalikeError(f"the server sent /{entry.path} of {self._repository.name} cut off: try again")
         report(entry.size)
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 
 LONGEST = 60.0
@@ -37,9 +37,9 @@ class CommitWriter:
 
     def __init__(self, connection: Connection, repo: str, longest: float = LONGEST) -> None:
         self._connection = connection
-        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-        self._repo = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name=connection.project))
-        self._branch = pfs_pb2.Branch(repo=self._repo, name="master")
+        self._stub = connection.pfs
+        self._repo = connection.repo(repo)
+        self._branch = connection.branch(repo)
         self._longest = longest
         self._owner = commit_owner.current_process()
 
@@ -55,7 +55,7 @@ class CommitWriter:
             commit = self._start(description)
             add = pfs_pb2.AddFileSetRequest(commit=commit)
             try:
-                parent = str(self._inspect(commit).parent_commit.id)
+                parent = str(self._connection.inspect(commit).parent_commit.id)
                 add.file_set_id = ready if parent == base else content(parent)
                 if self._while_open(self._stub.AddFileSet, add):
                     self._finish(commit, description)
@@ -68,7 +68,7 @@ class CommitWriter:
     def stage(self, file_set: str) -> Any:
         """Makes a finished commit with a file set's content on the branch `staging`, as a child of the newest commit of
         master, and returns it. No pipeline follows that branch, so it needs no lock; master is moved there later."""
-        branch, parent = pfs_pb2.Branch(repo=self._repo, name="staging"), self.newest()
+        branch, parent = self._connection.branch(self._repo.name, "staging"), self.newest()
         start = pfs_pb2.StartCommitRequest(branch=branch, description=self._signed())
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=self._repo, branch=self._branch, id=parent))
@@ -82,7 +82,7 @@ class CommitWriter:
     def finish_abandoned(self) -> None:
         """Finishes the open commit of a process that is gone, if there is one: it would hold up everything downstream,
         until somebody writes to this repo again."""
-        head = with_retries(self._connection, self._open_head)
+        head = self._connection.retry(self._open_head)
         owner = None if head is None else commit_owner.read(head.description)
         if owner is not None and owner.gone:
             self._take_over(head, owner)
@@ -196,15 +196,9 @@ class CommitWriter:
         return head if _is_open(head) else None
 
     def _found(self, commit: Any) -> Any | None:
-        try:
-            return self._inspect(commit)
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                return None
-            raise
-
-    def _inspect(self, commit: Any) -> Any:
-        return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
+        with suppress_not_found():
+            return self._connection.inspect(commit)
+        return None
 
     def _must_exist(self) -> None:
         try:

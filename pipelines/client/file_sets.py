@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.server.connection import Connection
 
@@ -31,7 +31,7 @@ class FileSets:
     """The file sets of one write, kept until the end of a `with` statement."""
 
     def __init__(self, connection: Connection, renew_every: float = _RENEW_EVERY) -> None:
-        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+        self._stub = connection.pfs
         self._renew_every = renew_every
         self._made: list[str] = []
         self._over = threading.Event()

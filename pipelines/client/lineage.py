@@ -7,18 +7,18 @@ datums of a job, so the record is read from the meta commit here. Knows neither 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, TypeVar
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import commit_owner
 from pipelines.client.commit_sets import origins
 from pipelines.client.jobs import datum_records
 from pipelines.client.jobs.datum_records import DatumRecord
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 
 _Known = TypeVar("_Known")
 
@@ -71,20 +71,12 @@ class Lineage:
         self._connection = connection
         self._known: dict[tuple[str, ...], Any] = {}
 
-    @cached_property
-    def _pfs(self) -> Any:
-        return pfs_pb2_grpc.APIStub(self._connection.client._channel)
-
-    @cached_property
-    def _pps(self) -> Any:
-        return pps_pb2_grpc.APIStub(self._connection.client._channel)
-
     def file(self, repo: str, path: str, at: str) -> FileOrigin | None:
         """A file or directory at a commit or commit set; None if it is not there."""
 
         def inspect() -> FileOrigin:
             asked = pfs_pb2.InspectFileRequest(file=self._file(repo, path, at))
-            return _found(self._pfs.InspectFile(asked))
+            return _found(self._connection.pfs.InspectFile(asked))
 
         return self._once(("file", repo, path, at), inspect)
 
@@ -92,15 +84,15 @@ class Lineage:
         """The files and directories that match a pattern; the server looks only at those with its literal beginning."""
 
         def glob() -> list[FileOrigin]:
-            asked = pfs_pb2.GlobFileRequest(commit=self._commit(repo, at), pattern=pattern)
-            return list(map(_found, self._pfs.GlobFile(asked)))
+            asked = pfs_pb2.GlobFileRequest(commit=self._connection.commit(repo, at), pattern=pattern)
+            return list(map(_found, self._connection.pfs.GlobFile(asked)))
 
         return self._once(("files", repo, pattern, at), glob) or []
 
     def read(self, file: FileOrigin, offset: int = 0, most: int = 0) -> bytes:
         """A file's content from `offset` on, `most` bytes of it if that is given."""
         asked = pfs_pb2.GetFileRequest(file=self._file(file.repo, file.path, file.commit), offset=offset)
-        call = self._pfs.GetFile(asked)
+        call = self._connection.pfs.GetFile(asked)
         content = bytearray()
         try:
             for message in call:
@@ -115,10 +107,9 @@ class Lineage:
         """The record of the datum that wrote a file, from its pipeline's meta commit; None if it is not there."""
 
         def look() -> DatumRecord:
-            named = pfs_pb2.Repo(name=file.repo, type="meta", project=self._project)
-            commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=file.commit)
+            commit = self._connection.commit(file.repo, file.commit, "meta")
             meta = pfs_pb2.File(commit=commit, path=f"/meta/{file.datum}/meta")
-            pieces = [message.value for message in self._pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
+            pieces = [message.value for message in self._connection.pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
             return datum_records.parse(b"".join(pieces))
 
         if not file.datum:
@@ -132,8 +123,8 @@ class Lineage:
         """A job of a pipeline; None if it was deleted, as with a squashed commit."""
 
         def inspect() -> JobDetails:
-            of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=pipeline, project=self._project), id=id_)
-            return _job(self._pps.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True)))
+            of = self._connection.job(pipeline, id_)
+            return _job(self._connection.pps.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True)))
 
         return self._once(("job", pipeline, id_), inspect)
 
@@ -141,14 +132,15 @@ class Lineage:
         """The commit that a repo has in a commit set; None if there is none."""
 
         def inspect() -> CommitDetails:
-            asked = pfs_pb2.InspectCommitRequest(commit=self._commit(repo, at), wait=pfs_pb2.STARTED)
-            return _made(self._pfs.InspectCommit(asked))
+            return _made(self._connection.inspect(self._connection.commit(repo, at)))
 
         return self._once(("commit", repo, at), inspect)
 
     def writers(self, repo: str, path: str, at: str) -> Iterator[str]:
         """The ids of the commits that wrote or removed a file, from a commit backwards, the newest first."""
-        call = self._pfs.FindCommits(pfs_pb2.FindCommitsRequest(start=self._commit(repo, at), file_path=path))
+        call = self._connection.pfs.FindCommits(
+            pfs_pb2.FindCommitsRequest(start=self._connection.commit(repo, at), file_path=path)
+        )
         try:
             for reply in call:
                 if reply.WhichOneof("result") == "found_commit":
@@ -162,25 +154,14 @@ class Lineage:
     def _once(self, key: tuple[str, ...], ask: Callable[[], _Known]) -> _Known | None:
         """The answer, asked for once; None if the server does not find it."""
         if key not in self._known:
-            try:
+            self._known[key] = None
+            with suppress_not_found():
                 self._known[key] = ask()
-            except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.NOT_FOUND:
-                    raise
-                self._known[key] = None
         answer: _Known | None = self._known[key]
         return answer
 
-    @property
-    def _project(self) -> Any:
-        return pfs_pb2.Project(name=self._connection.project)
-
-    def _commit(self, repo: str, at: str) -> Any:
-        of = pfs_pb2.Repo(name=repo, type="user", project=self._project)
-        return pfs_pb2.Commit(repo=of, branch=pfs_pb2.Branch(repo=of), id=at)
-
     def _file(self, repo: str, path: str, at: str) -> Any:
-        return pfs_pb2.File(commit=self._commit(repo, at), path=path)
+        return pfs_pb2.File(commit=self._connection.commit(repo, at), path=path)
 
 
 def _found(info: Any) -> FileOrigin:

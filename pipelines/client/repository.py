@@ -8,11 +8,12 @@ from typing import IO, Any
 
 import grpc
 from google.protobuf.wrappers_pb2 import BytesValue
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets, ModifyRequests, chunks_of
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from stages.decode.tar_streams import ChunkReader, content, members, open_archive
 
@@ -53,10 +54,8 @@ class Repository:
         self.name = name
         self.at = at
         self._connection = connection
-        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-        self._repo = pfs_pb2.Repo(name=name, type=type_, project=pfs_pb2.Project(name=connection.project))
-        branch = pfs_pb2.Branch(repo=self._repo, name="" if at else "master")
-        self._commit = pfs_pb2.Commit(repo=self._repo, branch=branch, id=at)
+        self._stub = connection.pfs
+        self._commit = connection.commit(name, at, type_)
 
     def write(
         self, edits: Iterable[FileEdit], done: Callable[[FileEdit], None] = lambda _: None, description: str = ""
@@ -119,11 +118,11 @@ class Repository:
         With `at`, raises LookalikeError unless that commit exists and finished without an error.
         """
         try:
-            info = self._inspect(self._commit)
+            info = self._connection.inspect(self._commit)
             while not self.at and (info.error or not info.HasField("finished")):
                 if not info.HasField("parent_commit"):
                     return None
-                info = self._inspect(info.parent_commit)
+                info = self._connection.inspect(info.parent_commit)
         except grpc.RpcError as error:
             if not self.at and error.code() == grpc.StatusCode.NOT_FOUND:
                 return None
@@ -136,7 +135,7 @@ class Repository:
             raise LookalikeError(f"commit {self.at} of {self.name} failed: {info.error}")
         if not info.HasField("finished"):
             raise LookalikeError(f"commit {self.at} of {self.name} is not finished yet: see `lookalike status`")
-        return Repository(self._connection, self.name, info.commit.id, self._repo.type)
+        return Repository(self._connection, self.name, info.commit.id, self._commit.repo.type)
 
     def exists(self, path: str) -> bool:
         """Whether a path is a file or a directory; "/" exists unless the repo is empty or missing."""
@@ -147,12 +146,9 @@ class Repository:
         return self._kind(path) == int(pfs_pb2.FILE)
 
     def _kind(self, path: str) -> int | None:
-        try:
+        with suppress_not_found():
             return int(self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path))).file_type)
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                return None
-            raise
+        return None
 
     def list(self, path: str = "/") -> Iterator[str]:
         """The paths directly in a directory, those of directories with a trailing slash; none in a repo without
@@ -189,15 +185,12 @@ class Repository:
         # In a path no character is less than a space.
         limits = pfs_pb2.PathRange(lower=first, upper=last + " ") if last else None
         call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern), path_range=limits))
-        try:
+        with suppress_not_found():
             with open_archive(ChunkReader(message.value for message in call)) as archive:
                 for member in members(archive):
                     if member.isreg():
                         yield "/" + member.name.lstrip("/"), member.size, content(archive, member)
             deque(call, 0)  # an archive can end before its stream
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
 
     def extract(self, path: str, to: Path) -> None:
         """Writes every file below a directory (a path with a trailing slash) into a local one."""
@@ -213,9 +206,6 @@ class Repository:
         """The hash of every file below a directory, by path."""
         walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._file(path)))
         return {info.file.path: info.hash for info in _found(walk) if info.file_type == pfs_pb2.FILE}
-
-    def _inspect(self, commit: Any) -> Any:
-        return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
 
     def _listed(self, path: str) -> Iterator[Any]:
         return _found(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
@@ -255,8 +245,5 @@ class Repository:
 
 def _found(infos: Iterable[Any]) -> Iterator[Any]:
     """The infos that a call streams; none if the server does not find the path."""
-    try:
+    with suppress_not_found():
         yield from infos
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise

@@ -9,7 +9,6 @@ from typing import Any
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import GpuHoldings, GpuMachine
 from pipelines.errors import LookalikeError
@@ -70,7 +69,7 @@ class GpuWaits:
         if not wishes:
             return {}
         crashing = {name for name in wishes if infos[name].state == pps_pb2.PIPELINE_CRASHING}
-        machine = with_retries(self._connection, lambda: gpu_holders.local_leases(self._connection))
+        machine = self._connection.retry(lambda: gpu_holders.local_leases(self._connection))
         if machine is not None:
             found = {name: on_machine(machine, name, wish, name in crashing) for name, wish in wishes.items()}
             return {name: wait for name, wait in found.items() if wait is not None}

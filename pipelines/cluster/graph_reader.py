@@ -2,12 +2,10 @@
 rest, which changes slowly, now and then."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_waits import PipelineWait
 from pipelines.cluster.job_waits import JobWaits
@@ -32,9 +30,9 @@ class GraphReader:
 
     def look(self) -> PipelineGraph:
         """The present graph."""
-        infos = with_retries(self._connection, self._jobs.pipelines)
+        infos = self._connection.retry(self._jobs.pipelines)
         before = _states(self._jobs_of)
-        self._jobs_of = with_retries(self._connection, partial(self._jobs.at_work, infos, self._jobs_of))
+        self._jobs_of = self._connection.retry(self._jobs.at_work, infos, self._jobs_of)
         if self._looks % _CLOSELY == 0 or _states(self._jobs_of) != before:
             self._look_closely(infos)
         self._looks += 1
@@ -43,12 +41,12 @@ class GraphReader:
 
     def _look_closely(self, infos: Mapping[str, Any]) -> None:
         working = [
-            with_retries(self._connection, partial(self._jobs.with_workers, job))
+            self._connection.retry(self._jobs.with_workers, job)
             for job in self._jobs_of.values()
             if job is not None and not job.ended
         ]
         self._found_waits = self._waits.look(infos, working)
-        machine = with_retries(self._connection, partial(gpu_holders.local_leases, self._connection))
+        machine = self._connection.retry(gpu_holders.local_leases, self._connection)
         self._held = None
         if machine is not None:
             held: dict[str, int] = {}
@@ -56,7 +54,7 @@ class GraphReader:
                 name = each.pipeline.removeprefix(f"{self._connection.project}/")
                 held[name] = held.get(name, 0) + each.gpus
             self._held = held
-        repos = with_retries(self._connection, lambda: list(self._connection.client.list_repo()))
+        repos = self._connection.retry(lambda: list(self._connection.client.list_repo()))
         self._sizes = {
             each.repo.name: each.size_bytes_upper_bound
             for each in repos

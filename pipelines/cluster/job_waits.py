@@ -6,16 +6,14 @@ Pure functions of what the server says, and a reader that asks it.
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.cluster import gpu_holders, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.errors import LookalikeError
@@ -36,7 +34,6 @@ class JobWaits:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._jobs = ProjectJobs(connection)
-        self._pfs = pfs_pb2_grpc.APIStub(connection.client._channel)
         self._gpus = GpuWaits(connection)
         self._local: bool | None = None
         self._idle_since: dict[tuple[str, str, str], float] = {}
@@ -78,7 +75,7 @@ class JobWaits:
         wait = of_pipeline(info, job)
         if wait is not None or job.started:
             return wait
-        queue = with_retries(self._connection, partial(self._jobs.queue, job.pipeline))
+        queue = self._connection.retry(self._jobs.queue, job.pipeline)
         ahead = older(queue, job)
         if not ahead or info.details.HasField("service"):  # whose newest job ends the others
             return self._upstream(job, current)
@@ -91,37 +88,33 @@ class JobWaits:
     def _upstream(self, job: Job, current: Mapping[str, Job]) -> PipelineWait | None:
         """The wait for an open commit that the job reads, or for a job of another commit: those of its own are in
         `current`, with reasons of their own."""
-        for commit in with_retries(self._connection, partial(self._read_by, job)):
+        for commit in self._connection.retry(self._read_by, job):
             name = commit.branch.repo.name
             if name in current and current[name].id == commit.id:
                 return None
-            if not with_retries(self._connection, partial(self._finished, commit)):
-                theirs = with_retries(self._connection, partial(self._jobs.of, name, commit.id))
+            if not self._connection.retry(self._finished, commit):
+                theirs = self._connection.retry(self._jobs.of, name, commit.id)
                 return PipelineWait(
                     "waiting", f"waits for {of_other(theirs) if theirs else open_commit(name, commit.id)}"
                 )
         return None
 
     def _read_by(self, job: Job) -> list[Any]:
-        repo = pfs_pb2.Repo(name=job.pipeline, type="user", project=pfs_pb2.Project(name=self._connection.project))
-        commit = pfs_pb2.Commit(repo=repo, branch=pfs_pb2.Branch(repo=repo), id=job.id)
-        try:
-            info = self._pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.NOT_FOUND:  # deleted since
-                return []
-            raise
-        return [each for each in info.direct_provenance if each.branch.repo.type == "user"]
+        commit = self._connection.commit(job.pipeline, job.id)
+        with suppress_not_found():  # where it was deleted since
+            info = self._connection.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
+            return [each for each in info.direct_provenance if each.branch.repo.type == "user"]
+        return []
 
     def _finished(self, commit: Any) -> bool:
-        info = self._pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
+        info = self._connection.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
         return bool(info.HasField("finished"))
 
     def _from_kubernetes(self, current: Mapping[str, Job]) -> Mapping[str, Sequence[str]]:
         """Kubernetes' reasons by pipeline, if a job has had no worker for a while. None of localpachd, which gives them
         itself."""
         if self._local is None:
-            leases = with_retries(self._connection, partial(gpu_holders.local_leases, self._connection))
+            leases = self._connection.retry(gpu_holders.local_leases, self._connection)
             self._local = leases is not None
         if self._local:
             return {}

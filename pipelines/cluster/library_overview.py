@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +18,6 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.client.services import service_discovery, service_roles
 from pipelines.cluster import gpu_holders, library_growth
 from pipelines.cluster.library_growth import LibraryGrowth
@@ -75,15 +73,15 @@ class LibraryOverview:
 
 def read(connection: Connection) -> LibraryOverview:
     """The facts about the library of a connection."""
-    pipelines = with_retries(connection, ProjectJobs(connection).pipelines)
-    index = with_retries(connection, partial(_index, connection))
+    pipelines = connection.retry(ProjectJobs(connection).pipelines)
+    index = connection.retry(_index, connection)
     number = sum(int(each["count"]) for each in index)
     preprocess, render = (_variables(pipelines, name) for name in ("preprocess", "render"))
     leases = gpu_holders.local_leases(connection)
     return LibraryOverview(
         pictures=number,
-        queries=len(with_retries(connection, lambda: list(Repository(connection, "queries").list()))),
-        model=with_retries(connection, partial(_model, connection, {str(each["model"]) for each in index})),
+        queries=len(connection.retry(lambda: list(Repository(connection, "queries").list()))),
+        model=connection.retry(_model, connection, {str(each["model"]) for each in index}),
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
@@ -96,7 +94,7 @@ def read(connection: Connection) -> LibraryOverview:
 
 def pictures(connection: Connection) -> int:
     """The distinct pictures that are searched."""
-    return sum(int(each["count"]) for each in with_retries(connection, partial(_index, connection)))
+    return sum(int(each["count"]) for each in connection.retry(_index, connection))
 
 
 def _index(connection: Connection) -> list[Mapping[str, Any]]:
@@ -129,7 +127,7 @@ def _disk(connection: Connection) -> DiskUsage:
     server = None if root is None else local_server.running(root)
     if root is not None and server is not None and server.address == connection.address:
         return DiskUsage(str(root), _size(root), shutil.disk_usage(root).free)
-    repos = with_retries(connection, lambda: list(connection.client.list_repo()))
+    repos = connection.retry(lambda: list(connection.client.list_repo()))
     sizes = (each.size_bytes_upper_bound for each in repos if each.repo.project.name == connection.project)
     return DiskUsage("", sum(sizes), None)
 

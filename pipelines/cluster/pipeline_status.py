@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -14,7 +13,6 @@ from pipelines.client.jobs.datums import DatumFailure, JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.cluster.job_waits import STOPPED, JobWaits
@@ -180,7 +178,7 @@ def rejections(connection: Connection) -> list[RejectedFile]:
     """Every rejected file of the library and of the queries, by name."""
     found: list[RejectedFile] = []
     for pipeline, repo in REJECTING.items():
-        for content in with_retries(connection, partial(_records, connection, pipeline)):
+        for content in connection.retry(_records, connection, pipeline):
             lines = map(json.loads, content.decode().splitlines())
             found += [RejectedFile(repo, line["source"], line["stage"], line["reason"]) for line in lines]
     return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
@@ -194,12 +192,12 @@ def _records(connection: Connection, pipeline: str) -> list[bytes]:
 def notes(connection: Connection) -> list[str]:
     """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size, and retired
     pipelines."""
-    there = {repo: with_retries(connection, partial(Repository(connection, repo).exists, "/")) for repo in _LACKING}
+    there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
     lacking = [note for repo, note in _LACKING.items() if not there[repo]]
-    pipelines = with_retries(connection, ProjectJobs(connection).pipelines)
+    pipelines = connection.retry(ProjectJobs(connection).pipelines)
     return [
         *lacking,
-        *with_retries(connection, partial(_mismatch, connection, pipelines)),
+        *connection.retry(_mismatch, connection, pipelines),
         *retired_pipelines.notes(pipelines),
     ]
 

@@ -7,7 +7,6 @@ blocks. What is there and equal stays; what is there and differs is replaced onl
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.library import archive_members, blocks, queries
 from pipelines.library.library_commit import LibraryCommit
@@ -64,7 +62,7 @@ def pictures(
             restoring.compare(restoring.select(words, when, names), report)
             return restoring
 
-        restoring = with_retries(connection, compared)
+        restoring = connection.retry(compared)
         _refuse(restoring.different, replace)
         missing, different = list(restoring.missing), list(restoring.different)
         if not missing and not different:
@@ -78,11 +76,11 @@ def entries(
 ) -> RestoreResult:
     """Puts back the query entries that words meant at a commit of `queries`; otherwise as `pictures`."""
     then = Repository(connection, queries.REPO, commit)
-    before = with_retries(connection, then.entries)
-    named = [with_retries(connection, partial(queries.true_name, connection, p.rstrip("/"), commit)) for p in before]
+    before = connection.retry(then.entries)
+    named = [connection.retry(queries.true_name, connection, p.rstrip("/"), commit) for p in before]
     known = dict(zip(named, before, strict=True))
     wanted = select(words, known.__contains__, lambda: known, f"the queries at {when}", "restored")
-    now = with_retries(connection, Repository(connection, queries.REPO).entries)
+    now = connection.retry(Repository(connection, queries.REPO).entries)
     missing: list[str] = []
     different: list[str] = []
     unchanged: list[str] = []
@@ -96,7 +94,7 @@ def entries(
     for name in (*missing, *different):
         path = f"/{known[name]}"
         edits += [DeleteFile(path.rstrip("/")), DeleteFile(f"{path.rstrip('/')}/")]
-        files = with_retries(connection, partial(then.files_in, path)) if path.endswith("/") else [path]
+        files = connection.retry(then.files_in, path) if path.endswith("/") else [path]
         edits += [CopyFile(each, queries.REPO, commit, each) for each in files]
     made = Repository(connection, queries.REPO).write(edits) if edits else ""
     return RestoreResult(missing, different, unchanged, made)

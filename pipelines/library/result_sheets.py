@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.library.queries import true_name
 from pipelines.library.snapshots import REPO as LIBRARY
@@ -48,7 +46,7 @@ class ResultSheet:
 
 def neighbours_kept(connection: Connection) -> int | None:
     """The number of neighbours that the pipelines keep for each query; None if that is not known."""
-    info = with_retries(connection, ProjectJobs(connection).pipelines).get(REPO)
+    info = connection.retry(ProjectJobs(connection).pipelines).get(REPO)
     text = "" if info is None else info.details.transform.env.get(_K, "")
     return int(text) if text.isdecimal() else None
 
@@ -82,7 +80,7 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
 
     Raises LookalikeError for an entry that has no sheet.
     """
-    repo = with_retries(connection, Repository(connection, REPO, at).good)
+    repo = connection.retry(Repository(connection, REPO, at).good)
     names = entries_with_sheets(connection, at)
     absent = [name for name in wanted if name not in names]
     if absent:
@@ -92,11 +90,9 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
 
 def entries_with_sheets(connection: Connection, at: str = "") -> dict[str, str]:
     """The entries that have sheets, now or at a commit: their names in PFS by their true names."""
-    repo = with_retries(connection, Repository(connection, REPO, at).good)
-    there = with_retries(
-        connection, lambda: [path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")] if repo else []
-    )
-    return {with_retries(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
+    repo = connection.retry(Repository(connection, REPO, at).good)
+    there = connection.retry(lambda: [path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")] if repo else [])
+    return {connection.retry(true_name, connection, entry, at): entry for entry in sorted(there)}
 
 
 def library_of(connection: Connection, at: str = "") -> str:
@@ -122,9 +118,9 @@ def missing_sheets(absent: Sequence[str], known: Collection[str], at: str = "") 
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> ResultSheet:
     directory = to / directory_name(name)
     directory.mkdir(parents=True, exist_ok=True)
-    files = {path.rpartition("/")[2]: path for path in with_retries(connection, lambda: list(repo.list(f"/{entry}")))}
+    files = {path.rpartition("/")[2]: path for path in connection.retry(lambda: list(repo.list(f"/{entry}")))}
     for file, path in files.items():
-        with_retries(connection, partial(_export_file, repo, path, directory / file))
+        connection.retry(_export_file, repo, path, directory / file)
     _drop_pages(directory, files)
     return sheet_in(directory, name)
 

@@ -6,7 +6,6 @@ interrupted continues.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pipelines.client import commit_owner
 from pipelines.client.commit_history import CommitHistory, PastCommit
@@ -15,7 +14,6 @@ from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
 from pipelines.transfer.bundle import BundleCommit, PipelineOutput
@@ -103,20 +101,20 @@ def computing(connection: Connection, imported: LibraryImport) -> list[str]:
     """The commit sets that compute the outputs of a tar's pipelines: those of its commits and, for a pipeline created
     later, that of its creation."""
     jobs = ProjectJobs(connection)
-    there = with_retries(connection, jobs.pipelines)
+    there = connection.retry(jobs.pipelines)
     names = [each.pipeline for each in imported.outputs if each.pipeline in there]
-    newest = [with_retries(connection, partial(jobs.newest, name)) for name in names]
+    newest = [connection.retry(jobs.newest, name) for name in names]
     ids = (new for _, new in imported.commits)
     return list(dict.fromkeys([*ids, *(job.id for job in newest if job is not None)]))
 
 
 def compare(connection: Connection, outputs: Iterable[PipelineOutput]) -> Iterator[OutputComparison]:
     """Each pipeline's present output compared with that in the tar, byte by byte; missing pipelines are left out."""
-    infos = with_retries(connection, ProjectJobs(connection).pipelines)
+    infos = connection.retry(ProjectJobs(connection).pipelines)
     for output in outputs:
         if output.pipeline in infos:
             same = code_of(infos[output.pipeline]) == output.code
-            yield _compared(output, with_retries(connection, partial(_contents, connection, output.pipeline)), same)
+            yield _compared(output, connection.retry(_contents, connection, output.pipeline), same)
 
 
 def _contents(connection: Connection, pipeline: str) -> dict[str, str]:

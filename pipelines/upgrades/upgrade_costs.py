@@ -3,18 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.deployment import part_sizes
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders
 from pipelines.specifications.segment_numbers import SegmentNumbers
 from pipelines.upgrades import upgrade_steps
@@ -73,15 +70,15 @@ def read(connection: Connection, steps: Sequence[UpgradeStep], there: Mapping[st
         if step.change in ("deleted", "retired"):
             inputs.pop(step.pipeline, None)
     reads = {name: upgrade_steps.repos(each.input) for name, each in inputs.items()}
-    leases = with_retries(connection, partial(gpu_holders.local_leases, connection))
+    leases = connection.retry(gpu_holders.local_leases, connection)
     has_gpus = leases is None or bool(leases.total)
     found = []
     for name, anew in upgrade_steps.recomputed_pipelines(steps, reads).items():
         if name not in inputs or inputs[name].HasField("service"):
             continue
         before = name in there
-        past = with_retries(connection, partial(_past, connection, name)) if before else PastJobs(None)
-        size = with_retries(connection, partial(_size, connection, name)) if before else 0
+        past = connection.retry(_past, connection, name) if before else PastJobs(None)
+        size = connection.retry(_size, connection, name) if before else 0
         cost = estimated(name, anew, inputs[name], past, size)
         found.append(replace(cost, gpu=cost.gpu and has_gpus))
     order = {step.pipeline: at for at, step in enumerate(steps)}
@@ -126,10 +123,8 @@ def total(costs: Iterable[PipelineCost]) -> TotalCost:
 
 
 def _past(connection: Connection, name: str) -> PastJobs:
-    project = pfs_pb2.Project(name=connection.project)
-    pipeline = pps_pb2.Pipeline(name=name, project=project)
-    call = pps_pb2_grpc.APIStub(connection.client._channel).ListJob(
-        pps_pb2.ListJobRequest(pipeline=pipeline, history=-1, number=_LOOKED_AT)
+    call = connection.pps.ListJob(
+        pps_pb2.ListJobRequest(pipeline=connection.pipeline(name), history=-1, number=_LOOKED_AT)
     )
     jobs = [job for job in islice(call, _LOOKED_AT) if job.state == pps_pb2.JOB_SUCCESS]
     if not jobs:

@@ -7,8 +7,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from google.protobuf import json_format
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.analysis.measurement import inherited_settings
 from pipelines.client.deployment import deployment, image_sizes, part_sizes, retired_pipelines
@@ -234,7 +233,5 @@ def _back(connection: Connection, record: UpgradeRecord, info: Any, version: Any
 
 def _versions(connection: Connection) -> dict[tuple[str, str], Any]:
     """Every version of every pipeline, by name and the commit of its specification."""
-    stub = pps_pb2_grpc.APIStub(connection.client._channel)
-    project = pfs_pb2.Project(name=connection.project)
-    request = pps_pb2.ListPipelineRequest(history=-1, details=True, projects=[project])
-    return {(info.pipeline.name, info.spec_commit.id): info for info in stub.ListPipeline(request)}
+    request = pps_pb2.ListPipelineRequest(history=-1, details=True, projects=[connection.in_project()])
+    return {(info.pipeline.name, info.spec_commit.id): info for info in connection.pps.ListPipeline(request)}

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from python_pachyderm.proto.v2.pps import pps_pb2_grpc
-
 from pipelines.client.deployment import deployment
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import ProjectJobs
@@ -33,12 +31,11 @@ def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) ->
     _delete(connection, plan, "retired")
     begun_id = ""
     if requests:
-        pps = pps_pb2_grpc.APIStub(connection.client._channel)
         inputs = {request.pipeline.name: request.input for request in requests}
         with stopped_for_update(connection, inputs, there), transaction(connection) as begun:
             for request in requests:
                 with deployment.refusals_of(request.pipeline.name):
-                    pps.CreatePipeline(request, metadata=begun.metadata)
+                    connection.pps.CreatePipeline(request, metadata=begun.metadata)
         begun_id = begun.id
     _delete(connection, plan, "deleted")
     return begun_id

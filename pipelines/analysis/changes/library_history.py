@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.analysis.changes.answer_counts import AnswerCount, AnswerCounts
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, CommitPictures, PictureChanges
@@ -150,8 +150,7 @@ class LibraryHistory:
         """Whether a backbone was staged for a deployment that changed the size of pictures with it."""
         if self._lines["features"].of(model.id, model.started) is not None:
             return False
-        stub = pfs_pb2_grpc.APIStub(self._connection.client._channel)
-        infos = stub.InspectCommitSet(
+        infos = self._connection.pfs.InspectCommitSet(
             pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=group.versions[0].id))
         )
         return any(of.repo.name == MODELS and of.id == model.id for info in infos for of in info.direct_provenance)

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from google.protobuf import json_format
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.deployment.deployment import DEPLOYED_BY
 from pipelines.client.server.connection import Connection
@@ -59,10 +58,10 @@ class PipelineVersions:
     """All versions of a project's pipelines."""
 
     def __init__(self, connection: Connection) -> None:
-        stub = pps_pb2_grpc.APIStub(connection.client._channel)
-        project = pfs_pb2.Project(name=connection.project)
-        request = pps_pb2.ListPipelineRequest(history=_ALL, details=True, projects=[project])
-        found = sorted(map(_version, stub.ListPipeline(request)), key=lambda each: (each.pipeline, each.number))
+        request = pps_pb2.ListPipelineRequest(history=_ALL, details=True, projects=[connection.in_project()])
+        found = sorted(
+            map(_version, connection.pps.ListPipeline(request)), key=lambda each: (each.pipeline, each.number)
+        )
         self._by_id = {(each.pipeline, each.id): each for each in found}
         self._before = {(b.pipeline, b.number): a for a, b in pairwise(found) if a.pipeline == b.pipeline}
 

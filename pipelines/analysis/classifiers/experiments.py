@@ -6,7 +6,6 @@ A run that later jobs have skipped belongs to the job that computed it. Knows no
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from pipelines.client import branches
 from pipelines.client.commit_history import CommitHistory
@@ -16,7 +15,6 @@ from pipelines.client.jobs.datum_records import DatumRecord
 from pipelines.client.lineage import FileOrigin, Lineage
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
@@ -82,9 +80,9 @@ def read(connection: Connection, everything: bool = False) -> list[Experiment]:
     marks = [(each.chosen.run, each.trained) if each is not None else None for each in (newest, promoted)]
     found = []
     for current, commit, file, record in _computed(connection, lineage, everything):
-        content = with_retries(connection, partial(lineage.read, file))
+        content = connection.retry(lineage.read, file)
         run = _parsed(content, file.path)
-        job = with_retries(connection, partial(lineage.job, TRAIN, commit))
+        job = connection.retry(lineage.job, TRAIN, commit)
         is_chosen, is_promoted = ((run.name, commit) == mark for mark in marks)
         found.append(
             Experiment(
@@ -104,23 +102,21 @@ def read(connection: Connection, everything: bool = False) -> list[Experiment]:
 
 def choice(connection: Connection, lineage: Lineage, commit: str = "") -> ClassifierChoice | None:
     """What `select` has chosen, in its newest good commit or in the one of this id; None if it has chosen nothing."""
-    good = with_retries(connection, Repository(connection, SELECT, commit).good)
-    if good is None or not with_retries(connection, partial(good.exists, f"/{classifier_description.FILE}")):
+    good = connection.retry(Repository(connection, SELECT, commit).good)
+    if good is None or not connection.retry(good.exists, f"/{classifier_description.FILE}"):
         return None
     try:
-        found = classifier_description.parse(
-            with_retries(connection, partial(good.read, f"/{classifier_description.FILE}"))
-        )
+        found = classifier_description.parse(connection.retry(good.read, f"/{classifier_description.FILE}"))
     except StageError as error:
         raise LookalikeError(f"commit {good.at} of {SELECT}: {error}") from error
-    file = with_retries(connection, partial(lineage.file, TRAIN, f"/{found.run}/{run_records.FILE}", good.at))
-    record = None if file is None else with_retries(connection, partial(lineage.record, file))
+    file = connection.retry(lineage.file, TRAIN, f"/{found.run}/{run_records.FILE}", good.at)
+    record = None if file is None else connection.retry(lineage.record, file)
     return ClassifierChoice(found, good.at, "" if file is None else _job_of(file, record))
 
 
 def production(connection: Connection, lineage: Lineage) -> ClassifierChoice | None:
     """The classifier in production; None before the first promotion."""
-    head = with_retries(connection, partial(branches.head, connection, SELECT, PRODUCTION))
+    head = connection.retry(branches.head, connection, SELECT, PRODUCTION)
     return choice(connection, lineage, head) if head else None
 
 
@@ -144,13 +140,13 @@ def _computed(
     has it, and the datum's record."""
     seen: dict[str, str] = {}
     current = True
-    for commit in with_retries(connection, lambda: list(CommitHistory(connection).records(TRAIN))):
+    for commit in connection.retry(lambda: list(CommitHistory(connection).records(TRAIN))):
         if commit.finished is None or commit.error:
             continue
-        for file in with_retries(connection, partial(lineage.files, TRAIN, f"/*/{run_records.FILE}", commit.id)):
+        for file in connection.retry(lineage.files, TRAIN, f"/*/{run_records.FILE}", commit.id):
             if seen.get(file.path):
                 continue  # a later commit has the same run
-            record = with_retries(connection, partial(lineage.record, file))
+            record = connection.retry(lineage.record, file)
             seen[file.path] = _job_of(file, record)
             yield current, seen[file.path], file, record
         seen = {path: job for path, job in seen.items() if job != commit.id}
@@ -167,7 +163,7 @@ def _data(connection: Connection, record: DatumRecord | None, commit: str) -> di
     """The commits of labels, images and models that a training has read, "" for those that are gone."""
     inputs = {} if record is None else {each.repo: each.commit for each in record.inputs}
     at = inputs.get(LABELLED, commit)
-    found = {repo: with_retries(connection, partial(inspect_commit, connection, repo, at)) for repo in _SOURCES}
+    found = {repo: connection.retry(inspect_commit, connection, repo, at) for repo in _SOURCES}
     return {repo: "" if info is None else str(info.commit.id) for repo, info in found.items()}
 
 

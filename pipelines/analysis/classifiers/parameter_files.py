@@ -8,7 +8,6 @@ from pipelines.analysis.measurement.optional_deployment import PARAMETERS
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from stages.classify.training.training_parameters import SUFFIX, parse
 from stages.datum.contract import StageError
@@ -38,7 +37,7 @@ def check(files: Sequence[Path]) -> dict[str, bytes]:
 def current_files(connection: Connection) -> dict[str, bytes]:
     """The files of parameters by name; none without the repo."""
     repo = Repository(connection, PARAMETERS)
-    return {path.removeprefix("/"): each for path, each in with_retries(connection, lambda: list(repo.read_all("/*")))}
+    return {path.removeprefix("/"): each for path, each in connection.retry(lambda: list(repo.read_all("/*")))}
 
 
 def change(connection: Connection, files: Mapping[str, bytes], remove: Sequence[str] = ()) -> str:

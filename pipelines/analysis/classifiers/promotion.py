@@ -21,7 +21,6 @@ from pipelines.client.commit_tree import CommitTree
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE
 from stages.classify import classifier_description
@@ -69,7 +68,7 @@ def candidate(connection: Connection, text: str = "") -> ClassifierChoice:
             )
         return found
     run, at, commit = text.rpartition("@")
-    for each in with_retries(connection, lambda: list(CommitHistory(connection).records(SELECT))):
+    for each in connection.retry(lambda: list(CommitHistory(connection).records(SELECT))):
         if each.finished is None or each.error or (not at and not each.id.startswith(commit)):
             continue
         found = experiments.choice(connection, lineage, each.id)
@@ -87,7 +86,7 @@ def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache |
     """Evaluates a classifier, and the one in production, on the held-out pictures of the newest labels. Raises
     LookalikeError with the reason if that cannot be done."""
     current = experiments.production(connection, Lineage(connection))
-    labelled = with_retries(connection, Repository(connection, LABELLED).good)
+    labelled = connection.retry(Repository(connection, LABELLED).good)
     if labelled is None:
         raise LookalikeError(
             f"{LABELLED} has no output yet, so there is nothing to measure with: see `lookalike status`"
@@ -137,7 +136,7 @@ def _fetch(
 
 def _is_older(connection: Connection, one: ClassifierChoice, other: ClassifierChoice) -> bool:
     """Whether a commit of `select` is older than another."""
-    for each in with_retries(connection, lambda: list(CommitHistory(connection).records(SELECT))):
+    for each in connection.retry(lambda: list(CommitHistory(connection).records(SELECT))):
         if each.id in (one.commit, other.commit):
             return bool(each.id == other.commit != one.commit)
     return False
@@ -161,7 +160,7 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
     promoted = experiments.production(connection, Lineage(connection))
     if promoted is None:
         raise LookalikeError("no classifier is in production: lookalike classify promote")
-    computed = with_retries(connection, Repository(connection, VECTORS).good)
+    computed = connection.retry(Repository(connection, VECTORS).good)
     home = entry_paths.directory(entry)
     files = [] if computed is None else CommitTree(connection, VECTORS, computed.at).entries(f"/{home}/*")
     if computed is None or not files:

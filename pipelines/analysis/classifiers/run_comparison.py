@@ -3,14 +3,12 @@
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pipelines.analysis.classifiers.experiments import TRAIN, Experiment
 from pipelines.analysis.measurement.optional_deployment import LABELS
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from stages.classify.report import training_words
 from stages.classify.training.run_records import PREDICTIONS, AccuracyScore
 from stages.files.tables.prediction_table import PredictionTable, read_predictions
@@ -95,7 +93,7 @@ def _labels(connection: Connection, a: Experiment, b: Experiment) -> dict[str, C
 
 
 def _labels_at(connection: Connection, commit: str) -> Mapping[str, str]:
-    read = with_retries(connection, lambda: list(Repository(connection, LABELS, commit).read_all("/*")))
+    read = connection.retry(lambda: list(Repository(connection, LABELS, commit).read_all("/*")))
     return label_files.unite((path.removeprefix("/"), content) for path, content in read).of
 
 
@@ -103,9 +101,9 @@ def _predictions(connection: Connection, experiment: Experiment) -> PredictionTa
     if experiment.run.failure:
         return None
     repo, path = Repository(connection, TRAIN, experiment.commit), f"/{experiment.run.name}/{PREDICTIONS}"
-    if not with_retries(connection, partial(repo.exists, path)):
+    if not connection.retry(repo.exists, path):
         return None
-    return read_predictions(io.BytesIO(with_retries(connection, partial(repo.read, path))))
+    return read_predictions(io.BytesIO(connection.retry(repo.read, path)))
 
 
 def _verdicts(

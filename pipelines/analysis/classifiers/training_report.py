@@ -3,14 +3,12 @@
 import json
 import tempfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipelines.analysis.classifiers.experiments import SELECT
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 
 PAGE, CARD, METRICS = "index.html", "model-card.md", "metrics.json"
@@ -24,15 +22,15 @@ NOTHING = (
 def export(connection: Connection, to: Path) -> Mapping[str, Any]:
     """Copies the newest report into a directory, over that of an earlier training; returns its measures. Raises
     LookalikeError if there is none."""
-    report = with_retries(connection, Repository(connection, SELECT).good)
-    if report is None or not with_retries(connection, partial(report.exists, f"/{METRICS}")):
+    report = connection.retry(Repository(connection, SELECT).good)
+    if report is None or not connection.retry(report.exists, f"/{METRICS}"):
         raise LookalikeError(NOTHING)
     to.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=to) as scratch:
         for name in (PAGE, CARD, METRICS):
             (to / name).unlink(missing_ok=True)
-            if with_retries(connection, partial(report.exists, f"/{name}")):
-                Path(scratch, name).write_bytes(with_retries(connection, partial(report.read, f"/{name}")))
+            if connection.retry(report.exists, f"/{name}"):
+                Path(scratch, name).write_bytes(connection.retry(report.read, f"/{name}"))
                 Path(scratch, name).replace(to / name)
     found: Mapping[str, Any] = json.loads((to / METRICS).read_bytes())
     return found

@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.library import backbone_push
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
@@ -99,7 +97,7 @@ class DeployedLibrary:
             spec, _ = backbone_push.make(named, size, directory)
             return SideModel(named, spec, directory, "")
         if _COMMIT.fullmatch(named):
-            commit = with_retries(self.connection, partial(commit_at, self.connection, named))
+            commit = self.connection.retry(commit_at, self.connection, named)
             return self._of_commit(named, commit, f"at commit {commit[:12]}")
         raise LookalikeError(
             f"{unknown(visible(named))}; a commit of models is named by its id (`lookalike commits models`)"

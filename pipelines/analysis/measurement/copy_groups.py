@@ -14,7 +14,6 @@ from pipelines.client import backbones
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.specifications import optional_specs, specs_directory
@@ -77,13 +76,13 @@ def check(connection: Connection) -> None:
     near copies for removal; or if there is no backbone: without one nothing is compared, and a library would seem to be
     without copies."""
     optional_deployment.check(connection, GROUP)
-    there = with_retries(connection, ProjectJobs(connection).pipelines)
+    there = connection.retry(ProjectJobs(connection).pipelines)
     for spec in optional_specs.required_specs(specs_directory.current(), GROUP):
         own_version = int(spec.request().transform.env[stage_version.STAGE].rpartition("-")[2])
         runs = there[spec.name].details.transform.env.get(stage_version.STAGE, "") if spec.name in there else ""
         if reason := stage_version.refusal(spec.name, own_version, runs):
             raise LookalikeError(f"{spec.name}: {reason}")
-    if with_retries(connection, lambda: backbones.current_backbone(Repository(connection, backbones.REPO))) is None:
+    if connection.retry(lambda: backbones.current_backbone(Repository(connection, backbones.REPO))) is None:
         raise LookalikeError(
             "the library has no backbone, so no pictures are compared: run `lookalike model push efficientnet-lite0`"
         )
@@ -141,4 +140,4 @@ def _fetch(connection: Connection, repo: str, needed: str, directory: str, to: P
         found.extract(directory, to)
         return True
 
-    return with_retries(connection, fetched)
+    return connection.retry(fetched)

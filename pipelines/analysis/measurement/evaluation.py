@@ -7,7 +7,6 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from stages.datum.stage_version import STAGE
 from stages.record import label_files
@@ -85,7 +83,7 @@ def check(files: Sequence[Path]) -> list[LabelsFile]:
 
 def check_deployed(connection: Connection) -> None:
     """Raises LookalikeError if the deployed pipeline is one that writes no report."""
-    info = with_retries(connection, ProjectJobs(connection).pipelines).get(REPO)
+    info = connection.retry(ProjectJobs(connection).pipelines).get(REPO)
     if info is not None and info.details.transform.env.get(STAGE) == _DIVIDED:
         raise LookalikeError(
             f"{REPO} was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
@@ -111,23 +109,21 @@ def forget(connection: Connection, name: str) -> str:
 def labels_files(connection: Connection) -> dict[str, bytes]:
     """The files of labels by name; none without the repo."""
     repo = Repository(connection, LABELS)
-    return {
-        path.removeprefix("/"): content for path, content in with_retries(connection, lambda: list(repo.read_all("/*")))
-    }
+    return {path.removeprefix("/"): content for path, content in connection.retry(lambda: list(repo.read_all("/*")))}
 
 
 def from_folders(connection: Connection) -> bytes:
     """A file with the parent folder of each picture as its label, except for those that another file labels. Raises
     LookalikeError if no picture is in a folder, or none is known."""
-    neighbours = with_retries(connection, Repository(connection, "neighbours").good)
+    neighbours = connection.retry(Repository(connection, "neighbours").good)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         given, pictures = Path(scratch, "labels"), Path(scratch, "pictures")
         given.mkdir()
         pictures.mkdir()
         for name, content in labels_files(connection).items():
             (given / name).write_bytes(content)
-        if neighbours is not None and with_retries(connection, partial(neighbours.exists, "/pictures/")):
-            with_retries(connection, partial(neighbours.extract, "/pictures/", pictures))
+        if neighbours is not None and connection.retry(neighbours.exists, "/pictures/"):
+            connection.retry(neighbours.extract, "/pictures/", pictures)
         if not any(pictures.iterdir()):
             raise LookalikeError(NOTHING)
         work = StageDatum(
@@ -139,10 +135,10 @@ def from_folders(connection: Connection) -> bytes:
 
 def export(connection: Connection, to: Path) -> EvaluationReport:
     """Copies the newest report into a directory. Raises LookalikeError if there is none."""
-    report = with_retries(connection, Repository(connection, REPO).good)
-    if report is None or not with_retries(connection, partial(report.exists, f"/{METRICS}")):
+    report = connection.retry(Repository(connection, REPO).good)
+    if report is None or not connection.retry(report.exists, f"/{METRICS}"):
         raise LookalikeError(NOTHING)
     to.mkdir(parents=True, exist_ok=True)
-    with_retries(connection, partial(report.extract, "/", to))
+    connection.retry(report.extract, "/", to)
     values = [json.loads((to / name).read_bytes()) for name in (METRICS, CALIBRATION)]
     return EvaluationReport(to, *values)

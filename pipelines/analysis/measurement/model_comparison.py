@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from pipelines.client.commit_tree import CommitTree, TreeEntry
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.specifications import optional_specs, pipeline_specs
@@ -61,7 +59,7 @@ def compare(
     computed."""
     store = store or FileCache(default_place())
     with store.scratch() as scratch:
-        comparison = with_retries(connection, partial(_Comparison.of, connection, store, scratch, steps))
+        comparison = connection.retry(_Comparison.of, connection, store, scratch, steps)
         chosen = comparison_sides.choices(model, metric, comparison.metric)
         models = {each.model: comparison.library.model(each.model) for each in chosen}
         if len({(models[each.model].spec.sha256, each.metric) for each in chosen}) == 1:

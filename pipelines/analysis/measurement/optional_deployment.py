@@ -7,7 +7,6 @@ pipelines of the same image, which the server knows, everything that is not as t
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pipelines.analysis.measurement import inherited_settings
@@ -17,7 +16,6 @@ from pipelines.client.deployment.deployment import DeploymentResult
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import preflight
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, pipeline_specs, specs_directory
@@ -62,20 +60,20 @@ def expected(connection: Connection) -> ComparisonWork:
         index = Repository(connection, "index").good()
         return [] if index is None else [json.loads(content) for _, content in index.read_all("/*/index.json")]
 
-    read = with_retries(connection, described)
+    read = connection.retry(described)
     dimension = max((int(each["dimension"]) for each in read), default=0)
     return ComparisonWork(sum(int(each["count"]) for each in read), len(read), dimension)
 
 
 def deployed(connection: Connection, group: str) -> bool:
     """Whether all pipelines that a group needs are there."""
-    there = with_retries(connection, ProjectJobs(connection).pipelines)
+    there = connection.retry(ProjectJobs(connection).pipelines)
     return all(spec.name in there for spec in optional_specs.required_specs(specs_directory.current(), group))
 
 
 def check(connection: Connection, group: str) -> None:
     """Raises LookalikeError if a group's pipelines cannot be deployed since what they read is not written."""
-    there = with_retries(connection, ProjectJobs(connection).pipelines)
+    there = connection.retry(ProjectJobs(connection).pipelines)
     _must_read(
         [spec for spec in optional_specs.required_specs(specs_directory.current(), group) if spec.name not in there],
         there,
@@ -154,7 +152,7 @@ def ensure_filled(connection: Connection, repo: str) -> str:
     file, "" if there are files."""
     deployment.make_repo(connection, repo)
     repository = Repository(connection, repo)
-    if with_retries(connection, partial(repository.exists, "/")):
+    if connection.retry(repository.exists, "/"):
         return ""
     return repository.write([PutFile(*_FIRST_FILES[repo])])
 

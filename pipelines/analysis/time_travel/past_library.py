@@ -3,7 +3,6 @@ content of its repos."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pipelines.analysis.stage_runs import StageDatum, run_pipeline
 from pipelines.client import commit_sets
@@ -11,7 +10,6 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
 from stages.datum.stage_version import STAGE
@@ -55,7 +53,7 @@ class PastLibrary:
 
 def read(connection: Connection, commit: str) -> PastLibrary:
     """The pipelines of a commit set as they were then."""
-    infos = with_retries(connection, partial(ProjectJobs(connection).pipelines, commit))
+    infos = connection.retry(ProjectJobs(connection).pipelines, commit)
     wanted = (*LIBRARY, *QUERIES)
     return PastLibrary(commit, {name: dict(infos[name].details.transform.env) for name in wanted if name in infos})
 
@@ -68,8 +66,8 @@ def answering_commit(connection: Connection, commit: str) -> str:
             return commit
     except LookalikeError:  # a failed or unfinished one: the question tells why there is no answer
         return commit
-    began = with_retries(connection, partial(commit_sets.start_time, connection, commit))
-    listed = with_retries(connection, partial(commit_sets.list_commit_sets, connection))
+    began = connection.retry(commit_sets.start_time, connection, commit)
+    listed = connection.retry(commit_sets.list_commit_sets, connection)
     stood = (each.id for each in listed if began and each.good and each.started <= began)
     return next(stood, commit)
 
@@ -80,8 +78,8 @@ def source(connection: Connection, repo: str, commit: str) -> CommitTree | None:
     found = CommitTree.at(connection, repo, commit)
     if found is not None:
         return found
-    began = with_retries(connection, partial(commit_sets.start_time, connection, commit))
-    commits = with_retries(connection, partial(CommitHistory(connection).commits, repo))
+    began = connection.retry(commit_sets.start_time, connection, commit)
+    commits = connection.retry(CommitHistory(connection).commits, repo)
     before = [each.id for each in commits if began is not None and each.started <= began]
     return CommitTree.at(connection, repo, before[-1]) if before else None
 

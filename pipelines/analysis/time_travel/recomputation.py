@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
 from stages.backbone.catalogue import find
@@ -124,14 +122,10 @@ class RecomputedLibrary:
     def _seconds(self, pipeline: str) -> float:
         """The time that a pipeline's workers took for the datums of its output of then, as far as it is known."""
         tree = CommitTree.at(self.connection, pipeline, self.past.id)
-        job = (
-            None
-            if tree is None
-            else with_retries(self.connection, partial(ProjectJobs(self.connection).of, pipeline, tree.commit))
-        )
+        job = None if tree is None else self.connection.retry(ProjectJobs(self.connection).of, pipeline, tree.commit)
         if job is None:
             return 0.0
-        datums = with_retries(self.connection, lambda: list(JobDatums(self.connection, job)))
+        datums = self.connection.retry(lambda: list(JobDatums(self.connection, job)))
         return sum(each.seconds or 0.0 for each in datums)
 
     def _counts(self) -> Iterator[int]:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import commit_owner
 from pipelines.client.deployment import image_sizes, part_sizes
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
@@ -84,7 +83,7 @@ def deploy(
 def make_repo(connection: Connection, repo: str) -> str:
     """Creates a source repo unless it exists; returns "created" or "unchanged"."""
     try:
-        with_retries(connection, lambda: connection.client.inspect_repo(repo, project_name=connection.project))
+        connection.retry(lambda: connection.client.inspect_repo(repo, project_name=connection.project))
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.NOT_FOUND:
             raise
@@ -147,22 +146,19 @@ def resize(
 
     infos: the pipelines, as PipelineInfos with details. reason: for the stopped jobs.
     """
-    channel = connection.client._channel
     with transaction(connection) as begun:
         if models is not None:
             master = pfs_pb2.Branch(repo=models.repo, name="master")
             moved = pfs_pb2.CreateBranchRequest(branch=master, head=models)
-            pfs_pb2_grpc.APIStub(channel).CreateBranch(moved, metadata=begun.metadata)
-        pps = pps_pb2_grpc.APIStub(channel)
+            connection.pfs.CreateBranch(moved, metadata=begun.metadata)
         for info in infos:
             request = image_sizes.resized(info, size)
             request.metadata.annotations[DEPLOYED_BY] = author(connection)
             with refusals_of(info.pipeline.name):
-                pps.CreatePipeline(request, metadata=begun.metadata)
+                connection.pps.CreatePipeline(request, metadata=begun.metadata)
         for job in obsolete:
-            pipeline = pps_pb2.Pipeline(name=job.pipeline, project=pfs_pb2.Project(name=connection.project))
-            stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pipeline, id=job.id), reason=reason)
-            pps.StopJob(stop, metadata=begun.metadata)
+            stop = pps_pb2.StopJobRequest(job=connection.job(job.pipeline, job.id), reason=reason)
+            connection.pps.StopJob(stop, metadata=begun.metadata)
     return begun.id
 
 

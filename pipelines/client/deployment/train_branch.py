@@ -5,7 +5,6 @@ state in between. Knows no pipeline by name.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pipelines.client import branches
@@ -13,7 +12,6 @@ from pipelines.client.commit_sets import inspect_commit
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.client.transactions import transaction
 from pipelines.specifications.pipeline_specs import leaves
 
@@ -22,7 +20,7 @@ BRANCH = "train"
 
 def repos(connection: Connection) -> list[str]:
     """The repos whose branch of that name deployed pipelines read, sorted; none where all is computed at once."""
-    return read_by(info.details.input for info in with_retries(connection, ProjectJobs(connection).pipelines).values())
+    return read_by(info.details.input for info in connection.retry(ProjectJobs(connection).pipelines).values())
 
 
 def read_by(inputs: Any) -> list[str]:
@@ -32,25 +30,25 @@ def read_by(inputs: Any) -> list[str]:
 
 def head(connection: Connection, repo: str) -> str:
     """The id of the commit that the branch is at, "" before it was moved for the first time."""
-    found = with_retries(connection, partial(branches.head, connection, repo, BRANCH))
-    return found if found and with_retries(connection, partial(Repository(connection, repo, found).exists, "/")) else ""
+    found = connection.retry(branches.head, connection, repo, BRANCH)
+    return found if found and connection.retry(Repository(connection, repo, found).exists, "/") else ""
 
 
 def newest(connection: Connection, among: Sequence[str]) -> dict[str, str]:
     """The commits by repo to which the branches of these repos would be moved: the newest good one of a pipeline's
     output, and those of the others that it was computed from. Those that have none are left out."""
-    there = with_retries(connection, ProjectJobs(connection).pipelines)
+    there = connection.retry(ProjectJobs(connection).pipelines)
     lead = next((repo for repo in among if repo in there), "")
-    good = with_retries(connection, Repository(connection, lead).good) if lead else None
+    good = connection.retry(Repository(connection, lead).good) if lead else None
     found = {} if good is None else {lead: good.at}
     for repo in among:
         if repo == lead:
             continue
         if good is not None:
-            info = with_retries(connection, partial(inspect_commit, connection, repo, good.at))
+            info = connection.retry(inspect_commit, connection, repo, good.at)
             found |= {} if info is None else {repo: info.commit.id}
         if repo not in found:
-            own = with_retries(connection, Repository(connection, repo).good)
+            own = connection.retry(Repository(connection, repo).good)
             found |= {} if own is None else {repo: own.at}
     return found
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import grpc
 from google.protobuf.struct_pb2 import Struct
-from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.datums import JobDatums
@@ -107,8 +106,7 @@ def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bo
         request_serializer=pps_pb2.InspectDatumRequest.SerializeToString,
         response_deserializer=Struct.FromString,
     )
-    project = pfs_pb2.Project(name=connection.project)
-    of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=job.pipeline, project=project), id=job.id)
+    of = connection.job(job.pipeline, job.id)
     for reply in call(pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(job=of, id=datum))):
         if "line" not in reply:
             return {name: str(value) for name, value in reply.items()}

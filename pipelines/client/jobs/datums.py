@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Repository
@@ -38,10 +37,9 @@ class JobDatums:
     """The datums of one job."""
 
     def __init__(self, connection: Connection, job: Job) -> None:
-        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
+        self._stub = connection.pps
         self._meta = Repository(connection, job.pipeline, job.id, type_="meta")
-        project = pfs_pb2.Project(name=connection.project)
-        self._job = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=job.pipeline, project=project), id=job.id)
+        self._job = connection.job(job.pipeline, job.id)
 
     def __iter__(self) -> Iterator[Datum]:
         return map(_datum, self._stub.ListDatum(pps_pb2.ListDatumRequest(job=self._job)))

@@ -4,19 +4,18 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from graphlib import TopologicalSorter
 from itertools import takewhile
 from typing import Any
 
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs import workers
 from pipelines.client.jobs.workers import BusyWorker
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.specifications.pipeline_specs import leaves
 
 _SOONEST, _LATEST, _PART = 0.25, 1.0, 50
@@ -86,26 +85,22 @@ class ProjectJobs:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
-        self._project = pfs_pb2.Project(name=connection.project)
+        self._stub = connection.pps
 
     def pipelines(self, at: str = "") -> dict[str, Any]:
         """Every pipeline by name: its PipelineInfo with details. With a commit set's id, those that it has, as they
         were then."""
         then = pfs_pb2.CommitSet(id=at)
-        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._project], commit_set=then)
+        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._connection.in_project()], commit_set=then)
         return {info.pipeline.name: info for info in self._stub.ListPipeline(request)}
 
     def of_set(self, commit_set: str) -> list[Job]:
         """The jobs of a commit set, upstream first; none when it triggered nothing."""
         request = pps_pb2.InspectJobSetRequest(job_set=pps_pb2.JobSet(id=commit_set))
-        try:
+        with suppress_not_found():
             found = list(self._stub.InspectJobSet(request))
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                return []
-            raise
-        return [_job(info) for info in found if info.job.pipeline.project.name == self._project.name]
+            return [_job(info) for info in found if info.job.pipeline.project.name == self._connection.project]
+        return []
 
     def newest(self, pipeline: str) -> Job | None:
         """A pipeline's newest job."""
@@ -113,7 +108,7 @@ class ProjectJobs:
 
     def last(self, pipeline: str, most: int) -> list[Job]:
         """A pipeline's last jobs, at most `most`, the newest first."""
-        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=most)
+        request = pps_pb2.ListJobRequest(pipeline=self._connection.pipeline(pipeline), number=most)
         return [_job(info) for info in self._stub.ListJob(request)]
 
     def unfinished(self) -> list[Job]:
@@ -123,7 +118,7 @@ class ProjectJobs:
 
     def queue(self, pipeline: str) -> list[Job]:
         """The jobs of a pipeline that have not ended, newest first. Pachyderm takes them in the other order."""
-        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline))
+        request = pps_pb2.ListJobRequest(pipeline=self._connection.pipeline(pipeline))
         # A pipeline's jobs end in order, unless they are stopped.
         found = list(takewhile(lambda job: job.state not in _COMPUTED, map(_job, self._stub.ListJob(request))))
         return [job for job in found if not job.ended]
@@ -133,7 +128,7 @@ class ProjectJobs:
         it has none. One call, but for pipelines without a recent job that are not in `known`, an earlier result."""
         found: dict[str, Job | None] = {}
         settled: set[str] = set()
-        call = self._stub.ListJob(pps_pb2.ListJobRequest(projects=[self._project], number=_RECENT))
+        call = self._stub.ListJob(pps_pb2.ListJobRequest(projects=[self._connection.in_project()], number=_RECENT))
         try:
             for job in map(_job, call):
                 if job.pipeline in pipelines and job.pipeline not in settled:
@@ -153,9 +148,7 @@ class ProjectJobs:
 
     def stop(self, job: Job, reason: str) -> bool:
         """Stops a job; False if it has ended."""
-        request = pps_pb2.StopJobRequest(
-            job=pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id), reason=reason
-        )
+        request = pps_pb2.StopJobRequest(job=self._connection.job(job.pipeline, job.id), reason=reason)
         try:
             self._stub.StopJob(request)
         except grpc.RpcError:
@@ -173,19 +166,16 @@ class ProjectJobs:
         """The job with its busy workers, which only a running job has, and what they say."""
         if job.state != "running":
             return job
-        of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
-        try:
+        of = self._connection.job(job.pipeline, job.id)
+        with suppress_not_found():  # where it was deleted since
             info = self._stub.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True))
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:  # deleted since
-                return job
-            raise
-        busy, attempts = workers.read(self._stub, of, info.details.worker_status)
-        return replace(job, busy=busy, attempts=attempts)
+            busy, attempts = workers.read(self._stub, of, info.details.worker_status)
+            return replace(job, busy=busy, attempts=attempts)
+        return job
 
     def on_gpus(self, job: Job) -> tuple[str, ...]:
         """The notices of a job's workers on GPUs that they do not use, or not as they were meant to. One call."""
-        return workers.on_gpus(self._stub, pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id))
+        return workers.on_gpus(self._stub, self._connection.job(job.pipeline, job.id))
 
     def watch(self, commit_sets: Sequence[str], look: JobsCallback, only: Collection[str] = ()) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
@@ -197,22 +187,19 @@ class ProjectJobs:
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
-                infos = with_retries(self._connection, self.pipelines)
+                infos = self._connection.retry(self.pipelines)
                 ranks = _ranks(infos, only)
             looks += 1
-            sets = [with_retries(self._connection, partial(self.of_set, each)) for each in commit_sets]
+            sets = [self._connection.retry(self.of_set, each) for each in commit_sets]
             found = [job for each in sets for job in each if job.pipeline in ranks]
             found.sort(key=lambda job: ranks[job.pipeline])
             if closely:
-                close = [with_retries(self._connection, partial(self.with_workers, job)) for job in found]
+                close = [self._connection.retry(self.with_workers, job) for job in found]
                 seen = {(job.pipeline, job.id): job for job in close}
             look([_as_seen(job, seen.get((job.pipeline, job.id))) for job in found], infos)
             if all(job.ended for job in found):
                 return found
             time.sleep(_pause(time.monotonic() - begun))
-
-    def _pipeline(self, name: str) -> Any:
-        return pps_pb2.Pipeline(name=name, project=self._project)
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.server.connection import Connection
 
@@ -48,8 +47,7 @@ class PipelineLogs:
     """The logs of one project's pipelines."""
 
     def __init__(self, connection: Connection) -> None:
-        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
-        self._project = pfs_pb2.Project(name=connection.project)
+        self._connection = connection
 
     def last(self, choice: LogFilter, most: int) -> tuple[list[LogLine], dict[str, str]]:
         """The last lines of a choice, at most `most`, oldest first; and the reasons for which the logs of pipelines
@@ -74,13 +72,12 @@ class PipelineLogs:
         return self._lines(pipeline, choice, follow=True)
 
     def _lines(self, pipeline: str, choice: LogFilter, follow: bool = False) -> Iterator[LogLine]:
-        of = pps_pb2.Pipeline(name=pipeline, project=self._project)
         request = pps_pb2.GetLogsRequest(follow=follow)
         if choice.job:
-            request.job.CopyFrom(pps_pb2.Job(pipeline=of, id=choice.job))
+            request.job.CopyFrom(self._connection.job(pipeline, choice.job))
         else:
-            request.pipeline.CopyFrom(of)
-        return (line for line in map(_line, self._stub.GetLogs(request)) if choice.holds(line))
+            request.pipeline.CopyFrom(self._connection.pipeline(pipeline))
+        return (line for line in map(_line, self._connection.pps.GetLogs(request)) if choice.holds(line))
 
 
 def _order(numbered: tuple[int, LogLine]) -> tuple[datetime, int]:

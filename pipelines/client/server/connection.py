@@ -5,19 +5,30 @@ import queue
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar
 
 import grpc
 from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.service import GRPC_CHANNEL_OPTIONS
 
-from pipelines.client.server.grpc_errors import CurrentServer, remember_server
+from pipelines.client.server.grpc_errors import CurrentServer, cause, explain, is_unavailable, remember_server
 from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
 """Seconds within which a connection must be made."""
 
 _TRIES_AGAIN = 0.5
-"""Seconds without news after which a connection is asked for again."""
+"""Seconds without news after which a connection is asked for again, and between two tries of a call."""
+
+LONGEST = timedelta(minutes=2)
+"""The longest outage: a pachd that Kubernetes starts again is ready within one minute."""
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 
 # By default gRPC lets up to two minutes pass between two attempts to connect again. And all channels of a process share
 # what they know of an address: a new one would not try it while an older one waits to try it again.
@@ -43,11 +54,14 @@ def _quiet(_: str) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Connection:
-    """A client and its project. `address` is for messages; `namespace` see Target. `waiting` is
-    called again and again while a call waits for something, with the reason in words, or with "" before the wait is
-    worth a word. `doing`: the command in words, which its commits have in their descriptions."""
+    """A client and its project, with Pachyderm's calls, and the messages that name things of the project.
+
+    `address` is for people; `namespace` see Target. `waiting` is called again and again while a call waits for
+    something, with the reason in words, or with "" before the wait is worth a word. `doing`: the command in words, as
+    its commits have it in their descriptions.
+    """
 
     client: Client
     address: str
@@ -55,6 +69,64 @@ class Connection:
     waiting: Callable[[str], None] = _quiet
     namespace: str = ""
     doing: str = ""
+
+    @cached_property
+    def pfs(self) -> Any:
+        """The calls about data."""
+        return pfs_pb2_grpc.APIStub(self.client._channel)
+
+    @cached_property
+    def pps(self) -> Any:
+        """The calls about work."""
+        return pps_pb2_grpc.APIStub(self.client._channel)
+
+    def retry(self, read: Callable[_Given, _Found], *given: _Given.args, **named: _Given.kwargs) -> _Found:
+        """The result of `read`, which is called again from its beginning while the server does not answer, as when
+        pachd restarts, and says so. Never for calls that change anything: nobody knows how far such a call has come.
+        Raises LookalikeError after LONGEST."""
+        outage: _Outage | None = None
+        while True:
+            try:
+                found = read(*given, **named)
+            except (grpc.RpcError, ConnectionError) as error:
+                failed = cause(error)
+                if failed is None or not is_unavailable(failed):
+                    raise
+                outage = outage or _Outage(self)
+                outage.wait(failed)
+            else:
+                if outage is not None:
+                    outage.end()
+                return found
+
+    def in_project(self) -> Any:
+        """The project."""
+        return pfs_pb2.Project(name=self.project)
+
+    def repo(self, name: str, type_: str = "user") -> Any:
+        """A repo."""
+        return pfs_pb2.Repo(name=name, type=type_, project=self.in_project())
+
+    def branch(self, repo: str, name: str = "master") -> Any:
+        """A branch of a repo."""
+        return pfs_pb2.Branch(repo=self.repo(repo), name=name)
+
+    def commit(self, repo: str, id_: str, type_: str = "user") -> Any:
+        """A commit of a repo, by its id, by that of a commit set, or as an ancestor; "" for the head of master."""
+        named = self.repo(repo, type_)
+        return pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="" if id_ else "master"), id=id_)
+
+    def inspect(self, commit: Any, until: int = pfs_pb2.STARTED) -> Any:
+        """The CommitInfo of a commit, once that is started or what else it is to be."""
+        return self.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=until))
+
+    def pipeline(self, name: str) -> Any:
+        """A pipeline."""
+        return pps_pb2.Pipeline(name=name, project=self.in_project())
+
+    def job(self, pipeline: str, id_: str) -> Any:
+        """A job of a pipeline."""
+        return pps_pb2.Job(pipeline=self.pipeline(pipeline), id=id_)
 
 
 def connect(to: ServerTarget, waiting: Callable[[str], None] = _quiet) -> Connection:
@@ -96,3 +168,28 @@ def _connects(channel: grpc.Channel) -> bool:
 
 
 _FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
+
+
+class _Outage:
+    """An outage that begins now."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._began = time.monotonic()
+        until = datetime.now() + LONGEST
+        self._reason = (
+            f"the library's server at {connection.address} does not answer, trying again until {until:%H:%M:%S}"
+        )
+
+    def wait(self, failed: grpc.RpcError) -> None:
+        """Waits for the next attempt."""
+        if time.monotonic() - self._began > LONGEST.total_seconds():
+            raise LookalikeError(explain(failed)) from failed
+        self._connection.waiting(self._reason)
+        time.sleep(_TRIES_AGAIN)
+
+    def end(self) -> None:
+        """The server has answered."""
+        self._connection.waiting(
+            f"the library's server at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}"
+        )

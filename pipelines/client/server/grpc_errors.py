@@ -1,5 +1,7 @@
 """Sentences for gRPC's failures."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import grpc
@@ -64,3 +66,13 @@ def explain(error: grpc.RpcError) -> str:
             "of a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
         )
     return details or str(code.name).lower()
+
+
+@contextmanager
+def suppress_not_found() -> Iterator[None]:
+    """Ends the block, and nothing more, where the server does not find what a call asks for."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise

@@ -18,10 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import grpc
-
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.services.service_roles import SEARCH, ServiceRole
 
 PROXY = "PROXY"
@@ -154,12 +152,9 @@ def running(connection: Connection, role: ServiceRole = SEARCH) -> ServiceEndpoi
 def deployed(connection: Connection, role: ServiceRole = SEARCH) -> ServiceEndpoint | None:
     """The service that is deployed as a pipeline, whether or not it answers; None if none is."""
     inspect = partial(connection.client.inspect_pipeline, role.pipeline, details=True, project_name=connection.project)
-    try:
-        info = next(iter(with_retries(connection, lambda: list(inspect()))), None)
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
-        return None
+    info = None
+    with suppress_not_found():
+        info = next(iter(connection.retry(lambda: list(inspect()))), None)
     if info is None or not info.details.service.external_port:
         return None
     url = published_at(connection, info.details)
@@ -187,7 +182,7 @@ def token_file(connection: Connection, role: ServiceRole = SEARCH) -> Path:
 
 def cluster(connection: Connection) -> str:
     """The id of a Pachyderm, by which it is known under any address."""
-    return str(with_retries(connection, connection.client.inspect_cluster).id)
+    return str(connection.retry(connection.client.inspect_cluster).id)
 
 
 def is_loopback(host: str) -> bool:

@@ -3,14 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from pipelines.analysis.time_travel import past_library, past_search
 from pipelines.analysis.time_travel.past_search import PastAnswers, StepDisplay
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.estimates import time_left
 from pipelines.commands.kit.terminal import console, say
@@ -24,7 +22,7 @@ def ask(
 ) -> PastAnswers:
     """Asks the library at the commit set that `at` means."""
     interrupts.explain("interrupted: nothing was written")
-    commit = past_library.answering_commit(connection, with_retries(connection, partial(commit_at, connection, at)))
+    commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
     say(f"asking the library of commit {commit}; nothing is written to the server")
     return past_search.ask(connection, commit, paths, to, STEPS, k, todays_code)
 

@@ -1,7 +1,6 @@
 """The command that fetches result sheets, with an overview of them and, on request, links to the pictures' files."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -10,7 +9,6 @@ import typer
 
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import display, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
@@ -62,7 +60,7 @@ def show_results(
     index.html in the directory shows all entries.
     """
     connection = open_connection(address)
-    commit = with_retries(connection, partial(commit_at, connection, at)) if at else ""
+    commit = connection.retry(commit_at, connection, at) if at else ""
     sheets = result_sheets.export(connection, output, entries or (), commit)
     overview = sheet_overview.write(output, sheets) if sheets else None
     if with_originals or pictures_in is not None:
@@ -93,7 +91,7 @@ def _link(
     files = originals.here(pictures_in, wanted) if pictures_in is not None else {}
     missing = [name for name in wanted if name not in files]
     if fetched and missing:
-        at = with_retries(connection, partial(result_sheets.library_of, connection, commit))
+        at = connection.retry(result_sheets.library_of, connection, commit)
         with progress.counting("fetching originals", len(missing)) as report, TemporaryDirectory() as scratch:
             files |= originals.fetch(connection, at, missing, to / originals.DIRECTORY, Path(scratch), report)
     originals.link(sheets, files)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from pipelines.analysis.classifiers.experiments import GROUP
 from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.analysis.measurement import evaluation, optional_deployment
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -96,7 +94,7 @@ def add(
         )
     else:
         say_all(_report(planned, conflicts))
-        if not with_retries(connection, partial(optional_deployment.deployed, connection, GROUP)):
+        if not connection.retry(optional_deployment.deployed, connection, GROUP):
             say("to train on them: lookalike classify train")
     if unreadable:
         raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")

@@ -1,7 +1,6 @@
 """The commands that train classifiers and delete the pipelines for that again."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from pipelines.analysis.measurement import optional_deployment
 from pipelines.client.deployment import train_branch
 from pipelines.client.lineage import Lineage
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.classify import classify_tables
 from pipelines.commands.kit import job_completion, optional_pipelines, progress
 from pipelines.commands.kit.app import App
@@ -99,7 +97,7 @@ def off(
     A classifier in production is kept, and so are all pipelines, unless --force is given.
     """
     connection = open_write_connection(address)
-    promoted = with_retries(connection, partial(experiments.production, connection, Lineage(connection)))
+    promoted = connection.retry(experiments.production, connection, Lineage(connection))
     if promoted is not None and not force:
         raise LookalikeError(
             f"{promoted.chosen.run}, commit {promoted.commit} of select, is in production and would be lost with its "

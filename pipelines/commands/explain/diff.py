@@ -16,7 +16,6 @@ from pipelines.analysis.changes.comparison_text import changed, moment, reasons,
 from pipelines.analysis.changes.difference_reasons import PUSHED, ROSE, SHIFTED, NeighbourDifference
 from pipelines.analysis.changes.library_state import LibraryState
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
@@ -65,10 +64,10 @@ def diff(
     """
     connection = open_connection(address)
     with console.status("comparing"):
-        before, after = (with_retries(connection, partial(library_state.at, connection, each)) for each in (old, new))
-        found = with_retries(connection, partial(compare, connection, before, after, ContentCache(default_path())))
+        before, after = (connection.retry(library_state.at, connection, each) for each in (old, new))
+        found = connection.retry(compare, connection, before, after, ContentCache(default_path()))
         write = partial(_write, connection, found, output, limit or _ON_THE_PAGE)
-        written = with_retries(connection, write) if found.questions else None
+        written = connection.retry(write) if found.questions else None
     if as_json:
         say_json({**_data(found), "page": written})
         return

@@ -12,7 +12,6 @@ from pipelines.analysis.changes.answer_counts import AnswerCount
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, PictureChanges
 from pipelines.analysis.changes.comparison_text import setting
 from pipelines.analysis.changes.library_history import DEPLOYMENT, LibraryChange, LibraryHistory
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
@@ -85,7 +84,7 @@ def history(
         return shown
 
     with console.status("reading") if console.is_terminal and not as_json else nullcontext():
-        shown = with_retries(connection, read)
+        shown = connection.retry(read)
     if not shown:
         _nothing(which, of_one)
     if as_json:

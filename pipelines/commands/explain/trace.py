@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -22,7 +21,6 @@ from pipelines.analysis.tracing.traces import (
 )
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
@@ -75,9 +73,9 @@ def trace(
         raise typer.BadParameter("name an entry, or a picture of the library with --picture")
     connection = open_connection(address)
     if picture:
-        found: AnswerTrace | PictureTrace = with_retries(connection, partial(_picture, connection, picture, at))
+        found: AnswerTrace | PictureTrace = connection.retry(_picture, connection, picture, at)
     else:
-        found = with_retries(connection, partial(tracer.trace, connection, entry, query, rank, at))
+        found = connection.retry(tracer.trace, connection, entry, query, rank, at)
     page = None if as_json and output is None else _written(found, output or Path("results"))
     if as_json:
         say_json(traces.as_data(found))

@@ -1,12 +1,10 @@
 """Opt-in pipelines for the commands that need them: deployed on first use, waited for, and deleted on request."""
 
 import os
-from functools import partial
 
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.cluster import gpu_holders
 from pipelines.commands.kit import interrupts, job_completion, progress
 from pipelines.commands.kit.estimates import comparison_seconds, rounded
@@ -36,7 +34,7 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
     names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), group)]
     found = ProjectJobs(connection)
     waited: list[Job] = []
-    while unfinished := {job.id for name in names for job in with_retries(connection, partial(found.queue, name))}:
+    while unfinished := {job.id for name in names for job in connection.retry(found.queue, name)}:
         if not wait:
             say("their jobs are running: see `lookalike status`")
             return False
@@ -45,11 +43,11 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
         except KeyboardInterrupt:
             interrupts.explain("no longer waiting, but the jobs continue: see `lookalike status`")
             raise
-    newest = {name: with_retries(connection, partial(found.newest, name)) for name in names}
+    newest = {name: connection.retry(found.newest, name) for name in names}
     if not waited:
         waited = [job for job in newest.values() if job is not None and job.state != "success"]
     for name in {job.pipeline for job in waited if job.stopped} - newest.keys():
-        newest[name] = with_retries(connection, partial(found.newest, name))
+        newest[name] = connection.retry(found.newest, name)
     # Of jobs that a deployment has stopped, newer ones have taken the place.
     ids = {name: job.id for name, job in newest.items() if job is not None}
     job_completion.finish(connection, [job for job in waited if not job.stopped or ids.get(job.pipeline) == job.id])
@@ -59,7 +57,7 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
 def _say_expected(connection: Connection) -> None:
     """Says what a large library costs: every picture is compared with every other one, once."""
     work = optional_deployment.expected(connection)
-    leases = with_retries(connection, partial(gpu_holders.local_leases, connection))
+    leases = connection.retry(gpu_holders.local_leases, connection)
     cores = len(os.sched_getaffinity(0)) if leases is not None and not leases.total else None
     seconds = comparison_seconds(work.pictures, work.dimension, cores) if cores else 0.0
     if work.pictures < _MANY and seconds < _LONG:

@@ -1,7 +1,6 @@
 """The command `restore`: pictures and queries put back as they were."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from pipelines.analysis.changes.commit_pictures import PREPROCESS, CommitPicture
 from pipelines.client import commit_sets
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -72,16 +70,16 @@ def restore(
         say("the list is empty: nothing to restore")
         return
     connection = open_write_connection(address)
-    commit_set = with_retries(connection, partial(commit_sets.commit_at, connection, at))
+    commit_set = connection.retry(commit_sets.commit_at, connection, at)
     repo = queries.REPO if query else snapshots.REPO
-    commit = with_retries(connection, partial(library_state.commit_of, connection, repo, commit_set))
+    commit = connection.retry(library_state.commit_of, connection, repo, commit_set)
     if not commit:
         raise LookalikeError(f"{repo} was empty at {at}: `lookalike history {repo}` shows its commits")
     try:
         if query:
             done = restoration.entries(connection, names, commit, at, replace)
         else:
-            known = with_retries(connection, partial(_names, connection, commit))
+            known = connection.retry(_names, connection, commit)
             with progress.counting("comparing pictures") as report:
                 done = restoration.pictures(connection, names, commit, at, replace, known, report)
     except NothingFoundError as error:

@@ -4,7 +4,6 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.commands.kit.job_completion import UploadedNames
 from pipelines.commands.kit.progress import counting, wait
 from pipelines.commands.kit.terminal import display_path, files, say, say_all
@@ -120,8 +118,8 @@ def sample_quality(connection: Connection, sheet: result_sheets.ResultSheet) -> 
     """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
     our answers and by a plain colour histogram of the same normalised pictures."""
     lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
-    library = with_retries(connection, partial(_pictures, connection, "preprocess", "/library/*/*.npy"))
-    asked = with_retries(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*.npy"))
+    library = connection.retry(_pictures, connection, "preprocess", "/library/*/*.npy")
+    asked = connection.retry(_pictures, connection, "preprocess-queries", "/queries/*/*.npy")
     ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),

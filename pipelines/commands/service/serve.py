@@ -1,7 +1,6 @@
 """The command that serves the search over HTTP, here or as a pipeline."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 import grpc
@@ -12,7 +11,6 @@ from pipelines.analysis.tracing import trace_page, tracer
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import cause, explain
-from pipelines.client.server.retries import with_retries
 from pipelines.client.server_choice import target
 from pipelines.client.services.service_roles import SEARCH
 from pipelines.commands.kit.app import App
@@ -96,7 +94,7 @@ def serve(
 
 def _moment(connection: Connection, at: str) -> str:
     """The commit set whose library stood at the moment that `at` means."""
-    commit = past_library.answering_commit(connection, with_retries(connection, partial(commit_at, connection, at)))
+    commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
     say(f"serving the library of commit {commit}, whatever comes later")
     return commit
 

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pipelines.analysis.measurement import optional_deployment
@@ -10,7 +9,6 @@ from pipelines.client import branches
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.retries import with_retries
 from pipelines.client.services import service_credentials, service_discovery, service_settings
 from pipelines.client.services.service_credentials import ServiceCredentials
 from pipelines.client.services.service_discovery import ServiceEndpoint
@@ -60,7 +58,7 @@ def deploy(connection: Connection, wanted: DeployedServiceOptions, role: Service
     """Deploys the service or, where it is deployed, updates it; waits until it answers. Raises StageError if it would
     not be safe, LookalikeError if it cannot be deployed or does not start."""
     optional_deployment.check(connection, role.pipeline)
-    there = with_retries(connection, ProjectJobs(connection).pipelines).get(role.pipeline)
+    there = connection.retry(ProjectJobs(connection).pipelines).get(role.pipeline)
     before = there.details.transform.env if there is not None else {}
     proxy = wanted.proxy or before.get(service_discovery.PROXY, "")
     protected = _protection(connection, wanted, proxy, role)
@@ -97,7 +95,7 @@ def _lacking(connection: Connection, role: ServiceRole) -> str:
         if index is None or not index.exists("/"):
             return "the index has no pictures yet: Pachyderm starts the service when it has some"
         return ""
-    head = with_retries(connection, partial(branches.head, connection, promotion_source.REPO, promotion_source.BRANCH))
+    head = connection.retry(branches.head, connection, promotion_source.REPO, promotion_source.BRANCH)
     # Pachyderm has made the branch with an empty commit, if it was not there.
     if not head or not Repository(connection, promotion_source.REPO, head).exists("/"):
         return f"{promotion_source.PromotionSource.empty}; Pachyderm then starts the service"
@@ -111,7 +109,7 @@ def _protection(
     are reached through the loopback of its machine, those of a cluster by everybody."""
     given = configuration.read_token(wanted.token_file) if wanted.token_file else ""
     token = service_credentials.token(connection, given, role)
-    is_local = with_retries(connection, partial(gpu_holders.local_leases, connection)) is not None
+    is_local = connection.retry(gpu_holders.local_leases, connection) is not None
     kept = service_credentials.kept_certificate(connection, role) is not None and not wanted.certificate
     configuration.check(
         ServiceConfiguration(
@@ -137,14 +135,14 @@ def _answering(connection: Connection, role: ServiceRole) -> ServiceEndpoint | N
     told = ""
     while True:
         interrupts.check()
-        found = with_retries(connection, partial(service_discovery.deployed, connection, role))
+        found = connection.retry(service_discovery.deployed, connection, role)
         said = None if found is None else service_discovery.status(found)
         if said is not None and said["message"] and said["message"] != told:
             told = said["message"]
             say(told)
         if said is not None and said["state"] != "loading":
             return found
-        job = with_retries(connection, partial(ProjectJobs(connection).newest, role.pipeline))
+        job = connection.retry(ProjectJobs(connection).newest, role.pipeline)
         if job is not None and job.state in ("failure", "unrunnable"):
             why = job.reason or job.state
             raise LookalikeError(f"the service did not start: {why}; see `lookalike logs {role.pipeline}`")

@@ -17,9 +17,8 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
-from pipelines.client.server import retries
+from pipelines.client.server import connection as server_connection
 from pipelines.client.server.connection import Connection, ServerTarget, connect
-from pipelines.client.server.retries import with_retries
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
 from tests.command import Command
@@ -233,13 +232,13 @@ def test_a_lost_server_is_not_an_unreadable_file(server: Server) -> None:
 
 @pytest.mark.parametrize("local", [True, False])
 def test_a_server_that_stays_away_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
-    monkeypatch.setattr(retries, "LONGEST", timedelta(seconds=1))
+    monkeypatch.setattr(server_connection, "LONGEST", timedelta(seconds=1))
     there = connect(ServerTarget(server.address, namespace="pach", local=local))
     told: list[str] = []
     connection = Connection(there.client, there.address, there.project, told.append)
     server.kill()
     with pytest.raises(LookalikeError) as raised:
-        with_retries(connection, ProjectJobs(connection).pipelines)
+        connection.retry(ProjectJobs(connection).pipelines)
     assert str(raised.value).startswith(f"no Pachyderm answers at {server.address}: ")
     assert ("`lookalike up`" in str(raised.value), "`kubectl get pods --namespace pach`" in str(raised.value)) == (
         local,
