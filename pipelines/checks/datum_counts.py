@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.checks import inputs
 from pipelines.checks.inputs import InputLeaf
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw
 from speclang.field_paths import FieldPath
 from speclang.globs import Glob, GlobError, substitute
 from speclang.inputs import COMBINATIONS
@@ -64,17 +64,13 @@ def _said(leaf: InputLeaf, number: int, only: bool) -> Iterator[Flaw]:
     at = (*leaf.at, "glob")
     if not number:
         why = f"matches nothing in {leaf.repo}: jobs succeed without processing any datum"
-        yield Flaw(
-            FlawLevel.WARNING,
-            "datums",
-            at,
-            why,
-            'correct it: "/*" makes a datum of each top-level entry, "/" one datum of everything',
+        yield Flaw.warning(
+            "datums", at, why, 'correct it: "/*" makes a datum of each top-level entry, "/" one datum of everything'
         )
     elif only:
         yield _total(at, number, "this gives ")
     else:
-        yield Flaw(FlawLevel.NOTE, "datums", at, f"matches {number:,} in {leaf.repo}")
+        yield Flaw.note("datums", at, f"matches {number:,} in {leaf.repo}")
 
 
 def _total(at: FieldPath, number: int, said: str) -> Flaw:
@@ -82,9 +78,9 @@ def _total(at: FieldPath, number: int, said: str) -> Flaw:
     seconds = number * SECONDS_EACH
     cost = f", {seconds / 60:,.0f} minutes of bookkeeping in one worker" if seconds >= 60 else ""
     if number < _MANY:
-        return Flaw(FlawLevel.NOTE, "datums", at, f"{said}{datums}{cost}")
+        return Flaw.note("datums", at, f"{said}{datums}{cost}")
     fix = "put files into directories or archives and match those, or use more workers"
-    return Flaw(FlawLevel.WARNING, "datums", at, f"{said}{datums}{cost}", fix)
+    return Flaw.warning("datums", at, f"{said}{datums}{cost}", fix)
 
 
 def _matches(leaf: InputLeaf, paths: GlobPaths) -> list[_Match]:

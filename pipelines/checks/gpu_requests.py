@@ -7,7 +7,7 @@ from typing import Any
 from pipelines.checks import hardware, pods
 from pipelines.checks.hardware import GpuRequirements
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw
 from pipelines.specifications.image_reference import ImageReference
 from speclang.field_paths import FieldPath
 
@@ -57,16 +57,14 @@ def _check_generation(at: FieldPath, name: str, model: str, wants: GpuRequiremen
             f"{name} has {model} GPUs ({hardware.GENERATIONS[int(has)]}, compute capability {has}), and "
             f"{wants.software} needs {wants.capability} or more"
         )
-        yield Flaw(
-            FlawLevel.ERROR, "gpu-generation", at, why, "choose Turing (T4) or newer, such as ecs.gn6i, g4dn or L4"
-        )
+        yield Flaw.error("gpu-generation", at, why, "choose Turing (T4) or newer, such as ecs.gn6i, g4dn or L4")
 
 
 def _check_instances(draft: SpecDraft) -> Iterator[Flaw]:
     names = _instances(draft)
     if len(names) > _MOST_SPECS:
         why = f"names {len(names)} instance types, and ECI takes at most {_MOST_SPECS}"
-        yield Flaw(FlawLevel.ERROR, "eci", _SPECS_AT, why, "keep the best")
+        yield Flaw.error("eci", _SPECS_AT, why, "keep the best")
     pod = pods.patched_pod(draft)
     asked, said = _asked(pod)
     for name in names:
@@ -74,17 +72,17 @@ def _check_instances(draft: SpecDraft) -> Iterator[Flaw]:
         if known is None and _WITHOUT_GPU.fullmatch(name):
             if asked:
                 why = f"{name} has no GPU, and the pod asks for {asked}: ECI would not create it"
-                yield Flaw(FlawLevel.ERROR, "eci", _SPECS_AT, why, "name instance types with GPUs only")
+                yield Flaw.error("eci", _SPECS_AT, why, "name instance types with GPUs only")
         elif known is None:
             why = f"unchecked: the number of GPUs of {name} is not known here"
-            yield Flaw(FlawLevel.NOTE, "eci", _SPECS_AT, why)
+            yield Flaw.note("eci", _SPECS_AT, why)
         elif asked > known.gpus:
             why = f"{name} has {_counted(known.gpus)}, and the pod asks for {asked} ({said}): ECI would not create it"
-            yield Flaw(FlawLevel.ERROR, "eci", _SPECS_AT, why, "ask for fewer, or name larger instance types")
+            yield Flaw.error("eci", _SPECS_AT, why, "ask for fewer, or name larger instance types")
         elif not asked:
             why = f"{name} has GPUs, and the pod asks for none: ECI only starts pods with a GPU limit on it"
             fix = 'add "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}'
-            yield Flaw(FlawLevel.ERROR, "eci", _SPECS_AT, why, fix)
+            yield Flaw.error("eci", _SPECS_AT, why, fix)
 
 
 def _asked(pod: Mapping[str, Any]) -> tuple[int, str]:
@@ -116,13 +114,13 @@ def _check_driver(draft: SpecDraft, wants: GpuRequirements | None) -> Iterator[F
     needs = wants or GpuRequirements("CUDA 12", 525, 0.0)
     if not text:
         why = f"no {DRIVER}: ECI may choose driver 470, and {needs.software} needs {needs.driver}"
-        yield Flaw(FlawLevel.WARNING, "driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "tesla=550"')
+        yield Flaw.warning("driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "tesla=550"')
     elif found is None:
         why = f'"{text}" does not name a driver'
-        yield Flaw(FlawLevel.ERROR, "driver", _DRIVER_AT, why, 'write its major version, such as "tesla=550"')
+        yield Flaw.error("driver", _DRIVER_AT, why, 'write its major version, such as "tesla=550"')
     elif int(found[2]) < needs.driver:
         why = f"driver {found[2]} is too old: {needs.software} needs {needs.driver} or newer"
-        yield Flaw(FlawLevel.ERROR, "driver", _DRIVER_AT, why, 'write "tesla=550"')
+        yield Flaw.error("driver", _DRIVER_AT, why, 'write "tesla=550"')
 
 
 def _counted(gpus: int) -> str:

@@ -28,14 +28,12 @@ _PLACEHOLDER = re.compile(r"(?:^|[./])example\.(?:com|org|net)(?::|/|$)")
 def check(draft: SpecDraft) -> Iterator[Flaw]:
     """Images with invalid names or without a version, commands that their image does not hold, and users."""
     if draft.get("transform") is None:
-        yield Flaw(
-            FlawLevel.ERROR, "command", (), "names no command to run", 'add "transform": {"image": …, "cmd": […]}'
-        )
+        yield Flaw.error("command", (), "names no command to run", 'add "transform": {"image": …, "cmd": […]}')
         return
     command = [str(word) for word in draft.get("transform", "cmd", default=())]
     if not command and draft.get("transform", "stdin"):
         why = "is the input of a command, but there is no command"
-        yield Flaw(FlawLevel.ERROR, "command", ("transform", "stdin"), why, 'add "cmd": ["sh"]')
+        yield Flaw.error("command", ("transform", "stdin"), why, 'add "cmd": ["sh"]')
     yield from _check_image(draft)
     image = ImageReference.parse(draft.get("transform", "image", default=""))
     if image is not None and image.name.startswith(OURS):
@@ -53,13 +51,13 @@ def _check_image(draft: SpecDraft) -> Iterator[Flaw]:
         yield Flaw(FlawLevel.WARNING if python else FlawLevel.NOTE, "image", at, why, "name an image and its version")
     elif image is None:
         why = f'"{text}" is not a valid name of an image'
-        yield Flaw(FlawLevel.ERROR, "image", at, why, "write [REGISTRY/]NAME:TAG, with the name in lower case")
+        yield Flaw.error("image", at, why, "write [REGISTRY/]NAME:TAG, with the name in lower case")
     elif not image.digest and (image.tag or DEFAULT_TAG) == DEFAULT_TAG:
         why = "does not name a version: nodes keep the one that they have, and a new one does not recompute anything"
-        yield Flaw(FlawLevel.WARNING, "image", at, why, f"write {image.moved('', '0.1.0')}, or a digest")
+        yield Flaw.warning("image", at, why, f"write {image.moved('', '0.1.0')}, or a digest")
     if image is not None and _PLACEHOLDER.search(image.registry):
         why = f"{image.registry} is a placeholder for your own registry"
-        yield Flaw(FlawLevel.ERROR, "image", at, why, "name your registry")
+        yield Flaw.error("image", at, why, "name your registry")
 
 
 def _check_module(command: list[str], image: ImageReference) -> Iterator[Flaw]:
@@ -70,12 +68,12 @@ def _check_module(command: list[str], image: ImageReference) -> Iterator[Flaw]:
         modules = {each for held in _held().values() for each in held}
         near = difflib.get_close_matches(module, sorted(modules), n=1)
         why = f"the source of {image.name} has no module {module}"
-        yield Flaw(FlawLevel.ERROR, "command", at, why, f"did you mean {near[0]}?" if near else "correct its name")
+        yield Flaw.error("command", at, why, f"did you mean {near[0]}?" if near else "correct its name")
     elif image.name in _held() and module not in _held()[image.name]:
         homes = [name for name, held in _held().items() if module in held]
         why = f"{image.name} is built without {module}: it holds {', '.join(sorted(_held()[image.name]))}"
         fix = f"use {homes[0]}" if homes else f"build it from specifications that run {module} in it"
-        yield Flaw(FlawLevel.ERROR, "command", at, why, fix)
+        yield Flaw.error("command", at, why, fix)
 
 
 def _is_there(module: str) -> bool:
@@ -122,4 +120,4 @@ def _check_user(draft: SpecDraft) -> Iterator[Flaw]:
 
 
 def _flaw(why: str, fix: str) -> Flaw:
-    return Flaw(FlawLevel.WARNING, "user", ("transform", "user"), why, fix)
+    return Flaw.warning("user", ("transform", "user"), why, fix)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw
 from speclang import globs, inputs
 from speclang.field_paths import FieldPath
 from speclang.globs import Glob, GlobError
@@ -57,7 +57,7 @@ def check(draft: SpecDraft) -> Iterator[Flaw]:
             for place, member in enumerate(node.get(kind) or ()):
                 if (member.get("pfs") or {}).get("repo") and not member["pfs"].get(key):
                     why = f"has no {key}: all files have the same, empty key"
-                    yield Flaw(FlawLevel.WARNING, "input", (*at, kind, place, "pfs"), why, f'add "{key}": "$1"')
+                    yield Flaw.warning("input", (*at, kind, place, "pfs"), why, f'add "{key}": "$1"')
     if draft.get("input") is not None:
         yield from _check_names(draft)
 
@@ -85,9 +85,7 @@ def _check_pfs(leaf: InputLeaf) -> Iterator[Flaw]:
         return
     if glob.unclosed:
         why = "a group is not closed: Pachyderm lets it end with the pattern"
-        yield Flaw(
-            FlawLevel.WARNING, "input", (*leaf.at, "glob"), why, "close it, or write \\( or \\{ for a literal sign"
-        )
+        yield Flaw.warning("input", (*leaf.at, "glob"), why, "close it, or write \\( or \\{ for a literal sign")
     for key in ("join_on", "group_by"):
         unknown = [number for number in globs.references(leaf.value.get(key) or "") if number > glob.groups]
         if unknown:
@@ -119,4 +117,4 @@ def _leaf(draft: SpecDraft, at: FieldPath, node: Mapping[str, Any]) -> Iterator[
 
 
 def _error(at: FieldPath, why: str, fix: str) -> Flaw:
-    return Flaw(FlawLevel.ERROR, "input", at, why, fix)
+    return Flaw.error("input", at, why, fix)

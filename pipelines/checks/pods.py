@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.specifications import json_patches
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw
 from speclang.merge_patches import merge
 
 _CONTAINERS = ("user", "storage")
@@ -150,7 +150,7 @@ def _unforeseeable(name: str, patch: Any) -> Iterator[Flaw]:
         at = next((at for at, part in enumerate(parts) if part in _SERVERS), len(parts))
         if any(part.isdigit() for part in parts[at:]) or _BY_CONFIGURATION in parts[:-1]:
             why = f"unchecked: whether operation {place} on {path} applies depends on the server's configuration"
-            yield Flaw(FlawLevel.NOTE, "pod", (name, place), why)
+            yield Flaw.note("pod", (name, place), why)
 
 
 def _without(patch: Any, unchecked: Sequence[Flaw]) -> Any:
@@ -204,7 +204,7 @@ def _check_tolerations(name: str, tolerations: Any) -> Iterator[Flaw]:
 
 
 def _flaw(name: str, why: str, fix: str) -> Flaw:
-    return Flaw(FlawLevel.ERROR, "pod", (name,), why, fix)
+    return Flaw.error("pod", (name,), why, fix)
 
 
 def _check_secrets(draft: SpecDraft) -> Iterator[Flaw]:
@@ -219,5 +219,5 @@ def _check_secrets(draft: SpecDraft) -> Iterator[Flaw]:
                 "after its secret and Kubernetes refuses two of one name"
             )
             fix = "mount it once: the directory has a file for each of its keys"
-            yield Flaw(FlawLevel.WARNING, "secret", ("transform", "secrets", place, "mount_path"), why, fix)
+            yield Flaw.warning("secret", ("transform", "secrets", place, "mount_path"), why, fix)
         mounted.add(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipelines.checks import inputs
 from pipelines.checks.inputs import InputLeaf
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 from pipelines.specifications.pipeline_specs import SOURCES
 from speclang.field_paths import FieldPath
 
@@ -74,7 +74,7 @@ def _check_number(graph: SpecGraph) -> Iterator[Finding]:
             f"these are {len(graph.drafts)} pipelines: without an enterprise key, Pachyderm allows "
             f"{COMMUNITY_PIPELINES}, together with other projects'"
         )
-        yield Finding(Flaw(FlawLevel.NOTE, "pipelines", (), why), "", FlawPlace(None))
+        yield Finding(Flaw.note("pipelines", (), why), "", FlawPlace(None))
 
 
 def _check_ports(graph: SpecGraph) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def _check_ports(graph: SpecGraph) -> Iterator[Finding]:
             other = first.setdefault(port, name) if port else name
             if other != name:
                 why = f"{other} has the port {port} already: the second service is not started"
-                yield draft.finding(Flaw(FlawLevel.ERROR, "service", at, why, "write another port"))
+                yield draft.finding(Flaw.error("service", at, why, "write another port"))
 
 
 def _check_twice(drafts: Sequence[SpecDraft]) -> Iterator[Finding]:
@@ -98,7 +98,7 @@ def _check_twice(drafts: Sequence[SpecDraft]) -> Iterator[Finding]:
         other = first.setdefault(draft.name, draft)
         if draft.name and other is not draft:
             why = f"{other.path} specifies a pipeline of the same name"
-            yield draft.finding(Flaw(FlawLevel.ERROR, "name", ("pipeline", "name"), why, "rename one of them"))
+            yield draft.finding(Flaw.error("name", ("pipeline", "name"), why, "rename one of them"))
 
 
 _MOVED = {"production": "lookalike classify promote", "train": "lookalike classify train --now"}
@@ -110,12 +110,10 @@ def _check_written(leaf: InputLeaf, graph: SpecGraph) -> Iterator[Flaw]:
         writes = graph.writes(leaf.repo)
         if leaf.branch != writes and leaf.branch in _MOVED:
             why = f"it gets commits when `{_MOVED[leaf.branch]}` moves it there, and has none before"
-            yield Flaw(FlawLevel.NOTE, "moved", (*leaf.at, "branch"), why)
+            yield Flaw.note("moved", (*leaf.at, "branch"), why)
         elif leaf.branch != writes and leaf.value.get("trigger") is None:
             why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} only has commits moved there by hand"
-            yield Flaw(
-                FlawLevel.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless this is intended'
-            )
+            yield Flaw.warning("graph", (*leaf.at, "branch"), why, f'write "{writes}", unless this is intended')
         return
     if leaf.repo in SOURCES or leaf.value.get("repo_type") in ("meta", "spec"):
         return
@@ -124,9 +122,9 @@ def _check_written(leaf: InputLeaf, graph: SpecGraph) -> Iterator[Flaw]:
         f"nothing writes {leaf.repo}: it is neither a pipeline of these specifications nor one of {', '.join(SOURCES)}"
     )
     if near:
-        yield Flaw(FlawLevel.ERROR, "graph", (*leaf.at, "repo"), why, f"did you mean {near[0]}?")
+        yield Flaw.error("graph", (*leaf.at, "repo"), why, f"did you mean {near[0]}?")
     elif leaf.at[-3:-2] != ("cross",):  # which has a warning of its own
-        yield Flaw(FlawLevel.WARNING, "graph", (*leaf.at, "repo"), why, _yourself(leaf.repo))
+        yield Flaw.warning("graph", (*leaf.at, "repo"), why, _yourself(leaf.repo))
 
 
 def _near(repo: str, graph: SpecGraph) -> list[str]:
@@ -149,9 +147,9 @@ def _check_crosses(draft: SpecDraft, graph: SpecGraph) -> Iterator[Flaw]:
             here: FieldPath = (*at, "cross", place, "pfs", "repo")
             why = f"while {repo} is empty, this cross has no datum, and jobs succeed without processing any"
             if repo in SOURCES:
-                yield Flaw(FlawLevel.NOTE, "empty-cross", here, why)
+                yield Flaw.note("empty-cross", here, why)
             elif not _near(repo, graph):
-                yield Flaw(FlawLevel.WARNING, "empty-cross", here, f"nothing writes {repo}, and {why}", _yourself(repo))
+                yield Flaw.warning("empty-cross", here, f"nothing writes {repo}, and {why}", _yourself(repo))
 
 
 def _check_cycles(graph: SpecGraph) -> Iterator[Finding]:
@@ -160,7 +158,7 @@ def _check_cycles(graph: SpecGraph) -> Iterator[Finding]:
             cycle = sorted(each for each in graph.upstream(name) if name in graph.upstream(each))
             leaf = next(leaf for leaf in graph.leaves[name] if leaf.repo in cycle)
             why = f"{' and '.join(cycle)} read each other in a cycle" if len(cycle) > 1 else "it reads its own output"
-            yield draft.finding(Flaw(FlawLevel.ERROR, "graph", (*leaf.at, "repo"), why, "remove one of the inputs"))
+            yield draft.finding(Flaw.error("graph", (*leaf.at, "repo"), why, "remove one of the inputs"))
 
 
 def _check_branches(graph: SpecGraph) -> Iterator[Finding]:
@@ -173,7 +171,7 @@ def _check_branches(graph: SpecGraph) -> Iterator[Finding]:
                 if leaf.repo and other != leaf.branch:
                     why = f"{leaf.branch} and {other} of {leaf.repo} meet in one graph, which Pachyderm refuses"
                     fix = "read the same branch everywhere, or put the other data into a repo of its own"
-                    yield graph.drafts[name].finding(Flaw(FlawLevel.ERROR, "graph", (*leaf.at, "branch"), why, fix))
+                    yield graph.drafts[name].finding(Flaw.error("graph", (*leaf.at, "branch"), why, fix))
 
 
 def _connected(graph: SpecGraph) -> list[list[str]]:

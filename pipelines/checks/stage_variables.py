@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel
+from pipelines.specifications.findings import Finding, Flaw
 from pipelines.specifications.segment_numbers import DIGITS
 from stages.record.part_names import MOST_DIGITS
 
@@ -42,13 +42,11 @@ def _check_threshold(draft: SpecDraft) -> Iterator[Flaw]:
     except ValueError:
         threshold = math.nan
     if not 0 <= threshold < math.inf:
-        yield Flaw(
-            FlawLevel.ERROR, "variables", at, f'"{text}" is not a number from 0', "write a distance, such as 0.35"
-        )
+        yield Flaw.error("variables", at, f'"{text}" is not a number from 0', "write a distance, such as 0.35")
     elif _value(draft, "METRIC") == "cosine" and threshold > _FAR_FOR_COSINE:
         why = f"{text} is far for METRIC=cosine: pictures with little in common are this near"
         fix = f"for vectors of length 1, {text} with euclidean is {cosine(threshold)} with cosine"
-        yield Flaw(FlawLevel.WARNING, "variables", at, why, fix)
+        yield Flaw.warning("variables", at, why, fix)
 
 
 def _check_hash_bits(draft: SpecDraft) -> Iterator[Flaw]:
@@ -56,7 +54,7 @@ def _check_hash_bits(draft: SpecDraft) -> Iterator[Flaw]:
     if text and not (text.isascii() and text.isdecimal() and int(text) <= _HASH_BITS):
         why = f'"{text}" is not a whole number from 0 to {_HASH_BITS}'
         fix = f"write the most bits in which near copies differ; {_HASH_BITS} compares no hashes"
-        yield Flaw(FlawLevel.ERROR, "variables", (*_ENV, "HASH_BITS"), why, fix)
+        yield Flaw.error("variables", (*_ENV, "HASH_BITS"), why, fix)
 
 
 def cosine(threshold: float) -> str:
@@ -69,21 +67,21 @@ def _check_digits(draft: SpecDraft) -> Iterator[Flaw]:
     if text and not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_DIGITS):
         why = f'"{text}" is not a whole number from 1 to {MOST_DIGITS}'
         fix = "write the hex digits of an id that make a segment: 1 are 16 segments, 2 are 256"
-        yield Flaw(FlawLevel.ERROR, "variables", (*_ENV, DIGITS), why, fix)
+        yield Flaw.error("variables", (*_ENV, DIGITS), why, fix)
 
 
 def _check_metric(draft: SpecDraft, search: SpecDraft | None) -> Iterator[Flaw]:
     mine, theirs = (_value(each, "METRIC") if each is not None else "" for each in (draft, search))
     if mine and theirs and mine != theirs:
         why = f"{mine} differs from {theirs} in search: one distance has two meanings"
-        yield Flaw(FlawLevel.WARNING, "variables", (*_ENV, "METRIC"), why, f"write {theirs}")
+        yield Flaw.warning("variables", (*_ENV, "METRIC"), why, f"write {theirs}")
 
 
 def _check_k(draft: SpecDraft, neighbours: SpecDraft | None) -> Iterator[Flaw]:
     mine, theirs = (_value(each, "K") if each is not None else "" for each in (draft, neighbours))
     if mine.isdecimal() and theirs.isdecimal() and int(mine) > int(theirs):
         why = f"{mine} is more than K={theirs} of neighbours, the nearest that are known in each segment"
-        yield Flaw(FlawLevel.WARNING, "variables", (*_ENV, "K"), why, f"write {theirs}, or raise K there")
+        yield Flaw.warning("variables", (*_ENV, "K"), why, f"write {theirs}, or raise K there")
 
 
 def _value(draft: SpecDraft, name: str) -> str:

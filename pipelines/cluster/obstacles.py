@@ -24,7 +24,7 @@ from pipelines.cluster.capacity import (
 )
 from pipelines.cluster.registries import ImageAvailability
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 from pipelines.specifications.image_reference import ImageReference
 from speclang import quantities
 from speclang.field_paths import FieldPath
@@ -53,10 +53,10 @@ def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
     fix = f"upgrade it to {SPOKEN[0]}.{SPOKEN[1]} or newer"
     if version < OLDEST:
         why = f"{said}: datum batching, which the stages need, came with {OLDEST[0]}.{OLDEST[1]}: every datum fails"
-        yield Flaw(FlawLevel.ERROR, "version", (), why, fix)
+        yield Flaw.error("version", (), why, fix)
     elif version < SPOKEN:
         why = f"{said}: it silently drops the fields that {SPOKEN[0]}.{SPOKEN[1]} added to specifications"
-        yield Flaw(FlawLevel.WARNING, "version", (), why, fix)
+        yield Flaw.warning("version", (), why, fix)
 
 
 def check_number(there: int, new: int) -> Iterator[Flaw]:
@@ -67,7 +67,7 @@ def check_number(there: int, new: int) -> Iterator[Flaw]:
             f"Pachyderm refuses more than {COMMUNITY_PIPELINES}"
         )
         fix = "delete some: `lookalike duplicates --off`, `lookalike evaluate --off` and `lookalike serve --off` do"
-        yield Flaw(FlawLevel.ERROR, "pipelines", (), why, fix)
+        yield Flaw.error("pipelines", (), why, fix)
 
 
 def check(cluster: ClusterState, drafts: Sequence[SpecDraft], new: frozenset[str]) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def check(cluster: ClusterState, drafts: Sequence[SpecDraft], new: frozenset[str
         yield from worker_placement.check(cluster.nodes, cluster.held, drafts)
     else:
         why = "not checked: whether all workers fit at once (no permission to list pods in other namespaces)"
-        yield Finding(Flaw(FlawLevel.NOTE, "room", (), why), "", FlawPlace(None))
+        yield Finding(Flaw.note("room", (), why), "", FlawPlace(None))
     yield from _check_quotas(cluster, [draft for draft in drafts if draft.name in new])
 
 
@@ -96,13 +96,13 @@ def _check_image(cluster: ClusterState, draft: SpecDraft) -> Iterator[Flaw]:
     ):
         why = f"{where} has no public image {image}, and no node has it: {fate}"
         fix = "push it (`make images PUSH=…`) and name the registry: REGISTRY=… with --overlay registry"
-        yield Flaw(FlawLevel.ERROR, "image", at, why, fix)
+        yield Flaw.error("image", at, why, fix)
     elif answer is ImageAvailability.DENIED and not secret:
         why = f"{where} requires a login for {image}, and the pipeline names no secret: {fate}"
         fix = "create a secret and name it: PULL_SECRET=… with --overlay pull-secret"
-        yield Flaw(FlawLevel.WARNING, "image", at, why, fix)
+        yield Flaw.warning("image", at, why, fix)
     elif answer is not ImageAvailability.THERE:
-        yield Flaw(FlawLevel.NOTE, "image", at, f"unchecked: {where} did not answer whether it has {image}")
+        yield Flaw.note("image", at, f"unchecked: {where} did not answer whether it has {image}")
 
 
 def _spellings(name: str) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _check_nodes(cluster: ClusterState, draft: SpecDraft) -> Iterator[Flaw]:
         field, why = ("tolerations",), f"{_nodes(suited)} repel it by the taint {key}={value}:{effect}"
         fix = "tolerate it: the overlays gke and eks do that for nvidia.com/gpu, eci for virtual nodes"
     fate = "its workers would wait, unschedulable, until such a node joins"
-    yield Flaw(FlawLevel.WARNING, "nodes", field, f"{why}: {fate}", fix)
+    yield Flaw.warning("nodes", field, f"{why}: {fate}", fix)
 
 
 def _check_quotas(cluster: ClusterState, drafts: Sequence[SpecDraft]) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def _check_quotas(cluster: ClusterState, drafts: Sequence[SpecDraft]) -> Iterato
                     f"the quota {quota.name} allows {format_amount(limit)} of {name} in all, and one worker needs "
                     f"{format_amount(need)}: it would never be created"
                 )
-                flaw = Flaw(FlawLevel.ERROR, "quota", _field(name), why, "request less, or have the quota raised")
+                flaw = Flaw.error("quota", _field(name), why, "request less, or have the quota raised")
                 yield draft.finding(flaw)
             total = sum((need * worker_placement.workers(draft) for draft, need in needs), Fraction(0))
             if not alone and used + total > limit:
@@ -160,7 +160,7 @@ def _check_quotas(cluster: ClusterState, drafts: Sequence[SpecDraft]) -> Iterato
                     f"of {format_amount(limit)} {name}, and all workers together need {format_amount(total)}: "
                     "some would wait for others"
                 )
-                flaw = Flaw(FlawLevel.WARNING, "quota", _field(name), why, "have the quota raised")
+                flaw = Flaw.warning("quota", _field(name), why, "have the quota raised")
                 yield from (draft.finding(flaw) for draft, _ in needs)
 
 

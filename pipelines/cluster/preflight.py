@@ -14,7 +14,7 @@ from pipelines.cluster.capacity import ClusterNode, PodRequests, ResourceQuota, 
 from pipelines.cluster.obstacles import ClusterState
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 
 
 def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespace: str = "") -> list[Finding]:
@@ -40,7 +40,7 @@ def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespac
             )
     except LookalikeError as error:
         why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"
-        return [*found, Finding(Flaw(FlawLevel.NOTE, "cluster", (), why), "", here)]
+        return [*found, Finding(Flaw.note("cluster", (), why), "", here)]
     temporary = {name for name, info in there.items() if info.details.autoscaling}
     known = ClusterState(
         [

@@ -20,7 +20,7 @@ from pipelines.cluster.capacity import (
     repelled_by,
 )
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel
+from pipelines.specifications.findings import Finding, Flaw
 from stages.datum.text_format import counted
 
 _POD = {"pods": Fraction(1)}
@@ -85,7 +85,7 @@ def check(nodes: Sequence[ClusterNode], held: Sequence[PodRequests], drafts: Seq
                 f"a worker requests {format_amounts(_without_pods(each.asked))}, "
                 f"next to other pods and the permanent workers {_left_over(suited, [each])}: its jobs would wait"
             )
-            yield each.draft.finding(Flaw(FlawLevel.WARNING, "room", ("resource_requests",), why, _FIX))
+            yield each.draft.finding(Flaw.warning("room", ("resource_requests",), why, _FIX))
 
 
 def _worker(draft: SpecDraft) -> _Worker:
@@ -138,7 +138,7 @@ def _together(permanent: Sequence[_Worker], homeless: Mapping[str, int], before:
         "together, next to other pods "
         f"{before}: no room for {places}"
     )
-    return Flaw(FlawLevel.WARNING, "room", ("resource_requests",), why, _FIX)
+    return Flaw.warning("room", ("resource_requests",), why, _FIX)
 
 
 def _left_over(spaces: Sequence[_Space], found: Sequence[_Worker]) -> str:

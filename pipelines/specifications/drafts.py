@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications import json_documents, optional_specs, spec_fields
-from pipelines.specifications.findings import Finding, Flaw, FlawLevel, FlawPlace
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 from pipelines.specifications.json_documents import NotJsonError
 from pipelines.specifications.pipeline_specs import PipelineSpec
 from speclang.field_paths import FieldPath
@@ -126,7 +126,7 @@ def _found(path: Path) -> SpecDraft:
     try:
         return read(path)
     except NotJsonError as error:
-        flaw = Flaw(FlawLevel.ERROR, "json", (), error.why, "")
+        flaw = Flaw.error("json", (), error.why, "")
         return SpecDraft(path, {}, {}, [Finding(flaw, "", FlawPlace(path, error.line))])
 
 

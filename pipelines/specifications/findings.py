@@ -40,6 +40,21 @@ class Flaw:
     why: str
     fix: str = ""
 
+    @classmethod
+    def error(cls, rule: str, field: FieldPath, why: str, fix: str = "") -> "Flaw":
+        """A flaw that fails at creation or at run time."""
+        return cls(FlawLevel.ERROR, rule, field, why, fix)
+
+    @classmethod
+    def warning(cls, rule: str, field: FieldPath, why: str, fix: str = "") -> "Flaw":
+        """A flaw that may surprise."""
+        return cls(FlawLevel.WARNING, rule, field, why, fix)
+
+    @classmethod
+    def note(cls, rule: str, field: FieldPath, why: str) -> "Flaw":
+        """Something to know."""
+        return cls(FlawLevel.NOTE, rule, field, why)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -5,7 +5,7 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw
 from speclang import messages
 from speclang.field_paths import FieldPath
 from speclang.messages import MessageProblem, MessageRule
@@ -37,20 +37,16 @@ def read(value: Any, patch: bool = False) -> SpecFields:
     for name in _CLIENTS_OWN:
         if name in read.value:
             del read.value[name]
-            flaws.append(_error("field", (name,), "is not for specifications: the client sets it", "remove it"))
+            flaws.append(Flaw.error("field", (name,), "is not for specifications: the client sets it", "remove it"))
     return SpecFields(read.value, flaws, read.written)
 
 
 def _flaw(problem: MessageProblem) -> Flaw:
     if problem.rule is not MessageRule.UNKNOWN:
-        return _error(_RULES.get(problem.rule, "field"), problem.at, problem.why, problem.fix)
+        return Flaw.error(_RULES.get(problem.rule, "field"), problem.at, problem.why, problem.fix)
     if len(problem.at) == 1 and problem.at[0] in _NEWER:
         version = _NEWER[problem.at[0]]
         why = f"only Pachyderm {version} and later know this field, and lookalike sends 2.7's messages"
-        return _error("field", problem.at, why, "remove it, or create this pipeline with pachctl")
+        return Flaw.error("field", problem.at, why, "remove it, or create this pipeline with pachctl")
     why = "Pachyderm does not know this field here and would silently drop it"
-    return _error("field", problem.at, why, problem.fix or "remove it")
-
-
-def _error(rule: str, at: FieldPath, why: str, fix: str) -> Flaw:
-    return Flaw(FlawLevel.ERROR, rule, at, why, fix)
+    return Flaw.error("field", problem.at, why, problem.fix or "remove it")
