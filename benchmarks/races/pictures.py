@@ -6,12 +6,12 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.kit.stl10_pieces import write_stl10
 from benchmarks.races import original
 from pipelines.library import blocks
 from pipelines.library.blocks import ByteRange
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import Stl10Split
-from pipelines.library.datasets.stl10_samples import write_stl10
 from pipelines.library.picture_sources import PictureSource
 from stages import preprocess
 from stages.datum.contract import Datum, DatumInput

@@ -14,13 +14,13 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.kit.report import Line, Result, Row
+from benchmarks.kit.stl10_pieces import write_stl10
 from benchmarks.races import original
 from benchmarks.races.pictures import process, write_block
 from pipelines.library import blocks
 from pipelines.library.blocks import ByteRange
 from pipelines.library.datasets.samples import PHOTOGRAPHS, crop_box, open_photograph
 from pipelines.library.datasets.stl10 import UNLABELLED
-from pipelines.library.datasets.stl10_samples import write_stl10
 from stages.datum.contract import DatumInput
 from stages.decode.stl10 import RECORD, record_name
 from stages.preprocess import start

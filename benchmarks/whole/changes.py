@@ -7,10 +7,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from benchmarks.kit.stl10_pieces import PhotographPieces
 from benchmarks.whole.library import Library, Puts, Step
 from benchmarks.whole.sheets import Answers
 from pipelines.library import blocks, ingest, picture_sources, queries, snapshots
-from pipelines.library.datasets.stl10_samples import PhotographPieces
 from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD
 from stages.decode.stl10_records import pictures as records

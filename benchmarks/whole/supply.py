@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.kit.stl10_pieces import PhotographPieces
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import Stl10Split
-from pipelines.library.datasets.stl10_samples import PhotographPieces
 from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD, record_name
 from stages.decode.stl10_records import pictures as records

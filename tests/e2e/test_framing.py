@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.library.datasets.stl10_samples import write_stl10
+from benchmarks.kit.stl10_pieces import write_stl10
 from stages.files.tables.index_table import TABLE, read_indexed
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX
 from tests.command import Command

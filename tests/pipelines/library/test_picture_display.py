@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
+from benchmarks.kit.stl10_pieces import write_stl10
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest, picture_display, picture_sources, snapshots
 from pipelines.library.blocks import ByteRange
-from pipelines.library.datasets.stl10_samples import write_stl10
 from stages.decode import stl10_records
 from stages.record import block_names
 

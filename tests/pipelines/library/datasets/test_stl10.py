@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.kit.stl10_pieces import write_stl10
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
@@ -18,7 +19,6 @@ from pipelines.library import blocks, snapshots
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.downloads import RemoteFile
 from pipelines.library.datasets.samples import PHOTOGRAPHS
-from pipelines.library.datasets.stl10_samples import write_stl10
 from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read
