@@ -31,7 +31,6 @@ class DatumRecord:
     download: float | None
     process: float | None
     upload: float | None
-    image_id: str
 
 
 def parse(content: bytes) -> DatumRecord:
@@ -45,7 +44,6 @@ def parse(content: bytes) -> DatumRecord:
         download=_seconds(stats.get("downloadTime")),
         process=_seconds(stats.get("processTime")),
         upload=_seconds(stats.get("uploadTime")),
-        image_id=str(meta.get("imageId", "")),
     )
 
 

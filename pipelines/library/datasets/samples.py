@@ -90,12 +90,10 @@ class SamplesError(LookalikeError):
 
 @dataclass(frozen=True)
 class SamplePictures:
-    """The directories of the sample pictures, and their numbers."""
+    """The directories of the sample pictures."""
 
     library: Path
     queries: Path
-    library_count: int
-    query_count: int
 
 
 def write_samples(directory: Path, seed: int = 0) -> SamplePictures:
@@ -115,7 +113,7 @@ def write_samples(directory: Path, seed: int = 0) -> SamplePictures:
             (library / name).write_bytes(_jpeg(crop) if name.endswith(".jpg") else _png(crop))
         for number, crop in enumerate(query_crops(photograph, label, seed), start=1):
             (queries / f"{label}-{number}.png").write_bytes(_png(crop))
-    return SamplePictures(library, queries, len(PHOTOGRAPHS) * LIBRARY_CROPS, len(PHOTOGRAPHS) * QUERY_CROPS)
+    return SamplePictures(library, queries)
 
 
 def library_names() -> list[str]:
