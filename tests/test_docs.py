@@ -22,8 +22,7 @@ from pipelines.client.jobs.jobs import Job
 from pipelines.client.jobs.logs import LogLine
 from pipelines.cluster import pipeline_graph
 from pipelines.cluster.gpu_holders import GpuMachine
-from pipelines.cluster.library_growth import LibraryGrowth
-from pipelines.cluster.library_overview import LibraryOverview
+from pipelines.cluster.library_overview import LibraryGrowth, LibraryOverview
 from pipelines.cluster.pipeline_graph import GraphEdge, PipelineGraph
 from pipelines.cluster.pipeline_status import PipelineStatus, ProjectStatus
 from pipelines.commands import command_registry

@@ -6,7 +6,7 @@ Reads small files and the sizes of others only, so that it takes a moment with a
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.client import backbones
+from pipelines.client.deployment import part_sizes
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_discovery, service_roles
-from pipelines.cluster import gpu_holders, library_growth
-from pipelines.cluster.library_growth import LibraryGrowth
+from pipelines.cluster import gpu_holders
+from pipelines.specifications import segment_numbers
+from pipelines.specifications.segment_numbers import SegmentNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,24 @@ class GpuUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryGrowth:
+    """segment_digits, buckets: as deployed; in_segment, in_bucket: the pictures of a segment, and of a bucket; files:
+    those that partition writes for a picture at most; proposed: the numbers for this size; outgrown: the reasons for a
+    change, none if there is none to make."""
+
+    segment_digits: int
+    buckets: int
+    in_segment: int
+    in_bucket: int
+    files: float
+    proposed: SegmentNumbers
+    outgrown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryOverview:
     """All of it. `pictures`: the distinct ones that are searched; `queries`: the entries; `neighbours`: K;
-    `library_growth`: the numbers that grow with them; `addresses`: those of services. None stands for a part that is
+    `growth`: the numbers that grow with them; `addresses`: those of services. None stands for a part that is
     missing, or for the GPUs of a cluster."""
 
     pictures: int
@@ -85,7 +102,7 @@ def read(connection: Connection) -> LibraryOverview:
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
-        growth=library_growth.read(pipelines.values(), number),
+        growth=growth(pipelines.values(), number),
         disk=_disk(connection),
         gpus=None if leases is None else GpuUsage(leases.total, leases.allocated),
         addresses=tuple(_addresses(connection, pipelines)),
@@ -157,3 +174,23 @@ def _addresses(connection: Connection, pipelines: Mapping[str, Any]) -> list[str
         elif port:
             found.append(f"http://{host}:{port}")
     return found
+
+
+def growth(pipelines: Iterable[Any], pictures: int) -> LibraryGrowth:
+    """The growth of a library of so many pictures. pipelines: the deployed ones, as PipelineInfos with details."""
+    now, then = part_sizes.numbers(info.details for info in pipelines), segment_numbers.proposed(pictures)
+    return LibraryGrowth(
+        now.segment_digits,
+        now.buckets,
+        now.in_segment(pictures),
+        now.in_bucket(pictures),
+        round(now.files(pictures), 4),
+        then,
+        tuple(segment_numbers.outgrown(pictures, now, then)),
+    )
+
+
+def larger_sizes(found: LibraryGrowth) -> dict[str, str]:
+    """The variables to change, by name; none for a library that has not outgrown its segments."""
+    then = found.proposed.segment_digits
+    return {part_sizes.DIGITS: str(then)} if then > found.segment_digits else {}

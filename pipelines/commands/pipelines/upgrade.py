@@ -9,7 +9,7 @@ import typer
 from pipelines.checks import suite
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.cluster import library_growth, library_overview, pipeline_status, preflight
+from pipelines.cluster import library_overview, pipeline_status, preflight
 from pipelines.commands.kit import finding_display, interrupts
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
@@ -92,8 +92,8 @@ def upgrade(
 
 def _larger(connection: Connection, there: Mapping[str, Any]) -> dict[str, str]:
     """The variables that the library has outgrown, as they are proposed; says why."""
-    found = library_growth.read(there.values(), library_overview.pictures(connection))
-    larger = library_growth.settings(found)
+    found = library_overview.growth(there.values(), library_overview.pictures(connection))
+    larger = library_overview.larger_sizes(found)
     upgrade_text.growth(found, larger)
     return larger
 

@@ -6,9 +6,9 @@ from typing import Any
 from rich.table import Table
 
 from pipelines.client.deployment import retired_pipelines
-from pipelines.cluster.library_growth import LibraryGrowth
+from pipelines.cluster.library_overview import LibraryGrowth
 from pipelines.commands.kit.estimates import rounded
-from pipelines.commands.kit.terminal import console, say
+from pipelines.commands.kit.terminal import console, plain_table, say
 from pipelines.specifications import optional_specs
 from pipelines.upgrades import upgrade_costs
 from pipelines.upgrades.upgrade_costs import PipelineCost
@@ -27,7 +27,7 @@ def show(plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: 
     """Prints the pipelines with their changes, the choices that are kept, and the cost."""
     if not plan.sent:
         say("all of it is back already" if back else "the pipelines are up to date: nothing to do")
-    table = _table("pipeline", "change")
+    table = plain_table("pipeline", "change")
     for step in plan.steps:
         table.add_row(step.pipeline, visible(change(step)))
     console.print(table)
@@ -120,9 +120,7 @@ def _kept(steps: Iterable[UpgradeStep]) -> Iterator[str]:
 
 
 def _cost_table(found: Iterable[PipelineCost]) -> Table:
-    table = _table("to compute")
-    for name in ("datums", "time", "more storage"):
-        table.add_column(name, justify="right")
+    table = plain_table("to compute", numbers=("datums", "time", "more storage"))
     table.add_column("on")
     for each in found:
         datums = "unknown" if each.datums is None else f"{'' if each.anew else 'up to '}{each.datums:,}"
@@ -148,7 +146,3 @@ def _total(found: Sequence[PipelineCost], pictures: int) -> str:
         f"in total: {limit}{datums}, {time}{unknown}; {size(all_.bytes)} more in the history"
         f"{'; ' + counted(len(gpus), 'pipeline runs on a GPU', 'pipelines run on GPUs') if gpus else ''}"
     )
-
-
-def _table(*columns: str) -> Table:
-    return Table(*columns, box=None, header_style="bold", pad_edge=False)
