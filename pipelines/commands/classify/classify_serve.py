@@ -11,18 +11,7 @@ from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection
 from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.service import service_deployment, service_options
-from pipelines.commands.service.service_options import (
-    BrowserOption,
-    CertificateOption,
-    DeployOption,
-    KeyOption,
-    ListenOption,
-    LocalServiceOptions,
-    NetworksOption,
-    OffOption,
-    ProxyOption,
-    TokenOption,
-)
+from pipelines.commands.service.service_options import ServiceOptions
 from stages.serving.run.service_runner import ServiceRole
 
 app = App()
@@ -41,40 +30,29 @@ def serve(
         str,
         typer.Option(metavar="COMMIT", help="The model of this commit of select [default: follow promotions]."),
     ] = "",
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="PORT",
-            help=f"The port of 127.0.0.1 (0 for a free one), or of the nodes for a deployed service "
-            f"[default: {CLASSIFY.port}].",
-        ),
-    ] = None,
-    listen: ListenOption = "",
-    token_file: TokenOption = None,
-    tls_cert: CertificateOption = None,
-    tls_key: KeyOption = None,
-    behind_proxy: ProxyOption = "",
-    fetch_from: NetworksOption = None,
-    browser: BrowserOption = True,
+    port: Annotated[int | None, service_options.port_of(CLASSIFY)] = None,
+    listen: service_options.ListenOption = "",
+    token_file: service_options.TokenOption = None,
+    tls_cert: service_options.CertificateOption = None,
+    tls_key: service_options.KeyOption = None,
+    behind_proxy: service_options.ProxyOption = "",
+    fetch_from: service_options.NetworksOption = None,
+    browser: service_options.BrowserOption = True,
     idle_exit: Annotated[
         float | None,
         typer.Option(min=1, metavar="SECONDS", help="End after so long without a request [default: never]."),
     ] = None,
-    deploy: DeployOption = False,
-    off: OffOption = False,
+    deploy: service_options.DeployOption = False,
+    off: service_options.OffOption = False,
     address: AddressOption = "",
 ) -> None:
     """Classify pictures in the browser and over HTTP with the promoted model, until Ctrl-C. Follows promotions.
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
-    given = LocalServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
+    given = ServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
     service_options.check(given, deploy, off, {"--at": at, "--idle-exit": idle_exit})
     if deploy or off:
-        service_deployment.change(
-            open_write_connection(address), service_deployment.deployed_options(given), CLASSIFY, off
-        )
+        service_deployment.change(open_write_connection(address), given, CLASSIFY, off)
         return
     server = target(address)
     with service_options.explained():

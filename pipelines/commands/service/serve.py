@@ -18,18 +18,7 @@ from pipelines.commands.kit.command_connection import open_server_connection, op
 from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
-from pipelines.commands.service.service_options import (
-    BrowserOption,
-    CertificateOption,
-    DeployOption,
-    KeyOption,
-    ListenOption,
-    LocalServiceOptions,
-    NetworksOption,
-    OffOption,
-    ProxyOption,
-    TokenOption,
-)
+from pipelines.commands.service.service_options import ServiceOptions
 from pipelines.errors import LookalikeError
 from stages.serving.run.service_runner import ServiceRole
 
@@ -52,36 +41,25 @@ def serve(
             metavar="COMMIT|DATE", help="Serve the library as of a commit id, an ancestor, or a date [default: follow]."
         ),
     ] = "",
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="PORT",
-            help=f"The port of 127.0.0.1 (0 for a free one), or of the nodes for a deployed service "
-            f"[default: {SEARCH.port}].",
-        ),
-    ] = None,
-    listen: ListenOption = "",
-    token_file: TokenOption = None,
-    tls_cert: CertificateOption = None,
-    tls_key: KeyOption = None,
-    behind_proxy: ProxyOption = "",
-    fetch_from: NetworksOption = None,
-    browser: BrowserOption = True,
-    deploy: DeployOption = False,
-    off: OffOption = False,
+    port: Annotated[int | None, service_options.port_of(SEARCH)] = None,
+    listen: service_options.ListenOption = "",
+    token_file: service_options.TokenOption = None,
+    tls_cert: service_options.CertificateOption = None,
+    tls_key: service_options.KeyOption = None,
+    behind_proxy: service_options.ProxyOption = "",
+    fetch_from: service_options.NetworksOption = None,
+    browser: service_options.BrowserOption = True,
+    deploy: service_options.DeployOption = False,
+    off: service_options.OffOption = False,
     address: AddressOption = "",
 ) -> None:
     """Search the library in the browser, over HTTP and from Python, until Ctrl-C. Follows new commits.
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
-    given = LocalServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
+    given = ServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
     service_options.check(given, deploy, off, {"--at": at})
     if deploy or off:
-        service_deployment.change(
-            open_write_connection(address), service_deployment.deployed_options(given), SEARCH, off
-        )
+        service_deployment.change(open_write_connection(address), given, SEARCH, off)
         return
     server = target(address)
     with service_options.explained():

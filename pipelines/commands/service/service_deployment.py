@@ -1,8 +1,6 @@
 """A service deployed as a pipeline, for the commands that serve: its token made, its start waited for, its end."""
 
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.client import branches
@@ -16,7 +14,7 @@ from pipelines.client.services.service_roles import SEARCH, ServiceRole
 from pipelines.cluster import gpu_holders
 from pipelines.commands.kit import interrupts, optional_pipelines
 from pipelines.commands.kit.terminal import display_path, say
-from pipelines.commands.service.service_options import LocalServiceOptions, explained
+from pipelines.commands.service.service_options import ServiceOptions, explained
 from pipelines.errors import LookalikeError
 from stages.serving.follow import configuration, promotion_source
 from stages.serving.follow.configuration import ServiceConfiguration
@@ -29,23 +27,7 @@ _STARTS_WITHIN = 180.0
 """Seconds after which a service whose job runs, and that does not answer, cannot be reached from here."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeployedServiceOptions:
-    """The service as the command line asks for it; None and "" leave a choice as it is. port: of the nodes."""
-
-    port: int | None = None
-    token_file: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    proxy: str = ""
-
-
-def deployed_options(given: LocalServiceOptions) -> DeployedServiceOptions:
-    """The deployed service as the options of a command say it."""
-    return DeployedServiceOptions(given.port, given.token_file, given.certificate, given.key, given.proxy)
-
-
-def change(connection: Connection, asked: DeployedServiceOptions, role: ServiceRole, ends: bool) -> None:
+def change(connection: Connection, asked: ServiceOptions, role: ServiceRole, ends: bool) -> None:
     """Deploys the service, or deletes it. Raises LookalikeError."""
     if ends:
         off(connection, role)
@@ -54,7 +36,7 @@ def change(connection: Connection, asked: DeployedServiceOptions, role: ServiceR
         deploy(connection, asked, role)
 
 
-def deploy(connection: Connection, wanted: DeployedServiceOptions, role: ServiceRole = SEARCH) -> None:
+def deploy(connection: Connection, wanted: ServiceOptions, role: ServiceRole = SEARCH) -> None:
     """Deploys the service or, where it is deployed, updates it; waits until it answers. Raises StageError if it would
     not be safe, LookalikeError if it cannot be deployed or does not start."""
     optional_deployment.check(connection, role.pipeline)
@@ -102,9 +84,7 @@ def _lacking(connection: Connection, role: ServiceRole) -> str:
     return ""
 
 
-def _protection(
-    connection: Connection, wanted: DeployedServiceOptions, proxy: str, role: ServiceRole
-) -> ServiceCredentials:
+def _protection(connection: Connection, wanted: ServiceOptions, proxy: str, role: ServiceRole) -> ServiceCredentials:
     """The token, and the certificate if one is named, checked as the service will check them. localpachd's services
     are reached through the loopback of its machine, those of a cluster by everybody."""
     given = configuration.read_token(wanted.token_file) if wanted.token_file else ""

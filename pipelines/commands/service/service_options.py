@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,20 +62,27 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalServiceOptions:
-    """The options of a service that runs here, as they are given."""
+class ServiceOptions:
+    """The options of a service as they are given. For a deployed one the port is that of the nodes, and None and ""
+    leave a choice as it is; listen, networks and browser are for one that runs here."""
 
-    port: int | None
-    listen: str
-    token_file: Path | None
-    certificate: Path | None
-    key: Path | None
-    proxy: str
-    networks: list[str] | None
-    browser: bool
+    port: int | None = None
+    listen: str = ""
+    token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    proxy: str = ""
+    networks: list[str] | None = None
+    browser: bool = False
 
 
-def check(given: LocalServiceOptions, deploy: bool, off: bool, local: Mapping[str, object]) -> None:
+def port_of(role: ServiceRole) -> Any:
+    """The option of a service's port."""
+    words = "The port of 127.0.0.1 (0 for a free one), or of the nodes for a deployed service"
+    return typer.Option(min=0, max=65535, metavar="PORT", help=f"{words} [default: {role.port}].")
+
+
+def check(given: ServiceOptions, deploy: bool, off: bool, local: Mapping[str, object]) -> None:
     """Raises BadParameter for options that exclude each other. local: further ones, by name, of a service that runs
     here alone."""
     if deploy and off:
@@ -87,7 +94,7 @@ def check(given: LocalServiceOptions, deploy: bool, off: bool, local: Mapping[st
             raise typer.BadParameter(f"{name} is for a service that runs here, not for --deploy")
 
 
-def configured(given: LocalServiceOptions, role: ServiceRole, server: ServerTarget) -> ServiceConfiguration:
+def configured(given: ServiceOptions, role: ServiceRole, server: ServerTarget) -> ServiceConfiguration:
     """The configuration of a service that runs here. Raises StageError if it would not be safe."""
     default = role.port if given.port is None else given.port
     host, number = configuration.listening(given.listen) if given.listen else (configuration.LOOPBACK, default)
@@ -109,7 +116,7 @@ def configured(given: LocalServiceOptions, role: ServiceRole, server: ServerTarg
 def serve(
     connection: Connection,
     wanted: ServiceConfiguration,
-    given: LocalServiceOptions,
+    given: ServiceOptions,
     role: ServiceRole,
     running: service_runner.ServiceRole,
 ) -> None:

@@ -12,7 +12,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_credentials, service_discovery, service_roles
 from pipelines.commands.service import service_deployment
-from pipelines.commands.service.service_deployment import DeployedServiceOptions
+from pipelines.commands.service.service_options import ServiceOptions
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, specs_directory
 from stages.datum.contract import StageError
@@ -134,9 +134,9 @@ def test_a_cluster_needs_tls_or_a_proxy(here: Connection, like_a_cluster: Connec
     """localpachd's services are reached from its own machine alone."""
     deploy_usual(here)
     with pytest.raises(StageError, match="others can read the requests: name --tls-cert and --tls-key, or the proxy"):
-        service_deployment.deploy(like_a_cluster, DeployedServiceOptions(port=30995))
+        service_deployment.deploy(like_a_cluster, ServiceOptions(port=30995))
     assert not service_credentials.exists(here)
-    service_deployment.deploy(like_a_cluster, DeployedServiceOptions(port=30995, proxy="pictures.example.org"))
+    service_deployment.deploy(like_a_cluster, ServiceOptions(port=30995, proxy="pictures.example.org"))
     assert running(here).transform.env["PROXY"] == "pictures.example.org"
 
 
@@ -159,4 +159,4 @@ def test_options_of_a_service_that_runs_here_are_refused(
 def test_a_port_that_nodes_do_not_open_is_refused(here: Connection, command: Command) -> None:
     deploy_usual(here)
     with pytest.raises(LookalikeError, match="8080 is outside 30000 to 32767"):
-        service_deployment.deploy(here, DeployedServiceOptions(port=8080))
+        service_deployment.deploy(here, ServiceOptions(port=8080))
