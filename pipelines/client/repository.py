@@ -179,6 +179,10 @@ class Repository:
         for path, _, pieces in self.stream(pattern):
             yield path, b"".join(pieces)
 
+    def contents(self) -> dict[str, bytes]:
+        """The content of every top-level file by its name; none without the repo."""
+        return {path.removeprefix("/"): content for path, content in self.read_all("/*")}
+
     def stream(self, pattern: str, first: str = "", last: str = "") -> Iterator[tuple[str, int, Iterator[bytes]]]:
         """The path, the size and the content of every file that matches a pattern, in one call; only those from `first`
         to `last` if these are given. A content can be read until the next one is taken."""

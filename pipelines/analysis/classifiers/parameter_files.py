@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pipelines.analysis.measurement.evaluation import read_named
 from pipelines.analysis.measurement.optional_deployment import PARAMETERS
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
@@ -16,28 +17,13 @@ from stages.datum.contract import StageError
 def check(files: Sequence[Path]) -> dict[str, bytes]:
     """The content of files by name. Raises LookalikeError if one cannot be read or is not valid, naming the field and
     its range or the nearest name, or if two have one name."""
-    found: dict[str, bytes] = {}
-    for path in files:
-        if path.name in found:
-            raise LookalikeError(
-                f"two files are called {path.name}, and one would replace the other: rename one of them"
-            )
+    found = read_named(files)
+    for name, content in found.items():
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise LookalikeError(f"{path} cannot be read: {error.strerror or error}") from error
-        try:
-            parse(path.name, content)
+            parse(name, content)
         except StageError as error:
             raise LookalikeError(f"nothing was put: {error}") from error
-        found[path.name] = content
     return found
-
-
-def current_files(connection: Connection) -> dict[str, bytes]:
-    """The files of parameters by name; none without the repo."""
-    repo = Repository(connection, PARAMETERS)
-    return {path.removeprefix("/"): each for path, each in connection.retry(lambda: list(repo.read_all("/*")))}
 
 
 def change(connection: Connection, files: Mapping[str, bytes], remove: Sequence[str] = ()) -> str:
@@ -47,7 +33,7 @@ def change(connection: Connection, files: Mapping[str, bytes], remove: Sequence[
     Raises LookalikeError for a name to remove that is not there or is put as well, and if no file would be left.
     """
     make_repo(connection, PARAMETERS)
-    there = current_files(connection)
+    there = connection.retry(Repository(connection, PARAMETERS).contents)
     gone = [each if each.endswith(SUFFIX) else f"{each}{SUFFIX}" for each in remove]
     for name in gone:
         if name not in there:

@@ -93,8 +93,7 @@ def _labels(connection: Connection, a: Experiment, b: Experiment) -> dict[str, C
 
 
 def _labels_at(connection: Connection, commit: str) -> Mapping[str, str]:
-    read = connection.retry(lambda: list(Repository(connection, LABELS, commit).read_all("/*")))
-    return label_files.unite((path.removeprefix("/"), content) for path, content in read).of
+    return label_files.unite(connection.retry(Repository(connection, LABELS, commit).contents).items()).of
 
 
 def _predictions(connection: Connection, experiment: Experiment) -> PredictionTable | None:

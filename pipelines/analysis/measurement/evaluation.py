@@ -57,28 +57,36 @@ class LabelsFile:
     problems: Sequence[str]
 
 
-def check(files: Sequence[Path]) -> list[LabelsFile]:
-    """The files, read. Raises LookalikeError if one cannot be read or gives no label, or if two have one name."""
-    found: dict[str, LabelsFile] = {}
+def read_named(files: Sequence[Path]) -> dict[str, bytes]:
+    """The content of files on this machine by name. Raises LookalikeError if one cannot be read, or if two have one
+    name."""
+    found: dict[str, bytes] = {}
     for path in files:
         if path.name in found:
             raise LookalikeError(
                 f"two files are called {path.name}, and one would replace the other: rename one of them"
             )
         try:
-            content = path.read_bytes()
+            found[path.name] = path.read_bytes()
         except OSError as error:
             raise LookalikeError(f"{path} cannot be read: {error.strerror or error}") from error
-        rows = list(label_files.read(path.name, content))
+    return found
+
+
+def check(files: Sequence[Path]) -> list[LabelsFile]:
+    """The files, read. Raises LookalikeError if one cannot be read or gives no label, or if two have one name."""
+    found = []
+    for name, content in read_named(files).items():
+        rows = list(label_files.read(name, content))
         problems = [each.said for each in rows if isinstance(each, label_files.LabelProblem)]
         if len(problems) == len(rows):
             raise LookalikeError(
                 problems[0]
                 if problems
-                else f"{path.name} has no labels, only a header: add a line for each labelled picture"
+                else f"{name} has no labels, only a header: add a line for each labelled picture"
             )
-        found[path.name] = LabelsFile(path.name, content, problems)
-    return list(found.values())
+        found.append(LabelsFile(name, content, problems))
+    return found
 
 
 def check_deployed(connection: Connection) -> None:
@@ -108,8 +116,7 @@ def forget(connection: Connection, name: str) -> str:
 
 def labels_files(connection: Connection) -> dict[str, bytes]:
     """The files of labels by name; none without the repo."""
-    repo = Repository(connection, LABELS)
-    return {path.removeprefix("/"): content for path, content in connection.retry(lambda: list(repo.read_all("/*")))}
+    return connection.retry(Repository(connection, LABELS).contents)
 
 
 def from_folders(connection: Connection) -> bytes:
