@@ -17,8 +17,7 @@ from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, path
-from pipelines.commands.kit.terminal import files, say, say_all, say_json, say_unreadable
-from pipelines.errors import LookalikeError
+from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.library import ingest
 from pipelines.library.picture_sources import find
 from stages.datum.text_format import counted
@@ -96,8 +95,7 @@ def add(
         say_all(_report(planned, conflicts))
         if not connection.retry(optional_deployment.deployed, connection, GROUP):
             say("to train on them: lookalike classify train")
-    if unreadable:
-        raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")
+    require_readable(unreadable)
 
 
 def _conflicts(connection: Connection, planned: LabelPlan) -> dict[str, list[str]]:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.markup import escape
-from rich.table import Table
 
 from pipelines.analysis.classifiers import experiments, parameter_files, promotion, training_report
 from pipelines.analysis.classifiers.promotion import PictureLabels
@@ -20,7 +19,7 @@ from pipelines.commands.kit.command_connection import open_server_connection
 from pipelines.commands.kit.job_completion import finish
 from pipelines.commands.kit.options import PortOption, RootOption
 from pipelines.commands.kit.progress import counting
-from pipelines.commands.kit.terminal import console, display_path, files, say, say_all
+from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all
 from pipelines.commands.server import demo
 from pipelines.library import ingest, picture_sources, queries
 from pipelines.library.datasets import samples
@@ -95,8 +94,7 @@ def _train(connection: Connection, directory: Path) -> None:
 def _show(found: list[PictureLabels]) -> None:
     """Prints some of the classified queries, and the number that is right."""
     right = [each for each in found if each.labels[0][0] == samples.label_of(each.source)]
-    table = Table("query", "taken for", box=None, header_style="bold", pad_edge=False)
-    table.add_column("probability", justify="right")
+    table = plain_table("query", "taken for", numbers=("probability",))
     for each in found[:: max(1, len(found) // _SHOWN)][:_SHOWN]:
         label, probability = each.labels[0]
         table.add_row(escape(visible(each.source)), escape(visible(label)), training_words.percent(probability))

@@ -14,7 +14,7 @@ from pipelines.analysis.classifiers.run_comparison import (
     RunDisagreement,
     parameters_of,
 )
-from pipelines.commands.kit.terminal import console, local_time, say, say_all
+from pipelines.commands.kit.terminal import console, local_time, plain_table, say, say_all
 from stages.classify.report import training_words
 from stages.classify.training.run_records import AccuracyScore
 from stages.classify.training.training_parameters import TrainingParameters
@@ -58,7 +58,7 @@ def table(found: Sequence[Experiment], width: int) -> Table:
     """
     wide = width >= _WIDE
     between = " " if wide else "\n"
-    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), collapse_padding=True)
+    shown = plain_table(padding=(0, 1), collapse_padding=True)
     shown.add_column("run", no_wrap=True, overflow="fold")
     shown.add_column("parameters", min_width=_PARAMETERS if wide else _NARROW, overflow="fold")
     for name in ("validated, %", "held out, %"):
@@ -117,7 +117,7 @@ def seconds(found: float | None) -> str:
 def show_differences(found: RunComparison) -> None:
     """Prints what differs between two runs."""
     a, b = found.a.name, found.b.name
-    shown = Table("", a, b, "difference", box=None, header_style="bold", pad_edge=False)
+    shown = plain_table("", a, b, "difference")
     for name, (old, new) in found.parameters.items():
         shown.add_row(name, training_words.setting(old), training_words.setting(new), "")
     for name, (before, after) in found.scores.items():

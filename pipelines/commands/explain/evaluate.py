@@ -17,7 +17,7 @@ from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, path
-from pipelines.commands.kit.terminal import console, display_path, files, say, say_all, say_first, say_json
+from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all, say_first, say_json
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
 from stages.report import evaluation_words
@@ -134,7 +134,7 @@ def _warn(problems: Sequence[str]) -> None:
 def _measures(metrics: Mapping[str, Any]) -> Table:
     """The measures with their intervals, over queries and over labels."""
     k = metrics["facts"]["k"]
-    table = _table("with 95 % intervals", "mean over queries", "mean over labels")
+    table = plain_table("with 95 % intervals", numbers=("mean over queries", "mean over labels"))
     for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", "MRR")):
         table.add_row(name, *(_estimate(metrics[mean][name]) for mean in ("micro", "macro")))
     return table
@@ -144,7 +144,7 @@ def _labels(metrics: Mapping[str, Any]) -> Table:
     """The labels with the least precision."""
     k, rows = metrics["facts"]["k"], metrics["per_label"]
     names = [*dict.fromkeys(("precision@1", f"precision@{k}", f"mAP@{k}"))]
-    table = _table("the worst labels" if len(rows) > _MOST_LABELS else "labels", *names, "pictures")
+    table = plain_table("the worst labels" if len(rows) > _MOST_LABELS else "labels", numbers=[*names, "pictures"])
     for row in rows[:_MOST_LABELS]:
         values = [f"{row[name]:.3f}" for name in names]
         table.add_row(escape(visible(row["label"])), *values, f"{row['pictures']:,}")
@@ -154,20 +154,13 @@ def _labels(metrics: Mapping[str, Any]) -> Table:
 def _confusions(metrics: Mapping[str, Any]) -> Table:
     """The labels that are taken for another one most often."""
     k = metrics["facts"]["k"]
-    table = _table("the most confused", "nearest", *([f"{k} nearest"] if k > 1 else []))
+    table = plain_table("the most confused", numbers=["nearest", *([f"{k} nearest"] if k > 1 else [])])
     table.add_column("the closest such pair", overflow="fold")
     for each in metrics["confusions"][:_MOST_CONFUSIONS]:
         counts = [f"{each['nearest']:,}", *([f"{each['among']:,}"] if k > 1 else [])]
         example = f"{each['example']['source']}, {each['example']['neighbour']}"
         named = f"{each['label']} for {each['taken_for']}"
         table.add_row(*(escape(visible(cell)) for cell in (named, *counts, example)))
-    return table
-
-
-def _table(first: str, *numbers: str) -> Table:
-    table = Table(first, box=None, header_style="bold", pad_edge=False)
-    for name in numbers:
-        table.add_column(name, justify="right")
     return table
 
 

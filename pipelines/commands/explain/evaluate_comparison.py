@@ -10,7 +10,7 @@ from pipelines.analysis.measurement import model_comparison
 from pipelines.client.server.connection import Connection
 from pipelines.commands.ask.past_query import STEPS
 from pipelines.commands.kit import interrupts
-from pipelines.commands.kit.terminal import console, say, say_json
+from pipelines.commands.kit.terminal import console, plain_table, say, say_json
 from stages.datum.text_format import counted, visible
 
 _MOST_LABELS = 5
@@ -53,7 +53,7 @@ def lines(found: Mapping[str, Any]) -> Iterator[Table | str]:
 
 
 def _table(found: Mapping[str, Any]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    table = plain_table(collapse_padding=True)
     for name in ("metric", "A", "B", "difference", "95 % interval", ""):
         table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "") else "right")
     k = found["ks"][-1]

@@ -10,7 +10,7 @@ from pipelines.client.jobs.jobs import Job
 from pipelines.client.jobs.workers import BusyWorker
 from pipelines.cluster.job_waits import behind
 from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, ProjectStatus, RejectedFile
-from pipelines.commands.kit.terminal import coloured, console, display_path, files, say, say_all
+from pipelines.commands.kit.terminal import coloured, console, display_path, files, plain_table, say, say_all
 from pipelines.library import result_sheets
 from pipelines.library.result_sheets import ResultSheet
 from stages.datum.text_format import counted, distance
@@ -19,6 +19,7 @@ _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
 _MOST_QUERIES = 5
 _MOST_WORKERS = 3
+_NUMBERS = ("processed", "skipped", "failed", "seconds", "rejected")
 
 
 def job_table(jobs: Sequence[Job], rejected: Sequence[RejectedFile]) -> Table:
@@ -26,7 +27,7 @@ def job_table(jobs: Sequence[Job], rejected: Sequence[RejectedFile]) -> Table:
     grouped: dict[str, list[Job]] = {}
     for each in jobs:
         grouped.setdefault(each.pipeline, []).append(each)
-    table = _table("pipeline", "job")
+    table = plain_table("pipeline", "job", numbers=_NUMBERS)
     for pipeline, of_it in grouped.items():
         state = next((each.state for each in of_it if each.state != "success"), "success")
         table.add_row(pipeline, coloured(state), *_counts(of_it), _rejected(pipeline, rejected))
@@ -35,9 +36,7 @@ def job_table(jobs: Sequence[Job], rejected: Sequence[RejectedFile]) -> Table:
 
 def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
     """precision@1 and precision@3 by method."""
-    table = Table("", box=None, header_style="bold", pad_edge=False)
-    for name in ("precision@1", "precision@3"):
-        table.add_column(name, justify="right")
+    table = plain_table("", numbers=("precision@1", "precision@3"))
     for method, (first, three) in quality.items():
         table.add_row(method, f"{first:.2f}", f"{three:.2f}")
     return table
@@ -46,8 +45,8 @@ def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
 def show_status(status: ProjectStatus) -> None:
     """Prints every pipeline, and the reasons of failures and rejections."""
     if status.pipelines:
-        table = _table("pipeline", "state", "job")
-        table.collapse_padding = True  # or the names do not fit into 80 columns
+        # Collapsed, or the names do not fit into 80 columns.
+        table = plain_table("pipeline", "state", "job", numbers=_NUMBERS, collapse_padding=True)
         for each in status.pipelines:
             shown = [*each.ahead[:1], *([each.job] if each.job else [])]
             first, *more = [(coloured(job.state), *_counts([job])) for job in shown] or [("none", *_counts([]))]
@@ -113,13 +112,6 @@ def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:
         "notes": sheet.notes,
         "queries": result_sheets.answers(sheet, k),
     }
-
-
-def _table(*columns: str) -> Table:
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    for name in ("processed", "skipped", "failed", "seconds", "rejected"):
-        table.add_column(name, justify="right")
-    return table
 
 
 def _counts(jobs: Sequence[Job]) -> list[str]:

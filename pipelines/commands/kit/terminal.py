@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
+from rich.table import Column, Table
 
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
@@ -73,6 +75,14 @@ def require_readable(unreadable: Mapping[str, str]) -> None:
     """Raises LookalikeError if files could not be read, with their number."""
     if unreadable:
         raise LookalikeError(f"{files(len(unreadable))} could not be read: all others were put")
+
+
+def plain_table(*words: Column | str, numbers: Iterable[str] = (), **settings: Any) -> Table:
+    """A table without lines: columns of words by their heads, then columns of numbers."""
+    table = Table(*words, box=None, header_style="bold", pad_edge=False, **settings)
+    for head in numbers:
+        table.add_column(head, justify="right")
+    return table
 
 
 def complain(text: str) -> None:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from pipelines.analysis.measurement import copy_groups
 from pipelines.analysis.measurement.copy_groups import CopyGroups
@@ -14,7 +13,7 @@ from pipelines.commands.kit import optional_pipelines
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
-from pipelines.commands.kit.terminal import console, display_path, say, say_json
+from pipelines.commands.kit.terminal import console, display_path, plain_table, say, say_json
 from stages.datum.text_format import counted, size, visible
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
 
@@ -109,7 +108,7 @@ def _show_near(found: CopyGroups, groups: Sequence[Mapping[str, Any]], where: st
 
 
 def _show_groups(groups: Sequence[Mapping[str, Any]], limit: int, kind: CopyKind) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     for name in ("group", "files", "size of others"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("keep" if kind is EXACT else "probably the original", overflow="fold")

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
@@ -13,7 +13,7 @@ from pipelines.cluster.gpu_holders import GpuMachine
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
-from pipelines.commands.kit.terminal import console, say, say_json
+from pipelines.commands.kit.terminal import console, plain_table, say, say_json
 from stages.datum.text_format import counted, visible
 
 app = App()
@@ -51,11 +51,8 @@ def gpus(
 
 
 def _table(nodes: list[GpuMachine], details: bool) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("node", "status", "kind"):
-        table.add_column(name, overflow="fold")
-    for name in ("GPUs", "allocated"):
-        table.add_column(name, justify="right")
+    words = [Column(name, overflow="fold") for name in ("node", "status", "kind")]
+    table = plain_table(*words, numbers=("GPUs", "allocated"))
     for node in nodes:
         table.add_row(visible(node.name), node.status, visible(node.product), str(node.total), str(node.allocated))
         for holder in node.holders if details else ():

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
-from pipelines.commands.kit.terminal import console, say, say_all, say_json
+from pipelines.commands.kit.terminal import console, plain_table, say, say_all, say_json
 from pipelines.library import backbone_push
 from stages.backbone.catalogue import CATALOGUE, MEASURED, CatalogueEntry, find
 from stages.datum.text_format import visible
@@ -36,7 +35,7 @@ def list_models(as_json: JsonOption = False) -> None:
     if as_json:
         say_json([_described(entry) for entry in CATALOGUE.values()])
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    table = plain_table(collapse_padding=True)
     for name in ("name", "px", "dimension", "MB", "licence", "weights", "speed", "precision"):
         words = name in ("name", "licence", "weights")
         table.add_column(name, no_wrap=True, justify="left" if words else "right")
