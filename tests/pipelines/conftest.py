@@ -190,6 +190,27 @@ def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Answers], str]]:
         yield serve
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def copying_spec(name: str, repo: str) -> dict[str, Any]:
+    """A specification that copies a repo, in place of one of lookalike's."""
+    return {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
+        "transform": {
+            "image": "lookalike-cpu:0.1.0",
+            "cmd": ["sh"],
+            "stdin": ["cp -r /pfs/in/. /pfs/out"],
+            "env": {"LOOKALIKE_STAGE": f"{name}-1"},
+        },
+        "resource_requests": {"cpu": 1.0, "memory": "1Gi"},
+    }
+
+
 WaitForJobs = Callable[..., list[Job]]
 
 

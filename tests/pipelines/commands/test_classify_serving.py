@@ -24,26 +24,12 @@ from pipelines.client.services.service_roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
 from stages.classify.training.run_records import BackboneFacts
 from tests.command import Command
+from tests.pipelines.conftest import copying_spec
 from tests.servers import OwnPort
 from tests.stages.serving import models
 from tests.stages.serving.services import made
 
 pytestmark = pytest.mark.late_alone
-
-
-def document(name: str, repo: str) -> dict[str, Any]:
-    """A specification that copies a repo, in place of one of lookalike's."""
-    return {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
-        "transform": {
-            "image": "lookalike-cpu:0.1.0",
-            "cmd": ["sh"],
-            "stdin": ["cp -r /pfs/in/. /pfs/out"],
-            "env": {"LOOKALIKE_STAGE": f"{name}-1"},
-        },
-        "resource_requests": {"cpu": 1.0, "memory": "1Gi"},
-    }
 
 
 @contextmanager
@@ -114,7 +100,7 @@ def here(as_user: Connection, command: Command, monkeypatch: pytest.MonkeyPatch)
     specs = command.directory / "specs"
     (specs / "classify").mkdir(parents=True)
     for name, repo in (("index", "images"), ("render", "index"), ("classify/select", "images")):
-        (specs / f"{name}.json").write_text(json.dumps(document(Path(name).name, repo)))
+        (specs / f"{name}.json").write_text(json.dumps(copying_spec(Path(name).name, repo)))
     monkeypatch.chdir(command.directory)
     yield as_user
     there = ProjectJobs(as_user).pipelines()

@@ -23,12 +23,7 @@ from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.tcp_proxy import outlasts
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

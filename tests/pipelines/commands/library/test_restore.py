@@ -19,12 +19,7 @@ from stages.decode.stl10 import RECORD
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone, pytest.mark.usefixtures("own_cache")]
 
 
 class Library:

@@ -15,10 +15,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
 from tests.command import Command
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -17,23 +17,9 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, specs_directory
 from stages.datum.contract import StageError
 from tests.command import Command
+from tests.pipelines.conftest import copying_spec
 
 pytestmark = pytest.mark.late_alone
-
-
-def document(name: str, repo: str) -> dict[str, Any]:
-    """A specification that copies a repo, in place of one of lookalike's."""
-    return {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
-        "transform": {
-            "image": "lookalike-cpu:0.1.0",
-            "cmd": ["sh"],
-            "stdin": ["cp -r /pfs/in/. /pfs/out"],
-            "env": {"LOOKALIKE_STAGE": f"{name}-1"},
-        },
-        "resource_requests": {"cpu": 1.0, "memory": "1Gi"},
-    }
 
 
 @pytest.fixture
@@ -43,7 +29,7 @@ def here(as_user: Connection, command: Command, monkeypatch: pytest.MonkeyPatch)
     specs = command.directory / "specs"
     specs.mkdir()
     for name, repo in (("index", "images"), ("render", "index")):
-        (specs / f"{name}.json").write_text(json.dumps(document(name, repo)))
+        (specs / f"{name}.json").write_text(json.dumps(copying_spec(name, repo)))
     monkeypatch.chdir(command.directory)
     yield as_user
     if service_roles.SEARCH.pipeline in ProjectJobs(as_user).pipelines():
@@ -123,7 +109,7 @@ def test_it_takes_registry_nodes_and_secrets_over(here: Connection, command: Com
 
 def test_another_version_is_to_be_deployed_first(here: Connection, command: Command) -> None:
     deploy_usual(here)
-    changed = document("index", "images")
+    changed = copying_spec("index", "images")
     changed["transform"]["env"]["LOOKALIKE_STAGE"] = "index-2"
     (Path("specs") / "index.json").write_text(json.dumps(changed))
     said = command.fails("serve", "--deploy", "--port", "30996").replace("\n", " ")
