@@ -33,7 +33,7 @@ def looking(changes: ChangeNotifier, look: Callable[[TopicChanges], float | None
 def test_it_looks_at_everything_first_and_then_at_what_changed(
     changes: ChangeNotifier, seen: "SimpleQueue[TopicChanges]"
 ) -> None:
-    with looking(changes, lambda changed: seen.put(changed)):  # type: ignore[func-returns-value]
+    with looking(changes, lambda changed: seen.put(changed)):
         assert seen.get(timeout=60) == EVERYTHING
         changes.notify(["a topic"])
         assert seen.get(timeout=60) == TopicChanges(frozenset(["a topic"]))
