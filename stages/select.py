@@ -25,8 +25,7 @@ from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.classify import classifier_description
 from stages.classify.report import label_census
 from stages.classify.report.model_card import card
-from stages.classify.report.run_sections import MOST_EXAMPLES
-from stages.classify.report.training_report import page
+from stages.classify.report.training_report import MOST_EXAMPLES, page
 from stages.classify.training import prediction_measures, run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, StageError, spool

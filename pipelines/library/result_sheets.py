@@ -127,7 +127,7 @@ def _export_one(connection: Connection, repo: Repository, entry: str, name: str,
 
 def pages(directory: Path) -> list[Path]:
     """The pages of the sheet in a directory."""
-    first = directory / page_links.name(1)
+    first = directory / page_links.FIRST
     return [*([first] if first.is_file() else []), *(path for _, path in further_pages(directory))]
 
 

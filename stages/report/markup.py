@@ -1,53 +1,60 @@
-"""The frame of every HTML page: a self-contained document that runs no scripts and loads nothing; texts and pictures in
-it. Knows nothing of what a page is about."""
+"""Pages in HTML and drawings in SVG: the templates beside this module, filled with values.
+
+Every text that a template shows is escaped, and characters that cannot be seen, or would change its direction, are
+replaced. A page is one document with one style sheet, runs no scripts, and may load nothing. Equal values
+give equal text. Knows nothing of what a page is about.
+"""
 
 from __future__ import annotations
 
-import html
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from stages.datum import text_format
-from stages.report.style import STYLE
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-
-
-def head(title: str, style: str = "") -> Iterator[str]:
-    """The lines from the first one to the beginning of the body. title: plain text. style: CSS beside the pages'."""
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{text(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{text(title)} · lookalike</title>"
-    yield f"<style>{STYLE}{style}</style>"
-    yield "</head>"
-    yield "<body>"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def end() -> Iterator[str]:
-    """The lines after the body."""
-    yield "</body>"
-    yield "</html>"
+def fill(template: str, **values: Any) -> Markup:
+    """The template of that name with these values, as text for a UTF-8 file or as a part of another template. Those in
+    Markdown escape nothing themselves. Raises
+    jinja2.UndefinedError if it needs a value that is missing."""
+    return Markup(_ENVIRONMENT.get_template(template).render(values))
 
 
-def picture(jpeg: bytes | None, alternative: str) -> str:
-    """A picture of at most 224 × 224 pixels, or a blank of that size. alternative: plain text."""
-    if jpeg is None:
-        return '<div class="blank">no preview</div>'
-    data = b64encode(jpeg).decode("ascii")
-    return f'<img src="data:image/jpeg;base64,{data}" alt="{text(alternative)}" width="224" height="224">'
+def share(value: float) -> str:
+    """A share or a mean of shares, 0 to 1."""
+    return f"{value:.3f}"
 
 
-def items(kind: str, shown: Iterable[str]) -> Iterator[str]:
-    """A list of texts of that class; nothing for an empty one."""
-    lines = [f"<li><bdi>{text(item)}</bdi></li>" for item in shown]
-    if lines:
-        yield f'<ul class="{kind}">{"".join(lines)}</ul>'
+def _shown(value: Any) -> Any:
+    """A value as a template shows it, before it is escaped; of a coordinate, at most two decimals."""
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return text_format.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def text(plain: str) -> str:
-    """The text as HTML, in an element or in quotes."""
-    return html.escape(text_format.visible(plain))
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    autoescape=lambda name: not name.endswith(".md"),
+    finalize=_shown,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+    keep_trailing_newline=True,
+)
+_ENVIRONMENT.globals["style"] = Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8"))
+_ENVIRONMENT.filters |= {
+    "base64": lambda content: b64encode(content).decode("ascii"),
+    "bytes": text_format.size,
+    "counted": text_format.counted,
+    "distance": text_format.distance,
+    "number": lambda value: f"{value:,}",
+    "share": share,
+    "signed": lambda value: f"{value:+.3f}",
+}

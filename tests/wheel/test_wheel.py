@@ -86,10 +86,10 @@ def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> Non
     ]
 
 
-def test_the_wheel_holds_the_page(wheel: Path) -> None:
+def test_the_wheel_holds_the_pages(wheel: Path) -> None:
     held = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
-    page = ROOT / "stages" / "serving" / "page"
-    assert {path.relative_to(ROOT) for path in page.rglob("*") if path.is_file()} <= held
+    for directory in (ROOT / "stages" / "serving" / "page", ROOT / "stages" / "report" / "templates"):
+        assert {path.relative_to(ROOT) for path in directory.rglob("*") if path.is_file()} <= held
 
 
 def test_the_installed_command_checks_its_own_specifications(installed: Installed) -> None:

@@ -1,183 +1,109 @@
 """The report on all trainings as one self-contained HTML file: the chosen run, all runs, what was left out.
 
-Takes the values of metrics.json and runs.json; computes nothing. The page runs no scripts, and its policy lets it load
-nothing.
+Takes the values of metrics.json and runs.json; computes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.classify.report import run_sections, training_words
-from stages.classify.report.training_words import interval, percent
-from stages.datum.text_format import counted
-from stages.report import markup, plots, report_markup
-from stages.report.markup import text
-from stages.report.report_markup import share, table
+from markupsafe import Markup
 
-_MOST_RUNS = 60
-_MOST_FAILED = 60
-_MOST_LEFT_OUT = 5
+from stages.classify.report import training_words
+from stages.files.tables.prediction_table import HELD_OUT
+from stages.report import markup, plots
+from stages.report.markup import share
+from stages.report.plots import HistogramColumn, PlotAxis, PlotCurve
 
-_STYLE = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 250px), 1fr)); gap: 16px;
-  margin: 24px 0 0; padding: 0; list-style: none; }
-.tiles li { padding: 14px 18px; border: 1px solid var(--edge); border-radius: 14px; background: var(--card); }
-.tiles strong { display: block; font-size: 1.75rem; font-weight: 650; line-height: 1.25;
-  font-variant-numeric: tabular-nums; }
-.tiles span { display: block; font-size: 0.875rem; color: var(--muted); }
-.names { min-width: 12rem; overflow-wrap: anywhere; } .reason { min-width: 9rem; }
-.chosen { display: inline-block; padding: 0 7px; border-radius: 7px; background: var(--tint); color: var(--accent);
-  font-size: 0.8125rem; }
-.settings { min-width: 11rem; } .settings span { display: block; }
-.settings i { color: var(--muted); font-style: normal; }
-"""
+MOST_EXAMPLES = 24
+"""Most mistakes that are shown with their pictures."""
+
+_MOST_POINTS = 200  # of a learning curve
+_MOST_ROWS = 6
+_CURVES = ("loss", "validation_loss", "accuracy", "validation_accuracy")
 
 
 def page(metrics: Mapping[str, Any], runs: Mapping[str, Any], thumbnails: Mapping[str, bytes]) -> str:
     """The report as text for a UTF-8 file. thumbnails: JPEG files of mistakes, by the id of the picture."""
     chosen = next((run for run in runs["runs"] if run["name"] == runs["chosen"]), None)
-    body = [*_head(metrics, chosen), "<main>"]
-    if chosen is not None:
-        body += [
-            *_tiles(metrics),
-            *run_sections.labels(metrics),
-            *run_sections.confusions(metrics),
-            *run_sections.mistakes(metrics, thumbnails),
-            *run_sections.probabilities(metrics, chosen),
-            *run_sections.curves(chosen),
-        ]
-    body += [*_runs(runs), *_failed(runs), *_left_out(metrics), "</main>", *_foot(chosen)]
-    return "\n".join([*body, ""])
-
-
-def _head(metrics: Mapping[str, Any], chosen: Mapping[str, Any] | None) -> Iterator[str]:
-    yield from markup.head("Classifier", report_markup.STYLE + _STYLE + run_sections.STYLE)
-    yield "<header>"
-    yield "<h1>Classifier</h1>"
-    yield f'<p class="summary">{text(training_words.data(metrics))}</p>'
-    if chosen is not None:
-        yield '<dl class="facts">'
-        for name, value in _facts(metrics, chosen):
-            yield f"<div><dt>{name}</dt><dd>{value}</dd></div>"
-        yield "</dl>"
-    yield from markup.items("notes", _notes(metrics, chosen))
-    yield "</header>"
-
-
-def _notes(metrics: Mapping[str, Any], chosen: Mapping[str, Any] | None) -> list[str]:
-    return [*filter(None, [metrics["note"]]), *(chosen["notes"] if chosen is not None else ())]
-
-
-def _facts(metrics: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    succeeded, backbone = metrics["runs"]["succeeded"], chosen["backbone"]
-    among = f", the best of {counted(succeeded, 'run', 'runs')}" if succeeded > 1 else ""
-    yield "Run", f"<code>{text(chosen['name'])}</code>{among}"
-    yield "Backbone", f"{text(backbone['described'])} <code>{text(backbone['sha256'][:12])}</code>"
-    pictures = f"{backbone['image_size']} pixels, {text(backbone['fit'])}"
-    yield "Pictures", pictures
-    trained = f"{chosen['weights']:,} numbers, on {'a GPU: ' if chosen['device'] != 'cpu' else 'the '}"
-    device = text(chosen["device"]) if chosen["device"] != "cpu" else "CPU"
-    yield "Trained", f"{trained}{device}"
-
-
-def _tiles(metrics: Mapping[str, Any]) -> Iterator[str]:
-    validated, held_out = metrics["cross_validation"], metrics["held_out"]
-    yield '<ul class="tiles">'
-    yield _tile("right in cross-validation", validated, "by networks that had not seen them")
-    if held_out is not None:
-        yield _tile("right of held-out pictures", held_out, "which no training has seen")
-    else:
-        yield "<li><strong>–</strong><span>right of held-out pictures: none is held out</span></li>"
-    macro = validated["macro"]
-    said = f"recall {percent(macro['recall'])}, precision {percent(macro['precision'])}; all labels count alike"
-    yield f"<li><strong>{share(macro['f1'])}</strong><span>mean F1 of the labels</span><span>{said}</span></li>"
-    yield "</ul>"
-
-
-def _tile(name: str, found: Mapping[str, Any], said: str) -> str:
-    return (
-        f"<li><strong>{percent(found['accuracy'])}</strong><span>{name}</span>"
-        f"<span>{interval(found)} (95 %); {found['right']:,} of {found['of']:,}, {said}</span></li>"
+    sides = [] if chosen is None else _sides(metrics)
+    return markup.fill(
+        "classifier.html",
+        metrics=metrics,
+        chosen=chosen,
+        good=[run for run in runs["runs"] if not run["failure"]],
+        failed=[run for run in runs["runs"] if run["failure"]],
+        words=training_words,
+        bar=plots.bar,
+        matrix=plots.matrix,
+        mistakes=[] if chosen is None else metrics["mistakes"][:MOST_EXAMPLES],
+        held_out=HELD_OUT,
+        thumbnails=thumbnails,
+        sides=sides,
+        ranges=sorted({each for *_, bins in sides for each in bins}),
+        learning={} if chosen is None else _learning(chosen["curves"]),
+        epochs=[] if chosen is None else _epochs(chosen["curves"]),
     )
 
 
-def _runs(runs: Mapping[str, Any]) -> Iterator[str]:
-    good = [run for run in runs["runs"] if not run["failure"]]
-    if not good:
-        return
-    yield '<h2 id="runs">Runs, the best first</h2>'
-    cells = []
-    for run in good[:_MOST_RUNS]:
-        mark = ' <span class="chosen">chosen</span>' if run["name"] == runs["chosen"] else ""
-        found, held_out = run["cross_validation"], run["held_out"]
-        cells.append(
-            [
-                f"<code>{text(run['name'])}</code>{mark}",
-                plots.bar(found["accuracy"], found["low"], found["high"]),
-                f"{percent(found['accuracy'])} <small>{interval(found)}</small>",
-                f"{percent(held_out['accuracy'])} <small>{interval(held_out)}</small>" if held_out else "",
-                "" if run["ece"] is None else share(run["ece"]),
-                f"{run['weights']:,}",
-                text(run["takes"]),
-                _settings(run),
-            ]
-        )
-    more = f"; {len(good) - _MOST_RUNS:,} more are in runs.json" if len(good) > _MOST_RUNS else ""
-    names = ("run", "", "cross-validation", "held out", "calib. error", "trained numbers", "input")
-    header = (*names, "parameters, if changed")
-    said = f"the accuracy of the cross-validation decides{more}"
-    yield from table("runs", said, header, cells, numbers=(2, 3, 4, 5))
-
-
-def _settings(run: Mapping[str, Any]) -> str:
-    """The parameters of a run that are not the defaults."""
-    changed = training_words.changed(run["parameters"]).items()
-    lines = [f"<span><i>{text(name)}</i> {text(value)}</span>" for name, value in changed]
-    return f'<div class="settings">{"".join(lines) or "<small>defaults</small>"}</div>'
-
-
-def _failed(runs: Mapping[str, Any]) -> Iterator[str]:
-    failed = [run for run in runs["runs"] if run["failure"]]
-    if not failed:
-        return
-    yield '<h2 id="failed">Failed runs</h2>'
-    rows = [
-        [f"<code>{text(run['name'])}</code>", f'<div class="names"><bdi>{text(run["failure"])}</bdi></div>']
-        for run in failed[:_MOST_FAILED]
+def _sides(metrics: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Markup, Mapping[Any, Any]]]:
+    """The predictions of the cross-validation and, if there are any, of the held-out pictures: their name and measures,
+    their plot, and their bins by range."""
+    return [
+        (name, found, _reliability(name, found), {(each["from"], each["to"]): each for each in found["bins"]})
+        for name, key in (("cross-validation", "cross_validation"), ("held out", "held_out"))
+        if (found := metrics[key]) is not None
     ]
-    more = f"{len(failed) - _MOST_FAILED:,} more are in runs.json" if len(failed) > _MOST_FAILED else ""
-    yield from table("failed", more, ("run", "reason"), rows, numbers=())
 
 
-def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
-    yield '<h2 id="left-out">Labels and pictures left out</h2>'
-    cells = [
-        [f'<div class="reason">{text(reason)}</div>', f"{count:,}", _examples(shown)]
-        for reason, count, shown in training_words.left_out(metrics)
+def _reliability(name: str, found: Mapping[str, Any]) -> Markup:
+    bins = found["bins"]
+    points = [(each["probability"], each["accuracy"]) for each in bins]
+    band = [(each["probability"], each["low"], each["high"]) for each in bins]
+    columns = []
+    for each in bins:
+        right = round(each["accuracy"] * each["pictures"])
+        columns.append(HistogramColumn(each["from"], each["to"], right, each["pictures"] - right))
+    said = f"expected calibration error {share(found['ece'])}; below, the numbers of pictures"
+    return plots.calibration(
+        f"Accuracy by probability, {name}",
+        said,
+        PlotAxis("probability of the predicted label", 0, 1),
+        PlotCurve("share that is right", points, band),
+        columns,
+        ("right", "wrong"),
+        ideal=PlotCurve("as it should be", [(0, 0), (1, 1)]),
+    )
+
+
+def _learning(found: Mapping[str, Sequence[float]]) -> dict[str, Markup]:
+    """The learning curves, by their kind."""
+    epochs = max(map(len, found.values()), default=0)
+    return {kind: _curve(found, kind, epochs) for kind in ("loss", "accuracy") if epochs and found.get(kind)}
+
+
+def _curve(found: Mapping[str, Sequence[float]], kind: str, epochs: int) -> Markup:
+    lines = [
+        PlotCurve(name, [(epoch + 1, found[key][epoch]) for epoch in _some(len(found[key]), _MOST_POINTS)])
+        for name, key in (("training", kind), ("validation", f"validation_{kind}"))
+        if found.get(key)
     ]
-    if cells:
-        yield from table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
-    files = metrics["left_out"]["files"]
-    rows = counted(sum(files.values()), "label", "labels")
-    of_files = counted(len(files), "file", "files")
-    yield f"<p>{'' if cells else 'Nothing. '}{rows} in {of_files}; metrics.json has more.</p>"
+    ends = "; ".join(f"{each.name} {share(each.points[0][1])} to {share(each.points[-1][1])}" for each in lines)
+    top = 1.0 if kind == "accuracy" else max(value for each in lines for _, value in each.points) or 1.0
+    title = f"{kind.capitalize()} by epoch"
+    return plots.curves(title, ends, PlotAxis("epoch", 1, epochs), PlotAxis(kind, 0, top), lines, whole=True)
 
 
-def _examples(examples: Sequence[str]) -> str:
-    shown = [f"<bdi>{text(each)}</bdi>" for each in examples[:_MOST_LEFT_OUT]]
-    lines = "<br>".join([*shown, *(["…"] if len(examples) > _MOST_LEFT_OUT else [])])
-    return f'<div class="names">{lines}</div>'
+def _epochs(found: Mapping[str, Sequence[float]]) -> list[tuple[int, dict[str, float | None]]]:
+    """Some epochs, from 1, with the values of the learning curves by name."""
+    epochs = _some(max(map(len, found.values()), default=0), _MOST_ROWS)
+    names = [name for name in _CURVES if found.get(name)]
+    return [(at + 1, {name: found[name][at] if at < len(found[name]) else None for name in names}) for at in epochs]
 
 
-def _foot(chosen: Mapping[str, Any] | None) -> Iterator[str]:
-    yield "<footer><p>"
-    if chosen is not None:
-        yield "Training pictures are divided into folds, by their content alone; each is predicted by a network that"
-        yield "was trained on the other folds. The chosen network is trained on all of them. Runs are compared on these"
-        yield "pictures, so the best one's accuracy is a little too high; held-out pictures had no part in the choice."
-        yield "Intervals are Wilson's, of 95 %."
-    yield "<code>metrics.json</code> and <code>runs.json</code>, next to this page, have all numbers."
-    yield "</p></footer>"
-    yield from markup.end()
+def _some(number: int, most: int) -> list[int]:
+    """At most `most` of the whole numbers below `number`, evenly spaced, with the first and the last."""
+    if number <= most:
+        return list(range(number))
+    return sorted({round(place * (number - 1) / (most - 1)) for place in range(most)})

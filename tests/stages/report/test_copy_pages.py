@@ -99,7 +99,7 @@ def test_a_large_group_shows_its_nearest_and_names_the_rest() -> None:
     assert "and 15 pictures more: line 1 of near.jsonl has all of them" in page
     ((_, page),) = pages(EXACT, exact_groups(candidates([copies_of(30)])), FACTS, {})
     Checked(page)
-    assert "and 17 files more" in page
+    assert "and 17 more files" in page
     assert "no preview" in page
 
 
