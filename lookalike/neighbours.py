@@ -1,8 +1,6 @@
 """The nearest pictures that a search found."""
 
-import base64
 import contextlib
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +11,7 @@ import pyarrow as pa
 from lookalike.rows import Rows
 from pipelines.errors import LookalikeError
 from stages.datum import text_format
+from stages.report import markup
 
 _SHORT = 12
 """Digits of a commit's id that are shown."""
@@ -102,8 +101,7 @@ class Neighbours(Rows[Neighbour]):
         return "\n".join([self._summary(), *lines])
 
     def _repr_html_(self) -> str:
-        tiles = "".join(map(_tile, self))
-        return f'{_STYLE}<div class="lookalike"><p>{html.escape(self._summary())}</p><ol>{tiles}</ol></div>'
+        return markup.fill("tiles.html", summary=self._summary(), tiles=[(each, _picture(each)) for each in self])
 
     def _summary(self) -> str:
         how = "" if self.exact else ", approximate"
@@ -125,32 +123,8 @@ def _neighbour(each: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> Ne
     )
 
 
-def _tile(neighbour: Neighbour) -> str:
-    image = b""
-    with contextlib.suppress(LookalikeError):  # a service that has ended, or a picture that is gone: the rest is shown
-        image = neighbour.thumbnail
-    shown = f'<img alt="" src="data:image/jpeg;base64,{base64.b64encode(image).decode("ascii")}">' if image else ""
-    badge = "same picture" if neighbour.same else "near-duplicate" if neighbour.near else ""
-    similar = "" if neighbour.similarity is None else f" · {neighbour.similarity:.1f} %"
-    more = f" +{len(neighbour.paths) - 1}" if len(neighbour.paths) > 1 else ""
-    name = text_format.visible(neighbour.path.rpartition("/")[2] or neighbour.path)
-    return (
-        f'<li title="{html.escape(text_format.visible(neighbour.path))}">'
-        f"<div>{shown}{badge and f'<em>{badge}</em>'}</div>"
-        f"<b>{html.escape(text_format.distance(neighbour.distance))}</b>{similar}<br>"
-        f"<bdi>{html.escape(name)}</bdi>{more}</li>"
-    )
-
-
-_STYLE = """<style>
-.lookalike { font: 13px/1.45 system-ui, sans-serif; }
-.lookalike p { margin: 0 0 8px; opacity: .75; }
-.lookalike ol { display: flex; flex-wrap: wrap; gap: 14px; margin: 0; padding: 0; list-style: none; }
-.lookalike li { width: 132px; margin: 0; overflow-wrap: anywhere; }
-.lookalike div { position: relative; height: 132px; margin: 0 0 4px; border-radius: 8px;
-  background: rgba(128, 128, 128, .14); }
-.lookalike div img { width: 100%; height: 100%; object-fit: contain; margin: 0; border-radius: 8px; }
-.lookalike em { position: absolute; left: 6px; bottom: 6px; padding: 1px 7px; border-radius: 9px;
-  font-style: normal; font-size: 11px; color: #fff; background: rgba(20, 60, 140, .88); }
-.lookalike > p { height: auto; }
-</style>"""
+def _picture(neighbour: Neighbour) -> bytes:
+    """Its thumbnail, or b"" if the service has ended or the picture is gone: the rest is shown."""
+    with contextlib.suppress(LookalikeError):
+        return neighbour.thumbnail
+    return b""

@@ -1,6 +1,5 @@
 """Results as tables: for pandas, for Arrow, and for people who read them in a notebook."""
 
-import html
 import importlib
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from pipelines.errors import LookalikeError
+from stages.report import markup
 
 Row = TypeVar("Row")
 
@@ -46,6 +46,4 @@ class Rows(Sequence[Row], Generic[Row]):
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A table in HTML. All texts are escaped."""
-    head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return markup.fill("rows.html", heads=heads, lines=lines)

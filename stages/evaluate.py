@@ -10,10 +10,12 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
     raise SystemExit(contract.run("stages.evaluate"))
 
+import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +24,11 @@ from stages.datum.contract import Datum, StageError, spool
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer
 from stages.files.tables.nearest_table import read_nearest
-from stages.files.tables.ranking_table import RankingTable
+from stages.files.tables.ranking_table import RankingTable, write_rankings
+from stages.quality import evaluation, ranking_verdicts
 from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sources, read_labels, read_pictures
 from stages.quality.ranking import Ranking, SegmentNeighbours, rank
-from stages.report import evaluation_files
+from stages.report.evaluation_page import page
 
 VERSION = 2
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -49,7 +52,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         pictures = _read(datum.inputs["labels"].path, datum.inputs["pictures"].path)
         rankings = rankings_of(pictures, nearest.path, k)
         left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
-        metrics = evaluation_files.write(rankings, left_out, datum.out)
+        metrics = write(rankings, left_out, datum.out)
         print(f"evaluate: {metrics['queries']} queries of {metrics['labels']} labels")
 
     return process
@@ -143,3 +146,17 @@ def _sides(nearest: Path, left: str, pictures: LibraryLabels) -> list[SegmentNei
             raise StageError(f"{left}/{right}.npy of neighbours does not fit its pictures: {_AGAIN}")
         sides.append(SegmentNeighbours(found, int(there.start), int(others)))
     return sides
+
+
+def write(rankings: RankingTable, left_out: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    """Writes the files of an evaluation; returns the values of metrics.json. left_out: the numbers of pictures and of
+    those with labels, and all that has none, as `evaluation.metrics` takes them. A library without labels, or with too
+    few, gives a report that says what to do, never a failure."""
+    verdicts = ranking_verdicts.judge(rankings)
+    metrics = evaluation.metrics(rankings, verdicts, left_out)
+    calibration = evaluation.calibrated(rankings, verdicts)
+    write_rankings(rankings, out / "queries.parquet")
+    for name, value in (("metrics.json", metrics), ("calibration.json", calibration)):
+        (out / name).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="ascii")
+    (out / "index.html").write_text(page(metrics, calibration), encoding="utf-8", newline="\n")
+    return metrics

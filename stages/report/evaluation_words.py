@@ -10,6 +10,9 @@ from typing import Any
 
 from stages.datum.text_format import counted
 
+LeftOut = tuple[str, int, list[str]]
+"""Something that was left out: the reason, the number, and examples."""
+
 
 def summary(metrics: Mapping[str, Any]) -> str:
     """The pictures and labels that an evaluation is of."""
@@ -17,15 +20,22 @@ def summary(metrics: Mapping[str, Any]) -> str:
     return f"{metrics['labelled']:,} of {of} with a label, {counted(metrics['labels'], 'label', 'labels')}"
 
 
-def left_out(metrics: Mapping[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """All that was left out: the reason, the number, and examples."""
-    found = metrics["left_out"]
+def unused_labels(found: Mapping[str, Any]) -> list[LeftOut]:
+    """What gives no picture a label: the same in evaluations and trainings, each reason with 0 or more."""
     conflicts = [f"{each['source']} ({', '.join(each['labels'])})" for each in found["conflicts"]["examples"]]
-    reasons = [
+    return [
         ("lines or files of labels that cannot be read", found["problems"]["count"], found["problems"]["examples"]),
         ("sources with several labels", found["conflicts"]["count"], conflicts),
         ("pictures whose sources have different labels", found["mixed"]["count"], found["mixed"]["examples"]),
         ("labels for sources that are not in the library", found["unknown"]["count"], found["unknown"]["examples"]),
+    ]
+
+
+def left_out(metrics: Mapping[str, Any]) -> list[LeftOut]:
+    """All that was left out of an evaluation."""
+    found = metrics["left_out"]
+    reasons = [
+        *unused_labels(found),
         ("pictures without a label", metrics["pictures"] - metrics["labelled"], []),
         ("pictures that alone have their label", found["single"]["count"], found["single"]["examples"]),
         ("labelled pictures without a labelled neighbour", found["alone"]["count"], []),

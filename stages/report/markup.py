@@ -19,11 +19,15 @@ from stages.datum import text_format
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def fill(template: str, **values: Any) -> Markup:
-    """The template of that name with these values, as text for a UTF-8 file or as a part of another template. Those in
-    Markdown escape nothing themselves. Raises
-    jinja2.UndefinedError if it needs a value that is missing."""
-    return Markup(_ENVIRONMENT.get_template(template).render(values))
+def fill(template: str, **values: Any) -> str:
+    """The template of that name with these values, as text for a UTF-8 file. Those in Markdown escape nothing
+    themselves. Raises jinja2.UndefinedError if it needs a value that is missing."""
+    return _ENVIRONMENT.get_template(template).render(values)
+
+
+def part(template: str, **values: Any) -> Markup:
+    """The template of that name with these values, as a part of another one, which does not escape it again."""
+    return Markup(fill(template, **values))
 
 
 def share(value: float) -> str:
@@ -40,7 +44,7 @@ def _shown(value: Any) -> Any:
 
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(_TEMPLATES),
-    autoescape=lambda name: not name.endswith(".md"),
+    autoescape=lambda name: name is None or not name.endswith(".md"),
     finalize=_shown,
     undefined=StrictUndefined,
     trim_blocks=True,

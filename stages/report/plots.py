@@ -8,8 +8,9 @@ with the same numbers. Coordinates are rounded, so equal values give equal text.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -128,26 +129,28 @@ def _curves(
 ) -> Markup:
     size = (_WIDTH, bottom + _BELOW)
     legend = _legend(each.name for each in lines)
-    return markup.fill(
+    return markup.part(
         "curves.svg", title=title, said=said, size=size, frame=frame, lines=lines, legend=legend, label=label, **more
     )
 
 
-def matrix(title: str, said: str, names: Sequence[str], rows: Sequence[Sequence[int]]) -> Markup:
-    """Counts by row and column, both with these names, coloured by their share of the row."""
+def matrix(title: str, said: str, counts: Mapping[str, Any]) -> Markup:
+    """Counts by row and column, coloured by their share of the row. counts: "labels", the names of both; "rows"; and
+    "others", whether one row and column more stand for all other labels."""
+    names = [*counts["labels"], *(["all others"] if counts["others"] else [])]
     longest = min(24, max(map(len, names), default=1))
     left, top = 14 + 8.0 * longest, 16 + 6.4 * longest
     cell = max(22.0, min(44.0, (_WIDTH - left - _RIGHT) / max(1, len(names))))
     end = len(names) * cell
     size = (max(_WIDTH, left + end + top * 0.6), top + end + 4)
     place = {"left": left, "top": top, "cell": cell, "brief": _brief}
-    return markup.fill("matrix.svg", title=title, said=said, size=size, names=names, rows=rows, **place)
+    return markup.part("matrix.svg", title=title, said=said, size=size, names=names, rows=counts["rows"], **place)
 
 
 def bar(value: float, low: float, high: float) -> Markup:
     """A share from 0 to 1 as a bar for a cell of a table, with its interval. It only repeats the cell's number."""
     value, low, high = (100 * min(1.0, max(0.0, each)) for each in (value, low, high))
-    return markup.fill("bar.svg", value=value, low=low, high=high)
+    return markup.part("bar.svg", value=value, low=low, high=high)
 
 
 def label(value: float) -> str:

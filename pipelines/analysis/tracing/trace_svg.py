@@ -54,7 +54,7 @@ def drawing(trace: AnswerTrace) -> Markup:
     """The SVG element. Its text alternative is its title and the table of the page."""
     tops = _rows(trace)
     parts = list(_parts(trace, tops))
-    return markup.fill(
+    return markup.part(
         "trace.svg",
         title=trace_text.title(trace),
         width=WIDTH,

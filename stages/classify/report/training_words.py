@@ -13,14 +13,12 @@ from typing import Any
 
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
 from stages.datum.text_format import counted, visible
+from stages.report.evaluation_words import LeftOut, unused_labels
 
 CHANCE = 0.05
 """The probability by chance below which a difference counts as beyond chance."""
 
 _MOST_NAMED = 5  # labels that a sentence names
-
-_Reason = tuple[str, int, list[str]]
-"""Something that was left out: the reason, the number, and examples."""
 
 
 def summary(metrics: Mapping[str, Any]) -> str:
@@ -61,23 +59,15 @@ def percent(share: float) -> str:
     return f"{rounded:.0f} %" if rounded in (0, 100) else f"{rounded:.1f} %"
 
 
-def left_out(metrics: Mapping[str, Any]) -> list[_Reason]:
+def left_out(metrics: Mapping[str, Any]) -> list[LeftOut]:
     """All that was left out of a training."""
-    found = metrics["left_out"]
-    conflicts = [f"{each['source']} ({', '.join(each['labels'])})" for each in found["conflicts"]["examples"]]
-    few = found["unlearnable"]
+    few = metrics["left_out"]["unlearnable"]
     labels = [
         f"{each['label']} ({counted(each['training'], 'training picture', 'training pictures')})"
         for each in few["examples"]
     ]
-    reasons = [
-        ("lines or files of labels that cannot be read", found["problems"]["count"], found["problems"]["examples"]),
-        ("sources with several labels", found["conflicts"]["count"], conflicts),
-        ("pictures whose sources have different labels", found["mixed"]["count"], found["mixed"]["examples"]),
-        ("labels for sources that are not in the library", found["unknown"]["count"], found["unknown"]["examples"]),
-        ("labels with too few training pictures", few["count"], labels),
-    ]
-    return [(reason, count, list(examples)) for reason, count, examples in reasons if count]
+    reasons = [*unused_labels(metrics["left_out"]), ("labels with too few training pictures", few["count"], labels)]
+    return [each for each in reasons if each[1]]
 
 
 def settings(runs: Sequence[Mapping[str, Any]]) -> list[str]:
