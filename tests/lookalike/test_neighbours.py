@@ -2,7 +2,6 @@
 
 import re
 import sys
-from html.parser import HTMLParser
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pytest
 
 from lookalike.neighbours import Neighbours
 from pipelines.errors import LookalikeError
+from tests.stages.report.page_documents import PageDocument
 
 HOSTILE = "trip/<script>alert(1)<script>\"'&\u202e.png"
 
@@ -46,24 +46,6 @@ def gone(id: str) -> bytes:
     raise LookalikeError("gone")
 
 
-class Read(HTMLParser):
-    """Reads the elements and the text of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.sources: list[str] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_a_neighbour_has_its_facts() -> None:
     found = Neighbours(answer(), thumbnail)
     assert len(found) == 2
@@ -96,20 +78,18 @@ def test_an_answer_without_neighbours_is_a_table_with_the_same_columns() -> None
 
 
 def test_the_tiles_load_nothing_and_names_are_text() -> None:
-    read = Read(Neighbours(answer(), thumbnail)._repr_html_())
-    assert "script" not in read.tags
-    assert read.tags.count("img") == 2
-    assert all(source.startswith("data:image/jpeg;base64,") for source in read.sources)
-    assert "<script>alert(1)" in read.text
-    assert "\u202e" not in read.text
-    assert "near-duplicate" in read.text
-    assert "97.2 %" in read.text or "97.3 %" in read.text
-    assert "+1" in read.text
+    read = PageDocument(Neighbours(answer(), thumbnail)._repr_html_())
+    assert len(read.pictures) == 2
+    assert "<script>alert(1)" in read.words
+    assert "\u202e" not in read.words
+    assert "near-duplicate" in read.words
+    assert "97.2 %" in read.words or "97.3 %" in read.words
+    assert "+1" in read.words
 
 
 def test_the_tiles_do_without_thumbnails_that_are_gone() -> None:
     page = Neighbours(answer(exact=False, recall=0.97), gone)._repr_html_()
-    assert "img" not in Read(page).tags
+    assert not PageDocument(page).pictures
     assert re.search("0[.]5300", page)
     assert "approximate" in page
 

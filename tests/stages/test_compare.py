@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from stages.files.tables.ranking_table import RankingTable, write_rankings
 from stages.quality import ranking_comparison, ranking_verdicts
 from stages.quality.ranking_comparison import RankingSide, compare_rankings, differences, firsts, mcnemar, pair, verdict
 from stages.record.sources import Source
+from tests.stages.report.page_documents import PageDocument
 from tests.stages.serving import segments
 
 NAMES = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(4)]
@@ -178,18 +178,6 @@ def _datum(tmp_path: Path, a: RankingTable, b: RankingTable, index: Path | None 
     return Datum(inputs, tmp_path / "out")
 
 
-class _Page(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.sources: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.sources += [value for name, value in attrs if name in ("src", "href") and value]
-
-
 def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> None:
     index = tmp_path / "index" / "0"
     index.mkdir(parents=True)
@@ -210,11 +198,8 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     page = written[0][1].decode()
     assert found["verdict"]["words"] in page
     assert "small &lt;32&gt;" in page
-    parsed = _Page(page)
-    assert "script" not in parsed.tags
-    assert [each for each in parsed.sources if not each.startswith("data:")] == []
     assert page.count('class="example"') == 2
-    assert page.count("data:image/jpeg") == 2  # the query cat/0.png, and the neighbour of cat/1.png
+    assert len(PageDocument(page).pictures) == 2  # the query cat/0.png, and the neighbour of cat/1.png
 
 
 def test_a_page_without_queries_says_so(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from stages.files.tables.ranking_table import RankingTable, read_rankings
 from tests.pipes import Pipes
 from tests.stages import neighbour_tables
 from tests.stages.neighbour_tables import id_of
+from tests.stages.report.page_documents import PageDocument
 
 K = 5
 LABELS = ("cat", "dog", "ape")
@@ -241,9 +241,9 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     labels = {name: f"<b>{of}</b>" for name, of in own(vectors).items()}
     page = (run(written(tmp_path, vectors, labels)) / "index.html").read_text()
     assert "<b>" not in page and "&lt;b&gt;cat&lt;/b&gt;" in page
-    assert not re.findall(r"<script|<link|\bsrc=|\bhref=|url\(", page)
+    read = PageDocument(page)
+    assert not read.pictures and not read.links
     assert page.count('<svg class="plot" role="img"') == 4
-    assert page.count("<title>") == page.count("</title>")
 
 
 def test_labels_from_folders_leave_those_of_other_files(tmp_path: Path) -> None:

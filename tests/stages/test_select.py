@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from stages.datum.contract import Datum, DatumInput, StageError
 from tests.pipes import Pipes
 from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
+from tests.stages.report.page_documents import PageDocument
 
 PROJECT = Path(__file__).parents[2]
 INPUTS = ("labelled", "labels", "train")
@@ -119,10 +119,8 @@ def test_the_page_shows_mistakes_and_loads_nothing(root: Path) -> None:
     told = read(root / "out" / "metrics.json")
     assert page.count("data:image/jpeg") == len(told["mistakes"]) > 0
     assert "no preview" not in page
-    assert not re.findall(r"<script|<link|\bhref=|url\(", page)
-    assert set(re.findall(r'\bsrc="([a-z:/]+)', page)) == {"data:image/jpeg"}
+    assert not PageDocument(page).links
     assert page.count('<svg class="plot" role="img"') == 5
-    assert page.count("<div") == page.count("</div>")
 
 
 def test_lazy_inputs_are_read_once_and_vectors_never(root: Path) -> None:

@@ -1,5 +1,4 @@
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 
@@ -7,38 +6,9 @@ from stages.quality.copy_groups import CopyCandidates, exact_groups, near_groups
 from stages.record.sources import Source
 from stages.report.copy_pages import EXACT, NEAR, CopyFacts, draw_pages, pages
 from tests.stages.pairings import candidates, source, thumbnail
+from tests.stages.report.page_documents import PageDocument
 
 FACTS = CopyFacts(0.5, "euclidean", "a backbone", "m" * 64, hash_bits=12)
-
-
-class Checked(HTMLParser):
-    """Fails on a tag that is not closed in order; collects pictures, links and everything that could load."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.pictures: list[str] = []
-        self.links: list[str] = []
-        self.feed(page)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        assert tag not in ("script", "link", "iframe")
-        if tag == "img":
-            assert (given["src"] or "").startswith("data:image/jpeg;base64,")
-            self.pictures.append(given["alt"] or "")
-        if tag == "a":
-            self.links.append(given["href"] or "")
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def words(page: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", "", page.partition("</style>")[2]).split())
 
 
 def star(sources: list[Source], turn: int = 0) -> CopyCandidates:
@@ -59,21 +29,21 @@ def test_names_are_text_and_the_kept_file_is_marked() -> None:
     found = exact_groups(candidates([both]))
     ((name, page),) = pages(EXACT, found, FACTS, {f"{0:064x}": thumbnail("x")})
     assert name == "index.html"
-    assert Checked(page).pictures == ["a&<b>.jpg"]
+    assert PageDocument(page).alternatives == ["a&<b>.jpg"]
     assert '<li class="kept"><bdi>a&amp;&lt;b&gt;.jpg</bdi>' in page
     assert "50 × 40 · 2.5 MB · 2019-08-04 16:30" in re.sub(r"<[^>]+>", "", page)
-    assert "1 group of exact copies; 1 file can go, which frees 1.0 kB" in words(page)
-    assert "date of the camera" in words(page)
-    assert "The same picture again" in words(page)
+    assert "1 group of exact copies; 1 file can go, which frees 1.0 kB" in PageDocument(page).words
+    assert "date of the camera" in PageDocument(page).words
+    assert "The same picture again" in PageDocument(page).words
 
 
 def test_near_copies_are_shown_and_not_listed() -> None:
     found = near_groups(star([source("first.jpg", 99), source("<i>.jpg"), source("other.jpg")], turn=5))
     ((name, page),) = pages(NEAR, found, FACTS, dict.fromkeys(draw_pages(found), thumbnail("x")))
     assert name == "near.html"
-    assert Checked(page).pictures == ["first.jpg", "<i>.jpg", "other.jpg"]
-    assert "1 group of near copies: look at each before you remove any" in words(page)
-    assert words(page).count("near copy, turned by 90°") == 2
+    assert PageDocument(page).alternatives == ["first.jpg", "<i>.jpg", "other.jpg"]
+    assert "1 group of near copies: look at each before you remove any" in PageDocument(page).words
+    assert PageDocument(page).words.count("near copy, turned by 90°") == 2
     assert "remove.txt" not in page
 
 
@@ -82,23 +52,23 @@ def test_many_groups_make_pages_that_are_linked() -> None:
     made = dict(pages(EXACT, found, FACTS, {}))
     assert list(made) == ["index.html", "page-2.html", "page-3.html"]
     for name, page in made.items():
-        assert set(Checked(page).links) == set(made) - {name}
+        assert set(PageDocument(page).links) == set(made) - {name}
     assert sum(page.count('<section class="card"') for page in made.values()) == 120
     pictures = [(source(f"{row}"),) for row in range(240)]
     found = near_groups(candidates(pictures, *((row, row + 1, 0.1) for row in range(0, 240, 2))))
     made = dict(pages(NEAR, found, FACTS, {}))
     assert list(made) == ["near.html", "near-2.html", "near-3.html"]
-    assert all(set(Checked(page).links) == set(made) - {name} for name, page in made.items())
+    assert all(set(PageDocument(page).links) == set(made) - {name} for name, page in made.items())
 
 
 def test_a_large_group_shows_its_nearest_and_names_the_rest() -> None:
     found = near_groups(star([source(f"{row}.jpg", 99 - row) for row in range(40)]))
     assert len(draw_pages(found)) == 25
     ((_, page),) = pages(NEAR, found, FACTS, dict.fromkeys(draw_pages(found), thumbnail("x")))
-    assert len(Checked(page).pictures) == 25
+    assert len(PageDocument(page).alternatives) == 25
     assert "and 15 pictures more: line 1 of near.jsonl has all of them" in page
     ((_, page),) = pages(EXACT, exact_groups(candidates([copies_of(30)])), FACTS, {})
-    Checked(page)
+    PageDocument(page)
     assert "and 17 more files" in page
     assert "no preview" in page
 
@@ -107,6 +77,6 @@ def test_without_groups_a_page_says_so() -> None:
     nothing = candidates([])
     assert np.size(nothing.first) == 0
     ((_, page),) = pages(EXACT, exact_groups(nothing), FACTS, {})
-    assert "No exact copies in the library" in words(page)
+    assert "No exact copies in the library" in PageDocument(page).words
     ((_, page),) = pages(NEAR, near_groups(nothing), CopyFacts(across=("a", "b")), {})
-    assert "No near copies in both a and b" in words(page)
+    assert "No near copies in both a and b" in PageDocument(page).words
