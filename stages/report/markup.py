@@ -54,7 +54,7 @@ _ENVIRONMENT = Environment(
 )
 _ENVIRONMENT.globals["style"] = Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8"))
 _ENVIRONMENT.filters |= {
-    "base64": lambda content: b64encode(content).decode("ascii"),
+    "base64": lambda content: Markup(b64encode(content).decode("ascii")),  # long, and holds nothing to escape
     "bytes": text_format.size,
     "counted": text_format.counted,
     "distance": text_format.distance,
