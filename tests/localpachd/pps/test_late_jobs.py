@@ -1,5 +1,7 @@
 """Jobs whose commits take time to finish, with a finisher that the test starts when it has seen what is before."""
 
+import queue
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,9 +9,12 @@ import pytest
 
 from localpachd.pace import Pace
 from localpachd.pfs import commits
-from localpachd.pfs.pfs_entities import Branch, Repo
+from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps.pps_entities import DatumCounters, JobInfo, JobState
+from localpachd.pps.scheduling.job_run import JobRun
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.tasks import WorkerPod
 from tests.localpachd.pps.engine import Engine, pfs_input
 
 
@@ -79,6 +84,29 @@ def test_a_failed_job_is_over_before_its_commits(late: Engine) -> None:
     assert output.finished is None
     assert output.finishing is not None
     assert output.error == job.reason
+
+
+def test_a_job_that_waits_for_a_commit_can_be_cancelled(late: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(late, 'cp "$PFS"/in/* "$PFS/out/"')
+    newest(late, "out", JobState.FINISHING)
+    late.put("in", {"/c": "c"})
+    waits = threading.Event()
+    is_finished = PfsService._finished
+
+    def watched(pfs: PfsService, commit: Commit) -> bool | None:
+        waits.set()
+        return is_finished(pfs, commit)
+
+    monkeypatch.setattr(PfsService, "_finished", watched)
+    over: queue.Queue[JobRun] = queue.Queue()
+    run = JobRun(late.pfs, late.runner, late.jobs("out")[0], WorkerPod(), over.put)
+    run.start()
+    assert waits.wait(60)
+    run.cancel()
+    try:
+        assert over.get(timeout=60) is run
+    finally:
+        late.pfs.changes.wake()
 
 
 def test_the_next_job_waits_for_its_base(late: Engine) -> None:
