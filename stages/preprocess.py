@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer, one_of
 from stages.decode.decoder_processes import DecoderProcesses
@@ -24,6 +24,7 @@ from stages.files import thumbnail_files
 from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
+from stages.record.pfs_names import QUESTION_FILE, unescape
 
 VERSION = 12
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -51,8 +52,9 @@ class PreprocessStage:
     bucket being two levels (stages.record.part_names.directory); if something was rejected,
     `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and
     `<src>.thumbnails` beside it; if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and
-    `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the datum's path in its repo, since no two
-    datums may write to one path.
+    `/rejected/queries/<src>.jsonl`; for an entry with a question.json (stages.files.question) `<src>.question.json`, or
+    no pictures if the pipelines cannot answer it. src: 16 hex digits of the sha256 of the datum's path in its repo,
+    since no two datums may write to one path.
 
     features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
     which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
@@ -70,10 +72,18 @@ class PreprocessStage:
         """Raises StageError if the spec's input is wrong; no file that a user puts makes a datum fail."""
         given = _only_input(datum)
         src = part_names.source_name(given.repo_path)
-        rejections: list[Rejection] = []
+        question = _question_file(given)
+        asked, rejections = b"", list[Rejection]()
+        if question is not None:
+            try:
+                asked = load("stages.files.question").read_entry(question)
+            except StageError as error:
+                path = f"{given.repo_path}/{question.relative_to(given.path)}"
+                reason = f"{error}. No picture of this entry is searched for until this is corrected"
+                rejections.append(Rejection(unescape(path), STAGE, reason))
         with DistinctPictures(self.framing.side) as distinct:
             progress = Progress("pictures", _files(given))
-            for each in read(given, self.framing, self._decoders):
+            for each in () if rejections else read(given, self.framing, self._decoders, without=question):
                 progress.add()
                 if isinstance(each, DecodedPicture):
                     distinct.add(each.source, each.framed, each.thumbnail, each.identity)
@@ -82,7 +92,10 @@ class PreprocessStage:
             if given.name == "images":
                 self._write_library(distinct, datum.out, src)
             else:
-                self._write_entry(distinct, rejections, datum.out / "queries" / _entry(given), src)
+                entry = datum.out / "queries" / _entry(given)
+                self._write_entry(distinct, rejections, entry, src)
+                if asked:
+                    (entry / f"{src}.{QUESTION_FILE}").write_bytes(asked)
         if rejections:
             write_rejections(datum.out / "rejected" / given.name / f"{src}.jsonl", rejections)
         print(f"{STAGE}: {len(distinct)} pictures, {len(rejections)} rejected")
@@ -107,6 +120,16 @@ class PreprocessStage:
 def _files(given: DatumInput) -> int | None:
     """The number of files in a directory, None for a file: it may be an archive."""
     return sum(len(files) for *_, files in os.walk(given.path)) if given.path.is_dir() else None
+
+
+def _question_file(given: DatumInput) -> Path | None:
+    """What is asked about the pictures of a query entry, if that is put with them. The name of an entry that is too
+    long for one component continues in the directories below."""
+    directory, name = given.path, given.repo_path
+    while name.endswith("%") and directory.is_dir() and len(below := list(directory.iterdir())) == 1:
+        directory, name = below[0], below[0].name
+    file = directory / QUESTION_FILE
+    return file if given.name == "queries" and file.is_file() else None
 
 
 def _only_input(datum: Datum) -> DatumInput:

@@ -15,19 +15,21 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.stage_parameters import integer
 from stages.files import thumbnail_files
 from stages.files.packs import Rejection, read_rejections
 from stages.files.tables.image_table import ImageTable, read_images
 from stages.files.tables.neighbour_table import read_neighbours
 from stages.quality.entry_answers import EntryAnswers, json_lines, merge
-from stages.record.pfs_names import escape_component, escape_path, unescape
+from stages.record.pfs_names import QUESTION_FILE, escape_component, escape_path, unescape
 from stages.report.query_sample import sheet_queries
 from stages.report.result_grid import grid
 from stages.report.result_pages import pages
 
+STAGE = "render"
 VERSION = 9
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
@@ -54,10 +56,16 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
     """
     images = _images(queries)
     rejected = _rejections(queries)
+    question = _question(queries)
+    if "k" in question and question["k"] > k:
+        reason = f"k is {question['k']}, but the pipelines keep {k} neighbours, K: the nearest {k} are listed"
+        rejected.append(Rejection(f"{unescape(entry)}/{QUESTION_FILE}", STAGE, reason))
+    limits = {name: value for name, value in question.items() if name != "k"}
     tables = sorted(search.glob("*.parquet")) if search is not None else []
     name = true_name(entry, images, rejected)
     thumbnails = None if queries is None or images is None else _thumbnails(queries, images)
-    return merge(name, k, images, [partial(read_neighbours, each) for each in tables], rejected, thumbnails)
+    readers = [partial(read_neighbours, each) for each in tables]
+    return merge(name, min(k, question.get("k", k)), images, readers, rejected, thumbnails, limits)
 
 
 def write(entry: str, answers: EntryAnswers, directory: Path) -> None:
@@ -120,6 +128,15 @@ def _thumbnails(queries: Path, images: ImageTable) -> list[bytes]:
     """Those of all queries, which the pages show."""
     read = thumbnail_files.ThumbnailFiles(queries, "features-queries").read
     return [read(place) for place in thumbnail_files.places(Path(_TABLE).stem, images.thumbnail_sizes)]
+
+
+def _question(queries: Path | None) -> Mapping[str, Any]:
+    """What is asked about the entry: those of k, filter and max_distance that its question has."""
+    file = queries / QUESTION_FILE if queries is not None else None
+    if file is None or not file.exists():
+        return {}
+    asked: Mapping[str, Any] = load("stages.files.question").from_json(file.read_bytes()).given
+    return asked
 
 
 def _rejections(queries: Path | None) -> list[Rejection]:

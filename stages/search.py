@@ -13,19 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.input_cache import MultiInputCache
 from stages.datum.text_format import counted
-from stages.files import query_entries, segment_files
+from stages.files import path_masks, query_entries, segment_files
 from stages.files.query_entries import QueryEntry
 from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
+from stages.files.tables.parquet import stored_text
 from stages.files.thumbnail_files import LazyThumbnails
-from stages.knn.backend import Vectors
+from stages.knn.backend import Rows, Vectors
+from stages.knn.bounded_search import nearest
 from stages.knn.code_index import CodeSearcher
+from stages.knn.joint_queries import JointQueries, LibraryPart
 from stages.knn.search_settings import SearchSettings, read_settings
-from stages.knn.searcher_factory import open_searcher
+from stages.knn.searcher_factory import open_bounding, open_searcher
 from stages.knn.top_k import NONE, Searcher, TopK, itself_first
 from stages.knn.vector_set import VectorSet
 from stages.report.query_sample import most_pictured, sheet_queries
@@ -54,6 +58,7 @@ class SearchSegment:
     name: str
     images: IndexTable
     rows: Mapping[str, int]  # of each id
+    vectors: VectorSet
     searcher: Searcher
     size: int
 
@@ -70,7 +75,8 @@ class SearchStage:
 
     The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<bucket>. Writes
     /<entry>/<b>.parquet (Neighbours) for each entry: for each query its K nearest in the segment, itself first, then by
-    distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures.
+    distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures. An
+    entry whose question has a filter gets the nearest that it admits, found exactly.
 
     Entries are searched together, and still have the answers that each would have alone: an exact search gives each
     query its own. The candidates of an approximate one may depend on the number of queries, so it takes each by itself.
@@ -118,10 +124,11 @@ class SearchStage:
 
     def _find(self, segment: SearchSegment, group: Sequence[QueryEntry]) -> TopK:
         """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
-        k = self._settings.k
+        k, points = self._settings.k, self._points_of(group)
         itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
-        found = segment.searcher.search(self._points_of(group), k, exclude=itself)
-        return itself_first(found, itself, min(k, len(segment.images)))
+        if group[0].filter:
+            return _filtered(segment, points, k, itself, group[0].filter)
+        return itself_first(segment.searcher.search(points, k, exclude=itself), itself, min(k, len(segment.images)))
 
     def _thumbnails_of(self, segment: SearchSegment, index: DatumInput) -> LazyThumbnails:
         """The thumbnails of a segment; those that were read are kept for the next bucket, and not for the next job."""
@@ -151,7 +158,7 @@ def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mappin
     rows = {id: row for row, id in enumerate(images.ids)}
     copies = 1 if chosen.metric == "euclidean" else 2  # "cosine" has a copy in unit length
     return SearchSegment(
-        segment_files.name_of(index), images, rows, searcher, vectors.nbytes * copies + _ROW * len(images)
+        segment_files.name_of(index), images, rows, library, searcher, vectors.nbytes * copies + _ROW * len(images)
     )
 
 
@@ -169,6 +176,19 @@ def _by_codes(index: DatumInput, images: IndexTable, vectors: Vectors, chosen: S
         return None
     library = VectorSet(vectors, chosen.metric, images.ids, checked=True)  # by index
     return CodeSearcher(library, codes, coded)
+
+
+def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, filter: str) -> TopK:
+    """The k nearest among the pictures with a path that a filter admits, exactly, whatever the algorithm is."""
+    paths = [(stored_text(each.path), row) for row, of_it in enumerate(segment.images.sources) for each in of_it]
+    admitted = path_masks.admitted(pa.array([path for path, _ in paths], pa.string()), filter)
+    rows: Rows = np.unique(np.array([row for _, row in paths], np.int64)[admitted])
+    within = np.zeros(len(segment.images), np.bool_)
+    within[rows] = True
+    own = np.where((itself != NONE) & within[itself], itself, NONE)
+    parts = [LibraryPart(0, segment.vectors, open_bounding(segment.vectors.prepared))]
+    found = nearest(parts, JointQueries.single(points, own), k, within)
+    return itself_first(found, own, min(k, len(rows)))
 
 
 def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:

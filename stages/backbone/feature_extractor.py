@@ -23,6 +23,7 @@ from stages.files.tables.part_table import write_embedded
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
 from stages.record.framing import PictureSquare
+from stages.record.pfs_names import QUESTION_FILE
 from stages.record.sources import Source, chosen, unite
 
 
@@ -64,7 +65,7 @@ class FeatureExtractor:
 
     def query(self, packs: Path, out: Path) -> None:
         """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
-        `out`."""
+        `out`, with the entry's question.json if it has one."""
         pictures = _united(packs)
         table, shown = out / "images.parquet", thumbnail_files.ThumbnailFiles(packs, "preprocess-queries")
         out.mkdir(parents=True, exist_ok=True)
@@ -74,6 +75,8 @@ class FeatureExtractor:
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:
             write_rejections(out / "rejected.jsonl", rejected)
+        for question in packs.glob(f"*.{QUESTION_FILE}"):
+            (out / QUESTION_FILE).write_bytes(question.read_bytes())
 
     def _vectors(self, pictures: _Pictures) -> NDArray[np.float32]:
         """The vectors of n pictures, (n, dimension)."""

@@ -7,11 +7,21 @@ answers and no markup; whoever shows the text escapes it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 NOTHING_TO_ASK = "This entry has no pictures to search for."
 EMPTY_LIBRARY = "The library is empty, so there are no pictures to compare with yet."
+
+
+def limited(limits: Mapping[str, Any]) -> str:
+    """The note on a question's filter and max_distance, "" if it has neither."""
+    where = f"whose path fits {limits['filter']}" if "filter" in limits else ""
+    within = f"within a distance of {limits['max_distance']:g}" if "max_distance" in limits else ""
+    said = " and ".join(each for each in (where, within) if each)
+    return said and f"Only library pictures {said} are listed."
 
 
 def small_library(size: int, k: int) -> str:

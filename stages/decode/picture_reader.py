@@ -77,17 +77,23 @@ _Found = DecodedPicture | UnreadableFile | _Decoding
 
 
 def read(
-    given: DatumInput, framing: Framing, decoders: DecoderProcesses, limits: FileLimits = LIMITS
+    given: DatumInput,
+    framing: Framing,
+    decoders: DecoderProcesses,
+    limits: FileLimits = LIMITS,
+    without: Path | None = None,
 ) -> Iterator[DecodedPicture | UnreadableFile]:
     """Everything in a datum's file or directory, pictures normalised, in the order of the files.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
-    its number, also where a block holds it under that name. Raises OSError if the machine cannot read its files.
+    its number, also where a block holds it under that name. without: a file that is left out. Raises OSError if the
+    machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         reader = _Reader(framing, limits, Path(scratch), decoders)
-        yield from _decoded(each for repo_path, path in _files(given) for each in reader.datum_file(path, repo_path))
+        files = ((path, repo_path) for repo_path, path in _files(given) if path != without)
+        yield from _decoded(each for file in files for each in reader.datum_file(*file))
 
 
 def _decoded(found: Iterable[_Found]) -> Iterator[DecodedPicture | UnreadableFile]:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datum.contract import DatumInput, StageError, spool
+from stages.datum.contract import DatumInput, StageError, load, spool
 from stages.files.tables.image_table import VectorOrigin, read_images
 from stages.files.vector_files import read_vectors
 from stages.knn.backend import Vectors
 from stages.knn.vector_set import VectorSet
+from stages.record.pfs_names import QUESTION_FILE
 
 _MAPPED = 8 << 20
 """Bytes. Larger vectors stay in their file, memory-mapped. Small ones do not: each mapping takes a descriptor, and a
@@ -26,7 +27,8 @@ _EACH = 128
 
 @dataclass(frozen=True, eq=False)
 class QueryEntry(VectorOrigin):
-    """The n distinct pictures of one query entry, and the facts about their vectors that Images has."""
+    """The n distinct pictures of one query entry, and the facts about their vectors that Images has. filter: of the
+    library pictures that are found for them, "" for all."""
 
     name: str  # in PFS
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
@@ -36,6 +38,7 @@ class QueryEntry(VectorOrigin):
     fit: str
     dimension: int
     backbone: str
+    filter: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,6 +85,7 @@ def _read(name: str, directory: Path, metric: str) -> QueryEntry | None:
             "lookalike deploy --reprocess features-queries"
         )
     VectorSet(vectors, metric, images.ids)  # checks them
+    question = directory / QUESTION_FILE
     return QueryEntry(
         name,
         images.ids,
@@ -91,14 +95,15 @@ def _read(name: str, directory: Path, metric: str) -> QueryEntry | None:
         images.fit,
         images.dimension,
         images.backbone,
+        load("stages.files.question").from_json(question.read_bytes()).filter if question.exists() else "",
     )
 
 
 def groups(entries: Iterable[QueryEntry], most: int) -> Iterator[list[QueryEntry]]:
-    """Consecutive entries that have at most so many pictures together, or a single one that has more."""
+    """Consecutive entries of one filter that have at most so many pictures together, or a single one that has more."""
     group: list[QueryEntry] = []
     for each in entries:
-        if group and sum(map(len, group)) + len(each) > most:
+        if group and (each.filter != group[0].filter or sum(map(len, group)) + len(each) > most):
             yield group
             group = []
         group.append(each)

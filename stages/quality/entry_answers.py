@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class EntryAnswers:
     answers: tuple[QueryAnswer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
     backbone: str = ""  # the model's name and size, for people; "" as for the model
+    limits: Mapping[str, Any] = field(default_factory=dict)  # the question's filter and max_distance, if it has them
 
     @property
     def searched(self) -> bool:
@@ -67,8 +69,9 @@ class EntryAnswers:
 
     @property
     def library_size(self) -> int | None:
-        """The number of distinct pictures in the library if it is less than K; otherwise None."""
-        if not self.searched:
+        """The number of distinct pictures in the library if it is less than K; otherwise None, also if that is not
+        known, since the question admits only some."""
+        if not self.searched or self.limits:
             return None
         most = max((len(answer.matches) for answer in self.answers), default=self.k)
         return most if most < self.k else None
@@ -135,15 +138,19 @@ def merge(
     segments: Iterable[SegmentReader],
     rejected: Iterable[Rejection] = (),
     thumbnails: Sequence[bytes] | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> EntryAnswers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
-    then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. Raises StageError
-    if the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
+    then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. `limits`: the
+    question's filter, which the tables keep to, and its max_distance, beyond which nothing counts. Raises StageError if
+    the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
+    limits = limits or {}
+    most = limits.get("max_distance", np.inf)
     if queries is not None:
         merged.expect(queries)
     for read in segments:
@@ -152,9 +159,10 @@ def merge(
     answers = []
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
-        answers.append(QueryAnswer(query, own.sources, own.thumbnail, tuple(merged.best.get(query, ()))))
+        matches = tuple(each for each in merged.best.get(query, ()) if each.distance <= most)
+        answers.append(QueryAnswer(query, own.sources, own.thumbnail, matches))
     return EntryAnswers(
-        entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected), merged.backbone
+        entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected), merged.backbone, limits
     )
 
 
@@ -167,6 +175,7 @@ def json_lines(answers: EntryAnswers) -> Iterator[str]:
                 "sources": paths(answer.sources),
                 "k": answers.k,
                 "metric": answers.metric,
+                **answers.limits,
                 "backbone": answers.backbone,
                 "model": answers.model,
                 "neighbors": [

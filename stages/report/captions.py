@@ -5,7 +5,7 @@ Knows the answers' values only: no drawing, no markup. Returns plain text; whoev
 
 from __future__ import annotations
 
-from stages.datum.text_format import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
+from stages.datum.text_format import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, limited, small_library
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.framing import CROP, PAD
 from stages.record.sources import paths
@@ -46,6 +46,8 @@ def notes(answers: EntryAnswers) -> list[str]:
         said.append(NOTHING_TO_ASK)
     elif not answers.searched:
         said.append(EMPTY_LIBRARY)
+    elif answers.limits:
+        said.append(limited(answers.limits))
     elif answers.library_size is not None:
         said.append(small_library(answers.library_size, answers.k))
     if answers.rejected:
@@ -58,6 +60,13 @@ def notes(answers: EntryAnswers) -> list[str]:
             f"Neighbours are shown as pictures for {pictured:,} of the {total:,} queries, by name for the others."
         )
     return said
+
+
+def nothing(answers: EntryAnswers) -> str:
+    """A sentence in place of a query's neighbours, if there are none."""
+    if answers.searched and answers.limits:
+        return "No picture of the library fits the question."
+    return "The library has no pictures to compare with."
 
 
 def framing(answers: EntryAnswers) -> list[str]:

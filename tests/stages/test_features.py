@@ -236,6 +236,14 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
     assert list(read_images(out / "images.parquet").ids) == [id_of(1)]
 
 
+def test_an_entry_keeps_its_question(models: dict[str, Path], tmp_path: Path) -> None:
+    entry = tmp_path / "holiday"
+    query_pack(entry / "aaaa", {1: "holiday/a.png"})
+    (entry / "aaaa.question.json").write_text('{"k": 2}\n')
+    features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
+    assert tree(tmp_path / "out" / entry_paths.directory("holiday"))["question.json"] == b'{"k": 2}\n'
+
+
 def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, Path], tmp_path: Path) -> None:
     query_pack(tmp_path / "entry/aaaa", {})
     features.start({})(datum(models["first"], tmp_path / "entry", "queries/entry", tmp_path / "out"))

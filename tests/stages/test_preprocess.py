@@ -1,5 +1,6 @@
 import hashlib
 import io
+import json
 import os
 import random
 import subprocess
@@ -196,6 +197,38 @@ def test_an_entry_without_a_good_picture_still_has_its_pack(datums: Datums, tmp_
     assert pack.pixels.shape == (0, 96, 96, 3)
     assert made[f"queries/q.jpg/{src('q.jpg')}.thumbnails"] == b""
     assert pack.pictures == ()
+
+
+@pytest.mark.parametrize("name", ["trip", "é" * 200])
+def test_an_entry_says_what_is_asked_about_its_pictures(name: str, datums: Datums, tmp_path: Path) -> None:
+    entry, _, below = pfs_names.escape_component(name).partition("/")
+    files = {"question.json": b'{"max_distance": 1, "k": 2}', "a.png": picture(1), "b/question.json": b"{}"}
+    made = datums.run(entry, {f"{below}/{file}".lstrip("/"): content for file, content in files.items()}, "queries")
+    assert made[f"queries/{entry}/{src(entry)}.question.json"] == b'{"k": 2, "max_distance": 1.0}\n'
+    (pack,) = read_packs(tmp_path / "1.out" / "queries" / entry)
+    assert [each.sources[0].path for each in pack.pictures] == [f"{name}/a.png"]
+    (rejected,) = made[f"rejected/queries/{src(entry)}.jsonl"].splitlines()
+    assert json.loads(rejected)["source"] == f"{name}/b/question.json"
+
+
+@pytest.mark.parametrize("question", [b"{", b'{"k": 0}', b'{"metric": "cosine"}', b'{"filter": "[z-a]"}'])
+def test_an_entry_with_a_question_that_cannot_be_answered_is_rejected(
+    question: bytes, datums: Datums, tmp_path: Path
+) -> None:
+    made = datums.run("trip", {"question.json": question, "a.png": picture(1)}, "queries")
+    key = src("trip")
+    (rejected,) = map(json.loads, made[f"queries/trip/{key}.rejected.jsonl"].splitlines())
+    assert (rejected["source"], rejected["stage"]) == ("trip/question.json", "preprocess")
+    assert "No picture of this entry is searched for" in rejected["reason"]
+    assert made[f"queries/trip/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
+    assert read_pack(tmp_path / "1.out" / f"queries/trip/{key}.npy").pictures == ()
+    assert f"queries/trip/{key}.question.json" not in made
+
+
+def test_the_library_has_no_questions(datums: Datums) -> None:
+    made = datums.run("trip", {"question.json": b"{}", "a.png": picture(1)})
+    (rejected,) = map(json.loads, made[f"rejected/images/{src('trip')}.jsonl"].splitlines())
+    assert rejected["source"] == "trip/question.json"
 
 
 def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Datums, tmp_path: Path) -> None:

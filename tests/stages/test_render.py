@@ -278,6 +278,33 @@ def test_k_beyond_the_library(tmp_path: Path, library: list[Picture], queries: l
     assert "The library has only 2 pictures, but 5" in (entry / "index.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"k": 2}, ""),
+        ({"k": 2, "max_distance": 4.5}, "Only library pictures within a distance of 4.5 are listed."),
+        ({"filter": "photos/"}, "Only library pictures whose path fits photos/ are listed."),
+        ({"filter": "a", "max_distance": 0.0}, "No picture of the library fits the question."),
+        ({"k": 9}, "k is 9, but the pipelines keep 3 neighbours, K: the nearest 3 are listed"),
+    ],
+)
+def test_a_sheet_keeps_to_the_question(
+    question: dict[str, Any], words: str, tmp_path: Path, library: list[Picture], queries: list[Picture]
+) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    right = write_search(tmp_path / "search" / "trip", queries, library)
+    every = lines(rendered(tmp_path / "all", queries_input(left), search_input(right)))
+    (left / "question.json").write_text(json.dumps(question))
+    entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
+    k, most = min(3, question.get("k", 3)), question.get("max_distance", 1e9)
+    for whole, found in zip(every, lines(entry), strict=True):
+        assert found["k"] == k
+        assert found["neighbors"] == [each for each in whole["neighbors"] if each["distance"] <= most][:k]
+        assert all(found[name] == value for name, value in question.items() if name != "k")
+    assert words in (entry / "index.html").read_text("utf-8")
+    assert "The library has only" not in (entry / "index.html").read_text("utf-8")
+
+
 def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) -> None:
     left = write_queries(tmp_path / "queries" / "trip", queries)
     right = write_search(tmp_path / "search" / "walk", queries, [])

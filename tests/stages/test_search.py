@@ -1,11 +1,13 @@
 """The search stage as in production: a segment and a bucket of entries, whose files are pipes, as Pachyderm's lazy
 inputs are."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -304,6 +306,33 @@ def test_a_bucket_has_the_answers_that_each_entry_has_alone(
             search.start(environment)(datum(segment, place / "queries" / f"alone-{number}", place / "alone"))
         assert written(place / "together") == written(place / "alone")
         assert len(written(place / "alone")) == sum(map(bool, sizes))
+
+
+@pytest.mark.parametrize("filter", ["*000[01]?.jpg", "copy of 0000", "0002a.jpg", "nowhere/"])
+@pytest.mark.parametrize("settings", [{}, {"BACKEND": "faiss"}, {"METRIC": "cosine"}])
+def test_a_filter_admits_some_pictures(
+    filter: str, settings: dict[str, str], entry: Path, tmp_path: Path, library: NDArray[np.float32]
+) -> None:
+    """The answer is that of a segment without the others; an entry without a question is answered as it is alone."""
+    names = [f"{row:05x}" for row in range(90)]
+    within = [
+        row for row, name in enumerate(names) if fnmatch(f"{name}.jpg", filter) or f"copy of {name}".startswith(filter)
+    ]
+    library_ids = [name + "0" * 59 for name in names]
+    segment = write_pictures(tmp_path / "index" / "0", library_ids, library)
+    own = np.concatenate([library[17:18], np.load(entry / "vectors.npy")])
+    asking = write_pictures(entry.parent / "asking", [library_ids[17], *ids("b", 5)], own)
+    (asking / "question.json").write_text(json.dumps({"filter": filter}))
+    environment = {"K": "4", **settings}
+    plain = run(segment, entry, tmp_path / "out", environment)
+    found = read_neighbours(tmp_path / "out" / "asking" / "0.parquet")
+    assert (found.k, len(found)) == (4, 6 * min(4, len(within)))
+    asking = asking.rename(entry.parent.parent / "asking")
+    if within:
+        (asking / "question.json").unlink()
+        few = write_pictures(tmp_path / "few" / "index" / "0", [library_ids[row] for row in within], library[within])
+        assert [each[:4] for each in found] == [each[:4] for each in run(few, asking, tmp_path / "few", environment)]
+    assert list(plain) == list(run(segment, entry, tmp_path / "plain", environment))
 
 
 def test_files_beside_the_entries_of_a_bucket(segment: Path, entry: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Questions as they are asked over HTTP: their fields and bounds.
+"""Questions as they are asked over HTTP: with their pictures, and several in one request.
 
 A question is one of two kinds, a search or a classification; both name their pictures in the same way. Reads no JSON.
 """
@@ -6,13 +6,12 @@ A question is one of two kinds, a search or a classification; both name their pi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from stages.knn.search_settings import LARGEST_K
+from stages.files.question import BoxEdges, Question, StrictModel
 from stages.serving.follow.refusals import bad_request
-from stages.serving.search.path_globs import LONGEST
 
 MOST_PICTURES = 16
 """Pictures of one question."""
@@ -23,27 +22,21 @@ MOST_REQUESTS = 64
 MOST_WANTED = 10_000
 """Neighbours, or labels of pictures, that one request may ask for in all."""
 
-DEFAULT_K = 12
 DEFAULT_TOP = 5
 MOST_TOP = 1000
 """Labels of a picture."""
 
-BoxShare = Annotated[float, Field(ge=0, le=1)]
 PictureId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 PictureUrl = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class PictureReference(_Strict):
+class PictureReference(StrictModel):
     """A picture that is asked about: the number of an uploaded file, a URL, or the id of a library picture."""
 
     upload: Annotated[int, Field(ge=0, lt=MOST_PICTURES)] | None = None
     url: PictureUrl | None = None
     id: PictureId | None = None
-    box: Annotated[list[BoxShare], Field(min_length=4, max_length=4)] | None = None
+    box: BoxEdges | None = None
 
     @property
     def region(self) -> tuple[float, float, float, float] | None:
@@ -54,13 +47,13 @@ class PictureReference(_Strict):
         return left, top, right, bottom
 
 
-class PictureRequest(_Strict):
+class PictureRequest(StrictModel):
     """What every question has: its pictures."""
 
-    pictures: Annotated[list[PictureReference], Field(max_length=MOST_PICTURES)] = []
+    pictures: list[PictureReference] = Field(default=[], max_length=MOST_PICTURES)
     id: PictureId | None = None
     url: PictureUrl | None = None
-    box: Annotated[list[BoxShare], Field(min_length=4, max_length=4)] | None = None
+    box: BoxEdges | None = None
 
     @property
     def wanted(self) -> int:
@@ -86,20 +79,13 @@ class PictureRequest(_Strict):
         return found
 
 
-class SearchRequest(PictureRequest):
+class SearchRequest(PictureRequest, Question):
     """One search. With several pictures the nearest to any of them, or to all, by the farthest."""
-
-    combine: Literal["any", "all"] = "any"
-    k: Annotated[int, Field(ge=1, le=LARGEST_K)] | None = None
-    metric: Literal["euclidean", "cosine"] | None = None
-    filter: Annotated[str, Field(max_length=LONGEST)] = ""
-    max_distance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    exact: bool = True
 
     @property
     def wanted(self) -> int:
         """Neighbours."""
-        return self.k or DEFAULT_K
+        return self.k
 
 
 class ClassifyRequest(PictureRequest):
@@ -113,13 +99,13 @@ class ClassifyRequest(PictureRequest):
         return self.top * max(1, len(self.pictures))
 
 
-class SearchBatch(_Strict):
+class SearchBatch(StrictModel):
     """Several searches in one call."""
 
     requests: Annotated[list[SearchRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
 
 
-class ClassifyBatch(_Strict):
+class ClassifyBatch(StrictModel):
     """Several questions for labels in one call."""
 
     requests: Annotated[list[ClassifyRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
@@ -133,8 +119,6 @@ def _check(picture: PictureReference, uploads: int) -> None:
         raise bad_request(
             f"upload {picture.upload} is not there: {uploads} files came with the request, counted from 0"
         )
-    if picture.box is not None and not (picture.box[0] < picture.box[2] and picture.box[1] < picture.box[3]):
-        raise bad_request("box must be [left, top, right, bottom], with left before right and top above bottom")
     if picture.id is not None and picture.region is not None:
         raise bad_request(
             "the region of a library picture cannot be asked for by id: upload the picture, or name its url"

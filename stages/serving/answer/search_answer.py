@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from stages.files.question import Question
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
@@ -36,20 +37,7 @@ class QueryPicture:
     height: int
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """A question with everything decided. metric: one of METRICS. filter: "" for all pictures. exact: False for the
-    codes of the index, which answer about one picture among all."""
-
-    k: int
-    metric: str
-    combine: Literal["any", "all"] = "any"
-    filter: str = ""
-    max_distance: float | None = None
-    exact: bool = True
-
-
-def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: SearchOptions) -> SearchResult:
+def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Question) -> SearchResult:
     """The nearest pictures to points, float32 (n, d), together. rows: of library pictures, their own rows. Raises
     StageError for a filter that is not valid, and for vectors that are not finite."""
     if len(points) == 1:
@@ -64,19 +52,23 @@ def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], aske
     )
 
 
-def search_each(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: SearchOptions) -> SearchResult:
+def search_each(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Question) -> SearchResult:
     """The same for each point alone, all with one product."""
     return snapshot.searching.search(
         points, asked.k, metric=asked.metric, known=rows, within=_within(snapshot, asked), exact=asked.exact
     )
 
 
-def _within(snapshot: Snapshot, asked: SearchOptions) -> Mask | None:
+def _metric(snapshot: Snapshot, asked: Question) -> str:
+    return asked.metric or snapshot.library.facts.metric
+
+
+def _within(snapshot: Snapshot, asked: Question) -> Mask | None:
     return snapshot.library.paths.rows(asked.filter) if asked.filter else None
 
 
 def answer(
-    snapshot: Snapshot, asked: SearchOptions, pictures: Sequence[QueryPicture], points: Vectors, found: SearchResult
+    snapshot: Snapshot, asked: Question, pictures: Sequence[QueryPicture], points: Vectors, found: SearchResult
 ) -> dict[str, Any]:
     """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). found: of one
     question."""
@@ -98,7 +90,7 @@ def answer(
             for each in pictures
         ],
         "k": asked.k,
-        "metric": asked.metric,
+        "metric": _metric(snapshot, asked),
         "combine": asked.combine,
         "filter": asked.filter,
         "max_distance": asked.max_distance,
@@ -132,7 +124,7 @@ def addresses(id: str) -> Mapping[str, str]:
 
 def _neighbours(
     snapshot: Snapshot,
-    asked: SearchOptions,
+    asked: Question,
     pictures: Sequence[QueryPicture],
     points: Vectors,
     distances: Distances,
@@ -144,7 +136,7 @@ def _neighbours(
     vectors = VectorSet(library.vectors(rows))
     near = _near(pictures, VectorSet(points), vectors, hashes)
     groups = _groups(vectors, hashes)
-    calibrated = similarity is not None and similarity.metric == asked.metric
+    calibrated = similarity is not None and similarity.metric == _metric(snapshot, asked)
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
         id = library.id(row)

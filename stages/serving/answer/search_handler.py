@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from stages.files.path_globs import FilterError
+from stages.files.question import Question
 from stages.knn.backend import Rows, Vectors
 from stages.knn.top_k import TopK
 from stages.record.framing import Framing, Pixels
@@ -22,11 +24,10 @@ from stages.serving.answer.batcher import Batcher
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload
 from stages.serving.answer.query_embedder import WAITING, QueryEmbedder
-from stages.serving.answer.request_schema import DEFAULT_K, PictureReference, SearchRequest
-from stages.serving.answer.search_answer import QueryPicture, SearchOptions
+from stages.serving.answer.request_schema import PictureReference, SearchRequest
+from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.follow.refusals import Refusal
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
-from stages.serving.search.path_globs import FilterError
 from stages.serving.search.search_engine import SearchResult
 
 _SEARCHES_AT_ONCE = 64
@@ -39,7 +40,7 @@ class _Given:
     snapshot: Snapshot
     points: Vectors
     rows: Sequence[int | None]
-    search: SearchOptions
+    search: Question
 
 
 class SearchHandler:
@@ -75,26 +76,18 @@ class SearchHandler:
         """The answer to a question. turns: those of its request. Raises Refusal."""
         snapshot = self.snapshot()
         asked = question.asked(len(files))
-        search = SearchOptions(
-            question.k or DEFAULT_K,
-            question.metric or snapshot.library.facts.metric,
-            question.combine,
-            question.filter,
-            question.max_distance,
-            question.exact,
-        )
         async with self._seeing.answering(len(asked), "not-searchable"):
-            if not search.exact:
-                snapshot.searching.recall(search.metric)  # refuses before a picture is decoded for nothing
+            if not question.exact:
+                snapshot.searching.recall(question.metric)  # refuses before a picture is decoded for nothing
             try:
-                return await self._answer(snapshot, search, asked, files, turns)
+                return await self._answer(snapshot, question, asked, files, turns)
             except FilterError as error:  # a StageError, too
                 raise Refusal(400, "bad-filter", str(error)) from error
 
     async def _answer(
         self,
         snapshot: Snapshot,
-        search: SearchOptions,
+        search: Question,
         asked: Sequence[PictureReference],
         files: Sequence[PictureUpload],
         turns: DecodeSlots,
@@ -149,7 +142,7 @@ def _searched(given: Sequence[_Given]) -> list[SearchResult | Exception]:
     first = given[0]
     if len(given) == 1:
         return [search_answer.search(first.snapshot, first.points, first.rows, first.search)]
-    together = replace(first.search, k=max(each.search.k for each in given))
+    together = first.search.model_copy(update={"k": max(each.search.k for each in given)})
     points = np.concatenate([each.points for each in given])
     found = search_answer.search_each(first.snapshot, points, [row for each in given for row in each.rows], together)
     return [replace(found, topk=_part(found.topk, at, each.search.k)) for at, each in enumerate(given)]

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from stages.files.question import QuestionError
 from stages.serving.follow.refusals import Refusal, bad_request
 
 
@@ -29,6 +30,7 @@ def encode_json(content: Any) -> bytes:
 def add_to(app: FastAPI) -> None:
     """Makes every error of the application one reply."""
     app.exception_handler(Refusal)(_refused)
+    app.exception_handler(QuestionError)(_not_a_question)
     app.exception_handler(RequestValidationError)(_not_valid)
     app.exception_handler(HTTPException)(_not_routed)
     app.exception_handler(ClientDisconnect)(_gone)
@@ -43,6 +45,10 @@ def client_gone() -> Refusal:
 async def _refused(_: Request, refusal: Exception) -> Response:
     assert isinstance(refusal, Refusal)
     return AsciiJSONResponse(refusal.as_data(), refusal.status, headers=dict(refusal.headers))
+
+
+async def _not_a_question(request: Request, error: Exception) -> Response:
+    return await _refused(request, bad_request(str(error)))
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from stages.datum.contract import StageError
+from stages.files.path_globs import FilterError
 from stages.serving.answer import search_answer
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermError
@@ -21,7 +22,6 @@ from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import trace_renderer
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.trace_renderer import TraceRenderer
-from stages.serving.search.path_globs import FilterError
 
 MOST_LISTED = 500
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from stages.files.question import DEFAULT_K
 from stages.knn.search_settings import LARGEST_K
 from stages.serving.answer import search_answer
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
-from stages.serving.answer.request_schema import DEFAULT_K
 from stages.serving.answer.search_handler import SearchHandler
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs

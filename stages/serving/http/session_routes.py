@@ -6,12 +6,12 @@ import asyncio
 
 from fastapi import FastAPI, Request, Response
 
+from stages.files.question import parse_json
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http import request_body
 from stages.serving.http.access_control import COOKIE, AccessControl
 from stages.serving.http.json_responses import AsciiJSONResponse
-from stages.serving.http.request_parser import parse_json
 
 _TOKEN_BYTES = 1 << 12
 """Most bytes of a request that signs in."""

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stages.files import path_masks
+from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
 from stages.knn.backend import Mask, Rows
-from stages.serving.search.path_globs import FilterError, is_glob, regular_expression
 
 _AFTER_SLASH = chr(ord("/") + 1)
 _FOLDER, _PICTURE = "d:", "p:"  # beginnings of cursors
@@ -110,25 +111,13 @@ class LibraryPaths:
         )
 
     def rows(self, filter: str) -> Mask:
-        """The pictures with a path that the filter admits, bool (n,), read-only.
-
-        A filter with one of * ? [ { is a pattern: * is any part of a name, ** any part of a path, ? one character,
-        [abc] and {one,two} alternatives; without a slash it is compared with names alone. Any other filter is the
-        beginning of a path. Takes time linear in the length of all paths. Raises FilterError for a bad pattern.
-        """
+        """The pictures with a path that the filter admits, bool (n,), read-only: see
+        stages.files.path_masks. Raises FilterError for a bad pattern."""
         return self._kept(filter)
 
     def _found(self, filter: str) -> Mask:
-        stored = stored_text(filter)
-        try:
-            if is_glob(filter):
-                found = pc.match_substring_regex(self._texts, regular_expression(stored))
-            else:
-                found = pc.starts_with(self._texts, stored)
-        except pa.ArrowInvalid as error:
-            raise FilterError("the filter is too complicated: use fewer wildcards and alternatives") from error
         mask = np.zeros(self._count, dtype=np.bool_)
-        mask[self._rows[np.asarray(found)]] = True
+        mask[self._rows[path_masks.admitted(self._texts, filter)]] = True
         mask.flags.writeable = False
         return mask
 

@@ -127,9 +127,10 @@ class SearchEngine:
         found = merge(widened(found, self._columns(k, within)), np.zeros(len(own), np.int64), distances, own)
         return SearchResult(TopK(np.maximum(found.distances, 0), found.rows), True, None)
 
-    def recall(self, metric: str) -> float:
+    def recall(self, metric: str | None) -> float:
         """The share of the nearest that codes find in a metric, over all pictures, as `index` measured it. Raises
         StageError if the index has no codes of that metric."""
+        metric = metric or self._settings.metric
         if not any(_codes(each, metric) for each in self._library.segments):
             raise StageError(
                 f"the index has no codes for approximate answers by the {metric} distance: ask for exact ones, or "

@@ -7,10 +7,11 @@ from urllib.parse import parse_qsl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stages.files.path_globs import FilterError, is_glob, regular_expression
+from stages.files.question import QuestionError
 from stages.files.tables.parquet import stored_text
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
-from stages.serving.search.path_globs import FilterError, is_glob, regular_expression
 from tests.fuzz.target import Target, text
 
 _FORMS: tuple[RequestParser, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
@@ -27,10 +28,10 @@ def _json(data: bytes) -> None:
             assert all(each.wanted > 0 for each in asked)
             for each in asked:
                 each.asked(_UPLOADS)
-        except Refusal as reason:
-            assert reason.status == 400
-            assert reason.message
-            reason.message.encode()
+        except (Refusal, QuestionError) as reason:
+            assert getattr(reason, "status", 400) == 400
+            assert str(reason)
+            str(reason).encode()
 
 
 def _url(data: bytes) -> None:
@@ -38,8 +39,8 @@ def _url(data: bytes) -> None:
     for form in _FORMS:
         try:
             form.from_parameters(parameters).asked(1)
-        except Refusal as reason:
-            assert reason.message
+        except (Refusal, QuestionError) as reason:
+            assert str(reason)
 
 
 def _filter(data: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from stages.serving.search.path_globs import LONGEST
+from stages.files.path_globs import LONGEST
 from tests.small_archives import zipped
 from tests.stages.serving import services
 from tests.stages.serving.memory import MemoryPeak

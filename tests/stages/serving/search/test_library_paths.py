@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError
 from stages.files.tables.parquet import stored_text
 from stages.serving.search.library_paths import FolderPage, FolderPicture, LibraryFolder, LibraryPaths
-from stages.serving.search.path_globs import LONGEST, MOST_WILDCARDS, FilterError
 
 NAMES = st.text("ab-0\udcff\0é\n.", max_size=3)
 TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), min_size=1, max_size=30, unique=True)

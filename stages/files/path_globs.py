@@ -28,8 +28,7 @@ def is_glob(filter: str) -> bool:
 
 
 def regular_expression(pattern: str) -> str:
-    """The expression for a pattern, to be searched in a path: see
-    stages.serving.search.library_paths.LibraryPaths.rows.
+    """The expression for a pattern, to be searched in a path: see stages.files.path_masks.
 
     Raises FilterError for braces without a partner, ranges in the wrong order, or too many wildcards.
     """
