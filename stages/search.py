@@ -24,9 +24,9 @@ from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
 from stages.files.tables.parquet import stored_text
 from stages.files.thumbnail_files import LazyThumbnails
-from stages.knn.backend import Rows, Vectors
+from stages.knn.backend import Rows
 from stages.knn.bounded_search import nearest
-from stages.knn.code_index import CodeSearcher
+from stages.knn.code_index import CodeFacts, CodeIndex, CodeSearcher
 from stages.knn.joint_queries import JointQueries, LibraryPart
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.knn.searcher_factory import open_bounding, open_searcher
@@ -152,9 +152,9 @@ def _size(held: QueryEntry | SearchSegment | None) -> int:
 def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mapping[str, str]) -> SearchSegment:
     images = segment_files.read_table(index)
     vectors = segment_files.read_points(index, images.vectors, images.dimension)
-    searcher = _by_codes(index, images, vectors, chosen)
-    if searcher is None:
-        searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
+    coded = _codes(index, chosen)
+    library = VectorSet(vectors, chosen.metric, images.ids, checked=coded is not None)  # by index
+    searcher = CodeSearcher(library, *coded) if coded is not None else open_searcher(library, chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
     copies = 1 if chosen.metric == "euclidean" else 2  # "cosine" has a copy in unit length
     return SearchSegment(
@@ -162,8 +162,8 @@ def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mappin
     )
 
 
-def _by_codes(index: DatumInput, images: IndexTable, vectors: Vectors, chosen: SearchSettings) -> Searcher | None:
-    """A searcher by the codes of a segment; None for an exact search, and for a segment without such codes."""
+def _codes(index: DatumInput, chosen: SearchSettings) -> tuple[CodeIndex, CodeFacts] | None:
+    """The codes of a segment for an approximate search; None for an exact one, and for a segment without such codes."""
     if chosen.algorithm == "exact":
         return None
     facts = segment_files.read_facts(index)
@@ -174,8 +174,7 @@ def _by_codes(index: DatumInput, images: IndexTable, vectors: Vectors, chosen: S
         name = segment_files.name_of(index)
         print(f"{name} has no codes {chosen.algorithm} of the {chosen.metric} distance: searching exactly")
         return None
-    library = VectorSet(vectors, chosen.metric, images.ids, checked=True)  # by index
-    return CodeSearcher(library, codes, coded)
+    return codes, coded
 
 
 def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, filter: str) -> TopK:
