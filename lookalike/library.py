@@ -37,8 +37,8 @@ from pipelines.errors import LookalikeError
 from pipelines.library import ingest, picture_sources
 from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.snapshots import REPO
+from stages.files.question import DEFAULT_K, Question, QuestionError, validated
 
-_K = 5
 _TOP = 5
 _CATCHES_UP_WITHIN = 30.0
 _LOOK_EVERY = 0.1
@@ -113,7 +113,7 @@ class Library:
     def search(
         self,
         picture: PictureInput | Sequence[PictureInput],
-        k: int = _K,
+        k: int = DEFAULT_K,
         *,
         metric: Literal["euclidean", "cosine"] | None = None,
         filter: str = "",
@@ -125,22 +125,19 @@ class Library:
         """The k nearest pictures of the library, by distance.
 
         picture: see lookalike.pictures.PictureInput, or several, to any of which the pictures are near (or to all, with
-        combine="all"). metric: by default that of the index. filter: a folder of the library, or a glob, that paths
-        must match. box: the region of the picture to search for. exact: False for an approximate answer by the codes of
-        the index, which is refused if it has none. Raises LookalikeError, with the reason.
+        combine="all"). The others are the fields of a question: see stages.files.question.Question. exact=False is
+        refused if the index has no codes. Raises LookalikeError, with the reason.
         """
-        question = asked(picture, box)
+        options = {"k": k, "metric": metric, "filter": filter, "max_distance": max_distance, "combine": combine}
+        region = None if box is None else list(box)
+        try:
+            question = validated(Question, {**options, "box": region, "exact": exact})
+        except QuestionError as error:
+            raise LookalikeError(str(error)) from error
+        pictures = asked(picture, box)
 
         def found(searches: SearchClient) -> Neighbours:
-            answer = searches.search(
-                question,
-                k=k,
-                metric=metric,
-                filter=filter or None,
-                max_distance=max_distance,
-                combine=combine,
-                exact=exact,
-            )
+            answer = searches.search(pictures, **{name: each for name, each in question.given.items() if name != "box"})
             return Neighbours(answer, searches.thumbnail)
 
         return self._by_a_service(found)

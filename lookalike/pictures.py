@@ -28,14 +28,12 @@ _ID = re.compile("[0-9a-f]{64}")
 def asked(given: PictureInput | Sequence[PictureInput], box: Box | None) -> list[QueryPicture]:
     """The pictures of a question. box: of the only one. Raises LookalikeError for what is not a picture."""
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    found = [_one(each, None if several else box) for each in (given if several else [given])]  # type: ignore[union-attr]
-    if not found:
+    pictures: Sequence[Any] = given if several else [given]  # type: ignore[assignment]
+    if not pictures:
         raise LookalikeError("there is no picture to search for in an empty list")
-    if several and box is not None:
-        if len(found) > 1:
-            raise LookalikeError("a box belongs to one picture: search for the others without it")
-        return [_one(given[0], box)]  # type: ignore[index]
-    return found
+    if box is not None and len(pictures) > 1:
+        raise LookalikeError("a box belongs to one picture: search for the others without it")
+    return [_one(each, box) for each in pictures]
 
 
 def _one(given: Any, box: Box | None) -> QueryPicture:

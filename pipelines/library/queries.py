@@ -11,7 +11,7 @@ from pipelines.library import blocks, picture_sources
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from stages.record import block_names
-from stages.record.pfs_names import NAMES_FILE, escape_component, escape_path, unescape
+from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
 
@@ -47,15 +47,21 @@ class QueryRemoval:
 
 
 def put(
-    connection: Connection, arguments: Sequence[Path], report: Callable[[int], None] = lambda _: None
+    connection: Connection,
+    arguments: Sequence[Path],
+    report: Callable[[int], None] = lambda _: None,
+    question: bytes = b"",
 ) -> QueryUpload:
     """Puts each path as one query entry, a directory with all its files and a list of their names, replacing entries
-    of the same name, in one commit. `report` is called with the number of files put since its last call.
+    of the same name, in one commit. `report` is called with the number of files put since its last call. question: the
+    question.json of each entry, which replaces its own; b"" for none, and then a file is an entry without a directory.
 
     Raises LookalikeError, with nothing put, for a missing path and for names that collide.
     """
     found = find(arguments)
-    return replace(put_files(connection, found.groups, report), left_out=found.left_out, unreadable=found.unreadable)
+    return replace(
+        put_files(connection, found.groups, report, question), left_out=found.left_out, unreadable=found.unreadable
+    )
 
 
 def find(arguments: Sequence[Path]) -> QueryEntries:
@@ -73,40 +79,31 @@ def find(arguments: Sequence[Path]) -> QueryEntries:
     return all_found
 
 
-def lay_out(groups: Sequence[Sequence[PictureSource]], directory: Path) -> dict[str, str]:
-    """Lays each group of files out in a directory as it would be in the repo, with links to the files. Returns the true
+def lay_out(groups: Sequence[Sequence[PictureSource]], directory: Path, question: bytes = b"") -> dict[str, str]:
+    """Lays each group of files out in a directory as `put` would in the repo, with links to the files. Returns the true
     names of the entries by their names in the repo. Raises LookalikeError for names that collide."""
-    entries: dict[str, str] = {}
-    for sources in groups:
-        name, _, inner = sources[0].name.partition("/")
-        path = escape_component(name)
-        _refuse_twin(path, name, entries)
-        entries[path.partition("/")[0]] = name
-        for edit in _edits(path, bool(inner), sources):
-            if isinstance(edit, PutFile):
-                file = directory / edit.path.lstrip("/")
-                file.parent.mkdir(parents=True, exist_ok=True)
-                if isinstance(edit.content, Path):
-                    file.symlink_to(edit.content.absolute())
-                elif isinstance(edit.content, bytes):
-                    file.write_bytes(edit.content)
+    entries, edits = _edits(groups, question)
+    for edit in edits:
+        if isinstance(edit, PutFile):
+            file = directory / edit.path.lstrip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(edit.content, Path):
+                file.symlink_to(edit.content.absolute())
+            elif isinstance(edit.content, bytes):
+                file.write_bytes(edit.content)
     return entries
 
 
 def put_files(
-    connection: Connection, groups: Sequence[Sequence[PictureSource]], report: Callable[[int], None] = lambda _: None
+    connection: Connection,
+    groups: Sequence[Sequence[PictureSource]],
+    report: Callable[[int], None] = lambda _: None,
+    question: bytes = b"",
 ) -> QueryUpload:
     """Puts each group of files as one query entry, either one file or files of one directory, replacing entries of the
-    same name, in one commit."""
+    same name, in one commit. report, question: as for `put`."""
     repo = Repository(connection, REPO)
-    entries: dict[str, str] = {}
-    edits: list[FileEdit] = []
-    for sources in groups:
-        name, _, inner = sources[0].name.partition("/")
-        path = escape_component(name)
-        _refuse_twins(repo, path, name, entries)
-        entries[path.partition("/")[0]] = name
-        edits += _edits(path, bool(inner), sources)
+    entries, edits = _edits(groups, question, repo)
 
     def done(edit: FileEdit) -> None:
         report(isinstance(edit, PutFile) and isinstance(edit.content, Path))
@@ -161,28 +158,35 @@ def true_name(connection: Connection, entry: str, at: str = "") -> str:
     return unescape(path)
 
 
-def _refuse_twin(path: str, name: str, entries: Mapping[str, str]) -> None:
-    """Refuses a name that shares its entry with another: names too long for one path component are split."""
-    other = entries.get(path.partition("/")[0])
-    if other is not None:
-        raise LookalikeError(f"two of the queries are called {name}, or begin alike ({other}): rename one of them")
+def _edits(
+    groups: Sequence[Sequence[PictureSource]], question: bytes, repo: Repository | None = None
+) -> tuple[dict[str, str], list[FileEdit]]:
+    """The true names of entries by their names in the repo, and the edits that put them. Raises LookalikeError for a
+    name that shares its entry with another one, of them or in the repo: names too long for one component are split."""
+    entries: dict[str, str] = {}
+    edits: list[FileEdit] = []
+    for sources in groups:
+        name = sources[0].name.partition("/")[0]
+        path = escape_component(name)
+        entry = path.partition("/")[0]
+        if other := entries.get(entry):
+            raise LookalikeError(f"two of the queries are called {name}, or begin alike ({other}): rename one of them")
+        if repo and entry != path and repo.exists(f"/{entry}") and not repo.exists(f"/{path}"):
+            raise LookalikeError(f"the name {name} clashes with another query's after truncation: rename this one")
+        entries[entry] = name
+        # The old entry of this name may be a file or a directory.
+        edits += [DeleteFile(f"/{entry}"), DeleteFile(f"/{entry}/"), *_files(path, sources, question)]
+    return entries, edits
 
 
-def _refuse_twins(repo: Repository, path: str, name: str, entries: Mapping[str, str]) -> None:
-    """The same, and also one that shares its entry with another in the repo."""
-    _refuse_twin(path, name, entries)
-    entry = path.partition("/")[0]
-    if entry != path and repo.exists(f"/{entry}") and not repo.exists(f"/{path}"):
-        raise LookalikeError(f"the name {name} clashes with another query's after truncation: rename this one")
-
-
-def _edits(path: str, directory: bool, sources: Sequence[PictureSource]) -> list[FileEdit]:
-    # The old entry of this name may be a file or a directory.
-    entry = path.partition("/")[0]
-    edits: list[FileEdit] = [DeleteFile(f"/{entry}"), DeleteFile(f"/{entry}/")]
-    if not directory:
-        return [*edits, PutFile(f"/{path}", sources[0].path)]
-    inner = [escape_path(source.name.partition("/")[2]) for source in sources]
-    edits += [PutFile(f"/{path}/{name}", source.path) for name, source in zip(inner, sources, strict=True)]
+def _files(path: str, sources: Sequence[PictureSource], question: bytes) -> Iterator[FileEdit]:
+    if "/" not in sources[0].name and not question:
+        yield PutFile(f"/{path}", sources[0].path)
+        return
+    inner = {escape_path(each.name.partition("/")[2] or each.name): each.path for each in sources}
+    if question:
+        yield PutFile(f"/{path}/{QUESTION_FILE}", question)
+        inner.pop(QUESTION_FILE, None)
+    yield from (PutFile(f"/{path}/{name}", file) for name, file in inner.items())
     # Pachyderm's hash of a directory does not see names: without this list a renamed file would go unnoticed.
-    return [*edits, PutFile(f"/{path}/{NAMES_FILE}", "".join(f"{name}\n" for name in inner).encode())]
+    yield PutFile(f"/{path}/{NAMES_FILE}", "".join(f"{name}\n" for name in inner).encode())

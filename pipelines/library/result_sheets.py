@@ -177,8 +177,11 @@ def _notes(answers: Path) -> tuple[str, ...]:
     try:
         queries = [json.loads(line) for line in lines]
         found, asked = max(len(query["neighbors"]) for query in queries), int(queries[0]["k"])
+        limits = text_format.limited(queries[0]) if queries[0]["metric"] else ""
     except (ValueError, KeyError, TypeError):
         return ()  # another render's answers: what is in them is not known here
+    if limits:
+        return (limits,)
     if found == 0:
         return (text_format.EMPTY_LIBRARY,)
     return (text_format.small_library(found, asked),) if found < asked else ()

@@ -18,7 +18,7 @@ EMPTY_LIBRARY = "The library is empty, so there are no pictures to compare with 
 
 def limited(limits: Mapping[str, Any]) -> str:
     """The note on a question's filter and max_distance, "" if it has neither."""
-    where = f"whose path fits {limits['filter']}" if "filter" in limits else ""
+    where = f"matching {limits['filter']}" if "filter" in limits else ""
     within = f"within a distance of {limits['max_distance']:g}" if "max_distance" in limits else ""
     said = " and ".join(each for each in (where, within) if each)
     return said and f"Only library pictures {said} are listed."

@@ -7,7 +7,7 @@ defaults, and refuse others in the sentences of this module. Knows no pictures a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -71,7 +71,7 @@ class Question(StrictModel):
         default=None, description="The distance, if not the index's own."
     )
     box: BoxEdges | None = Field(
-        default=None, description="The region of the picture to search for, in shares from 0 to 1."
+        default=None, description="The region of the picture to ask about, in shares from 0 to 1."
     )
     combine: Literal["any", "all"] = Field(
         default="any", description="Find what is near to any of the pictures, or to all."
@@ -86,18 +86,6 @@ class Question(StrictModel):
         """The fields that say something, in JSON's types."""
         said = self.model_dump(exclude_unset=True, exclude_none=True)
         return {name: value for name, value in said.items() if value != ""}
-
-    def of_an_entry(self) -> Question:
-        """The question, if the pipelines can answer it. Raises QuestionError, with the way to ask it, if not."""
-        if beyond := sorted(self.given.keys() - _OF_ENTRIES):
-            known = ", ".join(sorted(_OF_ENTRIES))
-            raise QuestionError(
-                f"{' and '.join(beyond)} cannot be asked of the pipelines, which know {known}. "
-                "A service can answer: start `lookalike serve`, then use `lookalike query`, its page, or POST /search"
-            )
-        if path_globs.is_glob(self.filter):
-            path_globs.regular_expression(self.filter)  # refuses a bad pattern
-        return self
 
 
 def describe(field: str) -> str:
@@ -117,7 +105,15 @@ def read_entry(file: Path) -> bytes:
 
 def entry_json(question: Question) -> bytes:
     """The content of a question.json; equal questions give equal bytes. Raises as `read_entry`."""
-    return json.dumps(question.of_an_entry().given, sort_keys=True).encode("ascii") + b"\n"
+    if beyond := sorted(question.given.keys() - _OF_ENTRIES):
+        known = ", ".join(sorted(_OF_ENTRIES))
+        raise QuestionError(
+            f"{' and '.join(beyond)} cannot be asked of the pipelines, which know {known}. "
+            "A service can answer: start `lookalike serve`, then use `lookalike query`, its page, or POST /search"
+        )
+    if path_globs.is_glob(question.filter):
+        path_globs.regular_expression(question.filter)  # refuses a bad pattern
+    return json.dumps(question.given, sort_keys=True).encode("ascii") + b"\n"
 
 
 def from_json(content: bytes) -> Question:
@@ -139,16 +135,17 @@ def parse_json(content: bytes) -> Any:
 
 def validated(model: type[_ModelT], value: Any) -> _ModelT:
     """A part of a question from JSON's types. Raises QuestionError."""
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise QuestionError(_sentence(error)) from error
+    return _checked(model.model_validate, value)
 
 
 def from_texts(model: type[_ModelT], texts: Mapping[str, str]) -> _ModelT:
     """The same from texts, as options and addresses have them. Raises QuestionError."""
+    return _checked(model.model_validate_strings, texts)
+
+
+def _checked(read: Callable[[Any], _ModelT], value: Any) -> _ModelT:
     try:
-        return model.model_validate_strings(texts)
+        return read(value)
     except ValidationError as error:
         raise QuestionError(_sentence(error)) from error
 

@@ -220,6 +220,56 @@ def test_a_query_is_answered_by_the_service_and_leaves_nothing(served: World, pa
     assert CommitWriter(served.connection, "queries").newest() == before
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"filter": "1*.png"},
+        {"metric": "cosine", "max_distance": 1.5},
+        {"box": [0, 0, 0.5, 0.75]},
+        {"combine": "all", "filter": "trip/"},
+    ],
+)
+def test_every_option_of_a_question_reaches_the_service(options: dict[str, Any], served: World, paint: Paint) -> None:
+    """The command, Python and the service's own answer agree."""
+    files = [served.scratch / f"asked-{n}.png" for n in range(2 if "combine" in options else 1)]
+    for number, each in enumerate(files):
+        each.write_bytes(paint(3 + number, 1))
+    texts = {name: ",".join(map(str, each)) if name == "box" else str(each) for name, each in options.items()}
+    flags = [text for name, each in texts.items() for text in (f"--{name.replace('_', '-')}", each)]
+    told = json.loads(served.lookalike("query", *(each.name for each in files), "-k", "5", "--json", *flags))
+    (line,) = told["queries"]
+    assert line["sources"] == [each.name for each in files]
+    with lookalike.Library.open(served.pachd.address) as library:
+        asked = {**options, "box": tuple(options["box"])} if "box" in options else options
+        found = library.search(files, k=5, **asked)
+    assert [(each["id"], each["distance"]) for each in line["neighbors"]] == [
+        (each.id, each.distance) for each in found
+    ]
+    assert {name: found.answer[name] for name in options if name != "box"} == {
+        name: each for name, each in options.items() if name != "box"
+    }
+    with pytest.raises(LookalikeError, match=r"metric: input should be 'euclidean' or 'cosine'"):
+        library.search(files, metric="manhattan")  # type: ignore[arg-type]
+
+
+def test_the_pipelines_answer_a_filtered_question_as_the_service_does(served: World, paint: Paint) -> None:
+    (served.scratch / "few.png").write_bytes(paint(3, 1))
+    flags = ("few.png", "--filter", "1*.png", "--max-distance", "1000", "--json")
+    command = Command(served.scratch, {"PACHD_ADDRESS": served.pachd.address, "PACH_CONFIG": "none"})
+    line, sheet, past = (
+        json.loads(command.run("query", *flags, *way).stdout) for way in ((), ("--pipeline",), ("--at", "master"))
+    )
+    (line,), (sheet,), (past,) = line["queries"], sheet["sheets"], past["sheets"]
+    assert sheet["queries"] == [line | {"sources": ["few.png/few.png"]}]
+    assert {path for each in line["neighbors"] for path in each["sources"]} == {
+        "trip/1.png",
+        "trip/10.png",
+        "trip/11.png",
+    }
+    assert sheet["notes"] == ["Only library pictures matching 1*.png and within a distance of 1000 are listed."]
+    assert past["queries"] == sheet["queries"]
+
+
 def test_a_query_goes_to_the_pipelines_where_the_service_cannot_take_it(served: World, paint: Paint) -> None:
     (served.scratch / "put.png").write_bytes(paint(4, 1))
     assert "put 1 file into queries" in served.lookalike("query", "put.png", "--pipeline")

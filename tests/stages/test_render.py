@@ -283,7 +283,7 @@ def test_k_beyond_the_library(tmp_path: Path, library: list[Picture], queries: l
     [
         ({"k": 2}, ""),
         ({"k": 2, "max_distance": 4.5}, "Only library pictures within a distance of 4.5 are listed."),
-        ({"filter": "photos/"}, "Only library pictures whose path fits photos/ are listed."),
+        ({"filter": "photos/"}, "Only library pictures matching photos/ are listed."),
         ({"filter": "a", "max_distance": 0.0}, "No picture of the library fits the question."),
         ({"k": 9}, "k is 9, but the pipelines keep 3 neighbours, K: the nearest 3 are listed"),
     ],

@@ -49,13 +49,15 @@ def ask(
     steps: StepDisplay,
     k: int | None = None,
     todays_code: bool = False,
+    question: bytes = b"",
     store: FileCache | None = None,
 ) -> PastAnswers:
     """Answers each path, as one query entry, from the library at a commit set, and writes its sheet to the directory
     `<entry>@<commit>` below `to`.
 
     todays_code: whether stages that have changed since may compute the library again. k: the neighbours that are wanted
-    of each query. Raises LookalikeError, with the way out, if the library of then cannot be asked.
+    of each query. question: a question.json for each entry, b"" for none. Raises LookalikeError, with the way out,
+    if the library of then cannot be asked.
     """
     found = queries.find(arguments)
     then, now = past_library.read(connection, commit), past_library.shipped_environments()
@@ -71,12 +73,12 @@ def ask(
     _check_kept(k, asked)
     store = store or FileCache(default_place())
     with store.scratch() as scratch:
-        entries = queries.lay_out(found.groups, scratch / "queries")
-        question = _Question(connection, asked, store, scratch, steps, models, spec, list(entries))
-        index = question.recomputed(again) if again else question.index()
-        question.vectors()
-        question.search(index)
-        sheets = question.sheets(entries, to)
+        entries = queries.lay_out(found.groups, scratch / "queries", question)
+        work = _Question(connection, asked, store, scratch, steps, models, spec, list(entries))
+        index = work.recomputed(again) if again else work.index()
+        work.vectors()
+        work.search(index)
+        sheets = work.sheets(entries, to)
     store.trim()
     return PastAnswers(QueryUpload(list(entries.values()), 0, commit, found.left_out, found.unreadable), sheets)
 

@@ -1,30 +1,16 @@
-"""The part of the command `query` that asks the library of an earlier commit."""
+"""The steps of a question to the library of an earlier commit, as they are shown."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from pipelines.analysis.time_travel import past_library, past_search
-from pipelines.analysis.time_travel.past_search import PastAnswers, StepDisplay
-from pipelines.client.commit_sets import commit_at
-from pipelines.client.server.connection import Connection
+from pipelines.analysis.time_travel.past_search import StepDisplay
 from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.estimates import time_left
 from pipelines.commands.kit.terminal import console, say
 
 _TELL_EVERY = 30.0
 """Seconds between two lines about a step where there is no terminal."""
-
-
-def ask(
-    connection: Connection, at: str, paths: Sequence[Path], to: Path, k: int | None, todays_code: bool
-) -> PastAnswers:
-    """Asks the library at the commit set that `at` means."""
-    interrupts.explain("interrupted: nothing was written")
-    commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
-    say(f"asking the library of commit {commit}; nothing is written to the server")
-    return past_search.ask(connection, commit, paths, to, STEPS, k, todays_code)
 
 
 @contextmanager

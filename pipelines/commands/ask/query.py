@@ -1,13 +1,16 @@
-"""The command that asks for the look-alikes of pictures, and shows the answers."""
+"""The command that searches for look-alikes, and the ways to ask: a service, the pipelines, an earlier library."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pipelines.commands.ask import past_query, service_query
-from pipelines.commands.kit import display, progress
+from pipelines.analysis.time_travel import past_library, past_search
+from pipelines.client.commit_sets import commit_at
+from pipelines.commands.ask import service_query
+from pipelines.commands.ask.past_query import STEPS
+from pipelines.commands.kit import display, interrupts, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude
@@ -16,14 +19,22 @@ from pipelines.commands.kit.terminal import files, require_readable, say, say_al
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.result_sheets import ResultSheet
+from stages.datum.contract import StageError
+from stages.files.question import Question, QuestionError, describe, entry_json, from_texts
 
 app = App()
+
+
+def _by_a_service(field: str) -> str:
+    return f"{describe(field)} Needs a service."
 
 
 @app.command(
     examples=(
         "lookalike query mine.jpg others/",
         "lookalike query mine.jpg -k 1 --json",
+        "lookalike query mine.jpg --filter holiday/ --max-distance 0.9",
+        "lookalike query front.jpg back.jpg --combine all --service",
         "lookalike query mine.jpg --at 2026-11-01",
     ),
 )
@@ -34,6 +45,12 @@ def query(
         typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them. Each is one entry."),
     ],
     k: NearestOption = None,
+    filter: Annotated[str, typer.Option(metavar="PATHS", help=describe("filter"))] = "",
+    metric: Annotated[str, typer.Option(metavar="METRIC", help=_by_a_service("metric"))] = "",
+    box: Annotated[str, typer.Option(metavar="LEFT,TOP,RIGHT,BOTTOM", help=_by_a_service("box"))] = "",
+    combine: Annotated[str, typer.Option(metavar="any|all", help=_by_a_service("combine"))] = "",
+    max_distance: Annotated[str, typer.Option(metavar="NUMBER", help=describe("max_distance"))] = "",
+    exact: Annotated[str, typer.Option(metavar="true|false", help=_by_a_service("exact"))] = "",
     output: SheetsOption = Path("results"),
     wait: WaitOption = True,
     at: Annotated[
@@ -64,37 +81,60 @@ def query(
     """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
 
     Where `lookalike serve` runs for this library it answers at once, with no entry in `queries` and no sheet; --output,
-    --no-wait and --pipeline ask the pipelines. The sheets and their files hold all neighbours that are kept, whatever
-    -k is. With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
+    --no-wait and --pipeline ask the pipelines, which know --filter and --max-distance. The sheets and their files hold
+    all neighbours that are kept, whatever -k is. With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
+    options = {"filter": filter, "metric": metric, "box": box, "combine": combine}
+    options |= {"max_distance": max_distance, "exact": exact}
+    question = _question({name: text for name, text in options.items() if text})
     if at or with_todays_code:
         if not at:
             raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
-        connection = open_connection(address)
-        answered = past_query.ask(connection, at, paths, output, k, with_todays_code)
+        interrupts.explain("interrupted: nothing was written")
+        connection, file = open_connection(address), _question_file(question)
+        commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
+        say(f"asking the library of commit {commit}; nothing is written to the server")
+        answered = past_search.ask(connection, commit, paths, output, STEPS, k, with_todays_code, file)
         say_all(f"skipped {each}" for each in answered.asked.left_out)
         say_unreadable(answered.asked.unreadable)
         _answer(answered.asked, answered.sheets, k, as_json)
         return
     if by_service is not False and (by_service or (wait and _is_default(context, "output"))):
-        served = service_query.ask(open_connection(address), paths, k)
+        served = service_query.ask(open_connection(address), paths, k, question)
         if served is not None:
             _answer_of_service(served, as_json)
             return
         if by_service:
             raise LookalikeError("no service answered: start one with `lookalike serve`, or ask without --service")
+    file = _question_file(question)
     connection = open_write_connection(address)
     result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)
     with progress.counting("putting queries") as report:
-        asked = queries.put(connection, paths, report)
-    say_all(f"skipped {each}" for each in asked.left_out)
-    say_unreadable(asked.unreadable)
-    put = UploadedNames("queries", frozenset(asked.entries))
-    conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
-    sheets = result_sheets.export(connection, output, asked.entries) if wait else []
-    _answer(asked, sheets, k, as_json)
+        put = queries.put(connection, paths, report, file)
+    say_all(f"skipped {each}" for each in put.left_out)
+    say_unreadable(put.unreadable)
+    names = UploadedNames("queries", frozenset(put.entries))
+    conclude(connection, f"put {files(put.files)} into queries", put.commit, wait, names)
+    sheets = result_sheets.export(connection, output, put.entries) if wait else []
+    _answer(put, sheets, k, as_json)
+
+
+def _question(options: Mapping[str, str]) -> Question:
+    try:
+        return from_texts(Question, options)
+    except QuestionError as error:
+        raise LookalikeError(f"{error}; see `lookalike query -h`") from error
+
+
+def _question_file(question: Question) -> bytes:
+    """The question.json that is put with pictures, b"" for a question without options. Raises LookalikeError for
+    options that need a service."""
+    try:
+        return entry_json(question) if question.given else b""
+    except StageError as error:
+        raise LookalikeError(str(error)) from error
 
 
 def _answer_of_service(answered: service_query.ServiceAnswers, as_json: bool) -> None:

@@ -12,13 +12,11 @@ from pipelines.client.services.search_client import QueryPicture, SearchClient, 
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from pipelines.commands.kit.terminal import say
 from pipelines.library import queries, result_sheets
-from pipelines.library.picture_sources import PictureSource
+from stages.files.question import DEFAULT_K, Question
+from stages.record.pfs_names import QUESTION_FILE
 
 _MOST = 100
 """Most pictures of one call; more of them are better put in one commit."""
-
-_K = 3
-"""Neighbours of each picture where the pipelines do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,10 @@ class ServiceAnswers:
     unreadable: Mapping[str, str]
 
 
-def ask(connection: Connection, paths: Sequence[Path], k: int | None) -> ServiceAnswers | None:
-    """The answers of the service that runs for this library; None, with the reason where a user would wonder, if there
-    is none or if it cannot take these pictures. Raises LookalikeError for a path without files."""
+def ask(connection: Connection, paths: Sequence[Path], k: int | None, question: Question) -> ServiceAnswers | None:
+    """The answers of the service that runs for this library, to a question about each picture, or about all together
+    if it combines them; None, with the reason where a user would wonder, if there is none or if it cannot take these
+    pictures. k: by default as many as the pipelines keep. Raises LookalikeError for a path without files."""
     service = service_discovery.running(connection)
     if service is None or service.status.get("state") != "ready":
         return None
@@ -46,30 +45,37 @@ def ask(connection: Connection, paths: Sequence[Path], k: int | None) -> Service
     if len(sources) > _MOST or any(source.holds_many for source in sources):
         say(f"{service.words} takes up to {_MOST} single pictures: asking the pipelines")
         return None
-    wanted = k or result_sheets.neighbours_kept(connection) or _K
+    if any(source.name.endswith(f"/{QUESTION_FILE}") for source in sources):
+        say(f"a {QUESTION_FILE} is for the pipelines: asking them")
+        return None
+    options = {**question.given, "k": k or result_sheets.neighbours_kept(connection) or DEFAULT_K}
+    box = options.pop("box", None)
+    names = [[each.name] for each in sources]
+    pictures = [QueryPicture(each.path.read_bytes(), each.name.rpartition("/")[2], box=box) for each in sources]
     try:
         with SearchClient(service) as searches:
-            answers = searches.search_each([_picture(source) for source in sources], k=wanted)
+            if "combine" in options:
+                answers, names = [searches.search(pictures, **options)], [[each.name for each in sources]]
+            else:
+                answers = searches.search_each(pictures, **options)
     except SearchError as error:
         say(f"{service.words} did not answer ({error}): asking the pipelines")
         return None
     return ServiceAnswers(
         service,
         time.monotonic() - began,
-        [(each.name, _line(each.name, answer)) for each, answer in zip(sources, answers, strict=True)],
+        [_line(some, answer) for some, answer in zip(names, answers, strict=True)],
         answers[0]["commits"],
         found.left_out,
         found.unreadable,
     )
 
 
-def _picture(source: PictureSource) -> QueryPicture:
-    return QueryPicture(source.path.read_bytes(), source.name.rpartition("/")[2])
-
-
-def _line(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as a line of neighbors.jsonl."""
-    return {
+def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The names of pictures, and the answer about them as a line of neighbors.jsonl."""
+    limits = {name: answer[name] for name in ("filter", "max_distance") if answer[name] not in ("", None)}
+    return ", ".join(names), {
+        **limits,
         "backbone": answer["model"]["described"],
         "k": answer["k"],
         "metric": answer["metric"],
@@ -83,5 +89,5 @@ def _line(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
             for each in answer["neighbours"]
         ],
         "query": answer["pictures"][0]["id"],
-        "sources": [name],
+        "sources": list(names),
     }

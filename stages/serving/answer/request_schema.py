@@ -6,11 +6,11 @@ A question is one of two kinds, a search or a classification; both name their pi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from stages.files.question import BoxEdges, Question, StrictModel
+from stages.files.question import BoxEdges, Question, StrictModel, describe
 from stages.serving.follow.refusals import bad_request
 
 MOST_PICTURES = 16
@@ -28,6 +28,9 @@ MOST_TOP = 1000
 
 PictureId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 PictureUrl = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+_RequestT = TypeVar("_RequestT", bound="PictureRequest")
 
 
 class PictureReference(StrictModel):
@@ -50,10 +53,12 @@ class PictureReference(StrictModel):
 class PictureRequest(StrictModel):
     """What every question has: its pictures."""
 
-    pictures: list[PictureReference] = Field(default=[], max_length=MOST_PICTURES)
-    id: PictureId | None = None
-    url: PictureUrl | None = None
-    box: BoxEdges | None = None
+    pictures: list[PictureReference] = Field(
+        default=[], max_length=MOST_PICTURES, description="The pictures to ask about, each an upload, a url or an id."
+    )
+    id: PictureId | None = Field(default=None, description="A picture of the library.")
+    url: PictureUrl | None = Field(default=None, description="A picture on the web.")
+    box: BoxEdges | None = Field(default=None, description=describe("box"))
 
     @property
     def wanted(self) -> int:
@@ -91,7 +96,7 @@ class SearchRequest(PictureRequest, Question):
 class ClassifyRequest(PictureRequest):
     """One question for labels. Each of several pictures has its own."""
 
-    top: Annotated[int, Field(ge=1, le=MOST_TOP)] = DEFAULT_TOP
+    top: int = Field(default=DEFAULT_TOP, ge=1, le=MOST_TOP, description="The number of labels of each picture.")
 
     @property
     def wanted(self) -> int:
@@ -99,16 +104,10 @@ class ClassifyRequest(PictureRequest):
         return self.top * max(1, len(self.pictures))
 
 
-class SearchBatch(StrictModel):
-    """Several searches in one call."""
+class RequestBatch(StrictModel, Generic[_RequestT]):
+    """Several questions in one call."""
 
-    requests: Annotated[list[SearchRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
-
-
-class ClassifyBatch(StrictModel):
-    """Several questions for labels in one call."""
-
-    requests: Annotated[list[ClassifyRequest], Field(min_length=1, max_length=MOST_REQUESTS)]
+    requests: list[_RequestT] = Field(min_length=1, max_length=MOST_REQUESTS)
 
 
 def _check(picture: PictureReference, uploads: int) -> None:

@@ -9,20 +9,39 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from stages.serving.answer.request_schema import MOST_REQUESTS
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
 
 _SCHEMAS = "#/components/schemas/"
-_REFUSED = "#/components/responses/Refused"
-
 _FILE = {"type": "string", "format": "binary"}
+
+
+class RefusalWords(BaseModel):
+    """Why a request is not answered: a code for programs, a sentence for people."""
+
+    code: str
+    message: str
+
+
+class RefusalBody(BaseModel):
+    """The body of every response that is not an answer."""
+
+    error: RefusalWords
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    status: {"model": RefusalBody, "description": "the reason"} for status in ("4XX", "503")
+}
+"""The responses that every route may have instead of its own."""
 
 _ASKED: Mapping[str, RequestParser[Any]] = {"/search": SEARCH, "/classify": CLASSIFY}
 
 
 def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
     """What FastAPI cannot see of a route that takes questions of a form."""
-    one, several = ({"$ref": f"{_SCHEMAS}{each.__name__}"} for each in (form.one, form.several))
-    question = {"oneOf": [one, several]}
+    one = {"$ref": f"{_SCHEMAS}{form.one.__name__}"}
+    requests = {"type": "array", "items": one, "minItems": 1, "maxItems": MOST_REQUESTS}
+    question = {"oneOf": [one, {"type": "object", "properties": {"requests": requests}, "required": ["requests"]}]}
     return {
         "requestBody": {
             "required": True,
@@ -49,35 +68,11 @@ def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
 def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """What FastAPI has found of the application, with what it cannot see."""
     _, models = models_json_schema(
-        [(each, "validation") for path in _ASKED if path in found["paths"] for each in _models(_ASKED[path])],
+        [(form.one, "validation") for path, form in _ASKED.items() if path in found["paths"]],
         ref_template=_SCHEMAS + "{model}",
     )
-    words = {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}
-    refused = {"type": "object", "properties": {"error": words}, "required": ["error"]}
-    components = {
-        "schemas": {**models["$defs"], "Refused": refused},
-        "responses": {
-            "Refused": {
-                "description": "the reason, with a code for programs and a sentence for people",
-                "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Refused"}}},
-            }
-        },
-    }
-    paths = {
-        path: {method: {**route, "responses": _responses(route)} for method, route in methods.items()}
-        for path, methods in found["paths"].items()
-    }
-    return {**found, "paths": paths, "components": components}
-
-
-def _models(form: RequestParser[Any]) -> tuple[type[BaseModel], ...]:
-    return form.one, form.several
-
-
-def _responses(route: Mapping[str, Any]) -> Mapping[str, Any]:
-    """FastAPI names a response for bad parameters that this service does not give."""
-    given = {status: each for status, each in route["responses"].items() if status != "422"}
-    return {**given, "4XX": {"$ref": _REFUSED}, "503": {"$ref": _REFUSED}}
+    schemas = {**found.get("components", {}).get("schemas", {}), **models["$defs"]}
+    return {**found, "components": {"schemas": schemas}}
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -116,9 +111,6 @@ def _parameters(parameters: list[Mapping[str, Any]]) -> Iterator[str]:
 
 def _question(form: RequestParser[Any]) -> Iterator[str]:
     yield "<p>A question in JSON, beside files in a form, or as parameters of the URL beside one picture:</p><dl>"
-    for name, field in form.one.model_json_schema()["properties"].items():
-        kinds = [each.get("type") or each.get("$ref", "").rpartition("/")[2] for each in field.get("anyOf", [field])]
-        allowed = field.get("enum")
-        words = " or ".join(map(str, allowed)) if allowed else " or ".join(each for each in kinds if each != "null")
-        yield f"<dt><code>{escape(name)}</code></dt><dd>{escape(words or 'any')}</dd>"
+    for name, field in form.one.model_fields.items():
+        yield f"<dt><code>{escape(name)}</code></dt><dd>{escape(field.description or '')}</dd>"
     yield '</dl><p>Several: <code>{"requests": […]}</code>, answered by <code>{"answers": […]}</code>.</p>'

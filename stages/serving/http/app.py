@@ -56,6 +56,7 @@ def application(
         openapi_url=None,
         redirect_slashes=False,
         lifespan=service.lifespan,
+        responses=api_docs.REFUSED,
     )
     service.add_to(app)
     service.sessions.access = AccessControl(app, configuration, service.bounds)

@@ -30,7 +30,7 @@ def encode_json(content: Any) -> bytes:
 def add_to(app: FastAPI) -> None:
     """Makes every error of the application one reply."""
     app.exception_handler(Refusal)(_refused)
-    app.exception_handler(QuestionError)(_not_a_question)
+    app.exception_handler(QuestionError)(_refused)
     app.exception_handler(RequestValidationError)(_not_valid)
     app.exception_handler(HTTPException)(_not_routed)
     app.exception_handler(ClientDisconnect)(_gone)
@@ -42,13 +42,9 @@ def client_gone() -> Refusal:
     return Refusal(499, "gone", "the client has gone away")
 
 
-async def _refused(_: Request, refusal: Exception) -> Response:
-    assert isinstance(refusal, Refusal)
+async def _refused(_: Request, error: Exception) -> Response:
+    refusal = error if isinstance(error, Refusal) else bad_request(str(error))
     return AsciiJSONResponse(refusal.as_data(), refusal.status, headers=dict(refusal.headers))
-
-
-async def _not_a_question(request: Request, error: Exception) -> Response:
-    return await _refused(request, bad_request(str(error)))
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from stages.files.question import from_texts, parse_json, validated
 from stages.serving.answer.request_schema import (
     MOST_WANTED,
-    ClassifyBatch,
     ClassifyRequest,
     PictureRequest,
-    SearchBatch,
+    RequestBatch,
     SearchRequest,
 )
 from stages.serving.follow.refusals import bad_request
@@ -22,11 +21,11 @@ _RequestT = TypeVar("_RequestT", bound=PictureRequest)
 
 @dataclass(frozen=True)
 class RequestParser(Generic[_RequestT]):
-    """A kind of question, and how it is asked. several: of them in one call. parameters: the fields beside one picture,
+    """A kind of question, and how it is asked. one, several: in a call. parameters: the fields beside one picture,
     whose body is its file. name, wants: of a question and of what it asks for, in words."""
 
     one: type[_RequestT]
-    several: type[SearchBatch] | type[ClassifyBatch]
+    several: type[RequestBatch[_RequestT]]
     parameters: Sequence[str]
     name: str
     wants: str
@@ -35,7 +34,7 @@ class RequestParser(Generic[_RequestT]):
         """The questions in a body of JSON, and whether they are several. Raises Refusal or QuestionError."""
         value = parse_json(content)
         if isinstance(value, Mapping) and "requests" in value:
-            several: list[Any] = list(validated(self.several, value).requests)
+            several = validated(self.several, value).requests
             wanted = sum(each.wanted for each in several)
             if wanted > MOST_WANTED:
                 raise bad_request(f"{wanted:,} {self.wants} in all: ask for at most {MOST_WANTED:,} in one request")
@@ -57,6 +56,10 @@ class RequestParser(Generic[_RequestT]):
 
 
 SEARCH = RequestParser(
-    SearchRequest, SearchBatch, ("box", "k", "metric", "filter", "max_distance", "exact"), "a search", "neighbours"
+    SearchRequest,
+    RequestBatch[SearchRequest],
+    ("box", "k", "metric", "filter", "max_distance", "exact"),
+    "a search",
+    "neighbours",
 )
-CLASSIFY = RequestParser(ClassifyRequest, ClassifyBatch, ("box", "top"), "a classification", "labels")
+CLASSIFY = RequestParser(ClassifyRequest, RequestBatch[ClassifyRequest], ("box", "top"), "a classification", "labels")

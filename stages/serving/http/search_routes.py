@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from stages.files.question import DEFAULT_K
-from stages.knn.search_settings import LARGEST_K
+from stages.knn.search_settings import LARGEST_K, METRICS
 from stages.serving.answer import search_answer
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
@@ -65,6 +65,7 @@ class SearchRoutes:
             "calibrated": False,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},
+            "metrics": METRICS,
         }
 
     def measure(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
@@ -48,6 +49,32 @@ def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command,
     asked.says("query", "mine.jpg")
     refused = asked.fails("results", "-k", "4")
     assert refused.startswith("K is 3: only the 3 nearest of each query are kept, not 4. `lookalike deploy --set K=4`")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--metric", "cosine"],
+            "metric cannot be asked of the pipelines, which know filter, k, max_distance. A service",
+        ),
+        (["--box", "0,0,1,0.5", "--combine", "all"], "box and combine cannot be asked of the pipelines"),
+        (["--exact", "false", "--at", "master"], "exact cannot be asked of the pipelines"),
+        (["--filter", "{a"], "the filter has a { without a }"),
+        (
+            ["--max-distance", "-1"],
+            "max_distance: input should be greater than or equal to 0; see `lookalike query -h`",
+        ),
+        (["--box", "left"], "box: input should be four numbers, such as 0.1,0.2,0.6,0.9"),
+        (["--combine", "some"], "combine: input should be 'any' or 'all'"),
+    ],
+)
+def test_what_the_pipelines_cannot_answer_is_refused_before_anything_is_put(
+    options: list[str], words: str, asked: Command, as_user: Connection
+) -> None:
+    before = CommitWriter(as_user, "queries").newest()
+    assert asked.fails("query", "mine.jpg", *options).startswith(words)
+    assert CommitWriter(as_user, "queries").newest() == before
 
 
 def test_options_of_a_question_to_the_past_that_mean_nothing_are_refused(asked: Command) -> None:

@@ -11,7 +11,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
 from pipelines.library.datasets.samples import open_photograph, query_crops
-from stages.record.pfs_names import NAMES_FILE, unescape
+from stages.record.pfs_names import NAMES_FILE, escape_path, unescape
 
 pytestmark = pytest.mark.late_alone
 
@@ -103,6 +103,23 @@ def test_long_names_stay_distinct_or_are_refused(connection: Connection, repo: R
     with pytest.raises(LookalikeError, match="begin alike"):
         queries.put(connection, [tmp_path / LONG, twin])
     assert list(held(repo).values()) == [b"again"]
+
+
+@pytest.mark.parametrize("name", ["a b.jpg", LONG])
+def test_a_question_goes_with_the_pictures(name: str, connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    """A file becomes a directory for it; that of a directory is replaced, and the list of names does not have it."""
+    trip = file(tmp_path / "trip" / "a.jpg", b"one").parent
+    file(trip / "question.json", b"{}")
+    asked = queries.put(connection, [trip, file(tmp_path / name, b"two")], question=b'{"k": 2}\n')
+    assert sorted(asked.entries) == sorted(["trip", name])
+    files = {f"{name}/{name}": b"two", f"{name}/question.json": b'{"k": 2}\n', "trip/question.json": b'{"k": 2}\n'}
+    found = held(repo)
+    assert found.pop(f"{name}/{NAMES_FILE}") == escape_path(name).encode() + b"\n"
+    assert found == {**files, "trip/a.jpg": b"one", f"trip/{NAMES_FILE}": b"a.jpg\n"}
+    entries = {path.strip("/") for path in repo.list()}
+    assert sorted(queries.true_name(connection, each) for each in entries) == sorted(["trip", name])
+    queries.put(connection, [trip])
+    assert held(repo)["trip/question.json"] == b"{}"
 
 
 def test_entries_are_reported_by_their_true_names(connection: Connection, repo: Repository, tmp_path: Path) -> None:

@@ -9,14 +9,28 @@ export const KINDS = ["id", "url", "upload"];
 
 export const CLASSIFY = "classify";
 
+const text = (value) => value || null;
+
+/** The options of a question beside its pictures: how each is read. They have the service's names, and null where they
+ * are not set. */
+const OPTIONS = {
+  k: (value) => positive(value, Number.isSafeInteger),
+  metric: text,
+  filter: text,
+  max_distance: (value) => positive(value, Number.isFinite, 0),
+};
+
+export const UNSET = Object.freeze(Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, null])));
+
+/** Those options of a state that are set, by name. */
+export const options = (state) =>
+  Object.fromEntries(Object.keys(UNSET).map((name) => [name, state[name]]).filter(([, value]) => value !== null));
+
 export const NOTHING = Object.freeze({
   view: "", // CLASSIFY for labels in place of neighbours
   pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
   combine: "any",
-  k: null,
-  metric: null,
-  filter: "",
-  most: null, // the largest distance
+  ...UNSET,
   top: null, // labels of each picture
   folder: "", // browsed while there are no pictures
   show: null, // the id of the picture in the larger view
@@ -30,9 +44,8 @@ export function read(search) {
     else if (name === "combine" && value === "all") found.combine = value;
     else if (name === "view" && value === CLASSIFY) found.view = value;
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
-    else if (name === "k") found.k = positive(value, Number.isSafeInteger);
-    else if (name === "max_distance") found.most = positive(value, Number.isFinite, 0);
-    else if (["metric", "filter", "folder", "show"].includes(name)) found[name] = value;
+    else if (Object.hasOwn(UNSET, name)) found[name] = OPTIONS[name](value);
+    else if (["folder", "show"].includes(name)) found[name] = value;
   }
   return found;
 }
@@ -49,10 +62,7 @@ export function write(state) {
   if (state.pictures.length > 1 && state.combine === "all") add("combine", "all");
   if (state.pictures.length) {
     if (state.top) add("top", state.top);
-    if (state.k) add("k", state.k);
-    if (state.metric) add("metric", state.metric);
-    if (state.filter) add("filter", state.filter);
-    if (state.most !== null) add("max_distance", state.most);
+    for (const [name, value] of Object.entries(options(state))) add(name, value);
   } else if (state.folder) add("folder", state.folder);
   if (state.show) add("show", state.show);
   return parts.length ? `?${parts.join("&")}` : "";

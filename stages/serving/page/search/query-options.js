@@ -1,12 +1,11 @@
-/* The options of a question: folder or glob, number of results, largest distance, metric. Knows neither the service
- * nor the address: changed(options) is called with what was set. */
+/* The options of a question: folder or glob, number of results, largest distance, metric. Does not know
+ * the service: changed(options) is called with what was set. */
 
+import { options, UNSET } from "../kit/address.js";
 import { byId, make } from "../kit/elements.js";
 import { number } from "../kit/text-format.js";
 
 const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
-const METRICS = ["euclidean", "cosine"];
-const UNSET = { filter: "", k: null, metric: null, most: null };
 
 let defaults = { k: null, metric: null };
 
@@ -33,15 +32,14 @@ export function show(state, status) {
   const most = status?.k?.most ?? Infinity;
   const choices = [...new Set([...CHOICES, k].filter((each) => each && each <= most))].sort((a, b) => a - b);
   byId("k").replaceChildren(...choices.map((each) => make("option", { value: each }, number(each))));
-  byId("metric").replaceChildren(...METRICS.map((each) => make("option", { value: each }, each)));
+  const metrics = status?.metrics ?? [state.metric].filter(Boolean);
+  byId("metric").replaceChildren(...metrics.map((each) => make("option", { value: each }, each)));
   byId("k").value = k ?? "";
-  byId("metric").value = state.metric ?? defaults.metric ?? METRICS[0];
-  byId("filter").value = state.filter;
-  byId("most").value = state.most ?? "";
-  byId("options").querySelector("[type=reset]").hidden = !isSet(state);
+  byId("metric").value = state.metric ?? defaults.metric ?? metrics[0] ?? "";
+  byId("filter").value = state.filter ?? "";
+  byId("most").value = state.max_distance ?? "";
+  byId("options").querySelector("[type=reset]").hidden = !Object.keys(options(state)).length;
 }
-
-const isSet = (state) => Object.entries(UNSET).some(([name, value]) => state[name] !== value);
 
 /** What the form says; an option at its default is null, so that the address names only those that were set. */
 function set() {
@@ -49,10 +47,10 @@ function set() {
   const k = Number(byId("k").value);
   const metric = byId("metric").value;
   return {
-    filter: byId("filter").value.trim(),
+    filter: byId("filter").value.trim() || null,
     k: k && k !== defaults.k ? k : null,
     metric: metric && metric !== defaults.metric ? metric : null,
-    most: most === "" ? null : Number(most),
+    max_distance: most === "" ? null : Number(most),
   };
 }
 

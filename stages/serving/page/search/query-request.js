@@ -1,5 +1,6 @@
 /* One question, from the page's state to the service's answer. Knows no elements. */
 
+import { options } from "../kit/address.js";
 import * as service from "../kit/service-client.js";
 import { classifying } from "../kit/service-status.js";
 import * as uploads from "../pictures/upload-store.js";
@@ -41,11 +42,4 @@ function labelsOf(state) {
   return request;
 }
 
-function searchOf(state) {
-  const request = { pictures: picturesOf(state), combine: state.combine };
-  if (state.k) request.k = state.k;
-  if (state.metric) request.metric = state.metric;
-  if (state.filter) request.filter = state.filter;
-  if (state.most !== null) request.max_distance = state.most;
-  return request;
-}
+const searchOf = (state) => ({ pictures: picturesOf(state), combine: state.combine, ...options(state) });

@@ -16,7 +16,10 @@ def test_the_least_recently_used_value_is_evicted(pfs: PfsService, monkeypatch: 
     def get(key: str) -> bytes:
         return pfs.transact(lambda txn: cache.get(txn, key))
 
-    put("a"), put("b"), get("a"), put("c")
+    put("a")
+    put("b")
+    get("a")
+    put("c")
     assert (get("a"), get("c")) == (b"a", b"c")
     with pytest.raises(NotFound):
         get("b")

@@ -246,7 +246,12 @@ def test_a_service_alone_documents_what_it_has(alone: Service, both: Service) ->
     document = alone.ask("/openapi.json").data
     assert "/classify" in document["paths"]
     assert "/search" not in document["paths"]
-    assert {"ClassifyRequest", "ClassifyBatch"} <= document["components"]["schemas"].keys()
+    asked = document["paths"]["/classify"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    one = {"$ref": "#/components/schemas/ClassifyRequest"}
+    several = {"type": "array", "items": one, "minItems": 1, "maxItems": 64}
+    assert asked["oneOf"][0] == one
+    assert asked["oneOf"][1]["properties"] == {"requests": several}
+    assert "ClassifyRequest" in document["components"]["schemas"]
     assert "SearchRequest" not in document["components"]["schemas"]
     assert {"SearchRequest", "ClassifyRequest"} <= both.ask("/openapi.json").data["components"]["schemas"].keys()
     assert "<code>top</code>" in alone.ask("/docs").body.decode()
