@@ -29,7 +29,7 @@ from benchmarks.service.uploads import UPLOADS, pictures
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.library import backbone_push
-from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.index_table import TABLE, IndexTable
 
 PACKAGES = ("numpy", "onnxruntime", "faiss", "tensorflow", "fastapi", "uvicorn", "grpcio")
 
@@ -111,7 +111,7 @@ def _say(words: str) -> None:
 
 def _questions(index: Path) -> list[bytes]:
     """Questions for the ids of a few library pictures."""
-    ids = [id for segment in SEGMENTS for id in read_indexed(index / segment / TABLE).ids[:64]]
+    ids = [id for segment in SEGMENTS for id in IndexTable.read(index / segment / TABLE).ids[:64]]
     np.random.default_rng(0).shuffle(ids)
     return [json.dumps({"id": id}).encode() for id in ids]
 

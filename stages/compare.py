@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import Datum, StageError
-from stages.files.tables.index_table import TABLE, read_indexed
-from stages.files.tables.ranking_table import read_rankings
+from stages.files.tables.index_table import TABLE, IndexTable
+from stages.files.tables.ranking_table import RankingTable
 from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles
 from stages.quality import ranking_verdicts
 from stages.quality.ranking_comparison import RankingSide, compare_rankings
@@ -44,7 +44,7 @@ def _side(directory: Path) -> RankingSide:
     file = directory / "queries.parquet"
     if not file.exists():
         raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate wrote")
-    rankings = read_rankings(file)
+    rankings = RankingTable.read(file)
     return RankingSide(rankings, ranking_verdicts.judge(rankings))
 
 
@@ -55,7 +55,7 @@ def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
     for segment in sorted(path.parent for path in index.glob(f"*/{TABLE}")):
         if wanted <= drawn.keys():
             break
-        images, files = read_indexed(segment / TABLE), ThumbnailFiles(segment / DIRECTORY)
+        images, files = IndexTable.read(segment / TABLE), ThumbnailFiles(segment / DIRECTORY)
         for row, sources in enumerate(images.sources):
             drawn |= {each.path: files.read(images.thumbnails[row]) for each in sources if each.path in wanted}
     return drawn

@@ -19,8 +19,9 @@ import numpy as np
 
 from stages.datum.contract import Datum, StageError
 from stages.datum.text_format import counted
-from stages.files.tables.nearest_table import read_pictures
-from stages.files.tables.pair_table import PairTable, read_pairs
+from stages.files.tables.columns import SourceColumn
+from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.pair_table import PairTable
 from stages.quality import copy_groups
 from stages.quality.copy_groups import CopyCandidates, FolderPair
 from stages.record import name_lists
@@ -75,7 +76,7 @@ def _check_folders(across: tuple[str, str], pictures: Path) -> None:
     """Raises StageError unless the library, in tables as neighbours writes them, has pictures in both folders."""
     missing = list(across)
     for table in pictures.glob("*.parquet"):
-        held = [source.path for sources in read_pictures(table).sources for source in sources]
+        held = SourceColumn.of(PictureRows.read(table).sources).paths
         missing = [folder for folder in missing if not any(copy_groups.is_in(path, folder) for path in held)]
     if missing:
         raise StageError(f"the library has no pictures in {' and '.join(missing)}")
@@ -89,11 +90,11 @@ def _read(tables: Iterable[Path], across: FolderPair) -> tuple[CopyCandidates, C
     columns: list[list[Any]] = [[np.empty(0, kind)] for kind in kinds]
     facts: CopyFacts | None = None
     for table in tables:
-        pairs = read_pairs(table)
-        facts = _common(facts, _facts(pairs, across), table)
-        sources |= zip(pairs.ids, pairs.sources, strict=True)
-        numbers = np.array([met.setdefault(id, len(met)) for id in pairs.ids], np.int32)
-        first, second = numbers[pairs.first], numbers[pairs.second]
+        pairs = PairTable.read(table)
+        facts, pictures = _common(facts, _facts(pairs, across), table), pairs.pictures
+        sources |= zip(pictures.ids, pictures.sources, strict=True)
+        numbers = np.array([met.setdefault(id, len(met)) for id in pictures.ids], np.int32)
+        first, second = numbers[pictures.first], numbers[pictures.second]
         read = first, second, pairs.distances, pairs.bits, pairs.turns, pairs.near
         for column, values in zip(columns, read, strict=True):
             column.append(values)
@@ -107,7 +108,7 @@ def _read(tables: Iterable[Path], across: FolderPair) -> tuple[CopyCandidates, C
 
 
 def _facts(pairs: PairTable, across: FolderPair) -> CopyFacts:
-    return CopyFacts(pairs.threshold, pairs.metric, pairs.backbone, pairs.model, across, pairs.hash_bits)
+    return CopyFacts(pairs.threshold, pairs.metric, pairs.origin, across, pairs.hash_bits)
 
 
 def _common(before: CopyFacts | None, facts: CopyFacts, table: Path) -> CopyFacts:
@@ -126,8 +127,8 @@ def _thumbnails(tables: Iterable[Path], wanted: Collection[str]) -> dict[str, by
     for table in tables:
         if len(found) == len(wanted):
             break
-        pairs = read_pairs(table)
-        found |= {id: jpeg for id, jpeg in zip(pairs.ids, pairs.thumbnails, strict=True) if id in wanted}
+        pictures = PairTable.read(table).pictures
+        found |= {id: jpeg for id, jpeg in zip(pictures.ids, pictures.thumbnails, strict=True) if id in wanted}
     return found
 
 

@@ -13,7 +13,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 import json
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,10 @@ import numpy.typing as npt
 from stages.datum.contract import Datum, StageError, spool
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer
+from stages.files.tables.columns import ListColumn, SourceColumn, taken
 from stages.files.tables.nearest_table import read_nearest
-from stages.files.tables.ranking_table import RankingTable, write_rankings
+from stages.files.tables.parquet import true_text
+from stages.files.tables.ranking_table import RankingTable
 from stages.quality import evaluation, ranking_verdicts
 from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sources, read_labels, read_pictures
 from stages.quality.ranking import Ranking, SegmentNeighbours, rank
@@ -73,45 +74,29 @@ def rankings_of(pictures: LibraryLabels, nearest: Path, k: int) -> RankingTable:
         progress.add(span.stop - span.start)
     if not parts:
         raise StageError(f"neighbours has no pictures: {_AGAIN}")
-    return RankingTable(
-        rows=np.arange(int(labelled.sum()), dtype=np.int32),
-        ids=[id for part in parts for id in part.ids],
-        sources=[source for part in parts for source in part.sources],
-        labels=[pictures.names[code] for code in pictures.codes[labelled].tolist()],
-        skipped=np.concatenate([part.skipped for part in parts]),
-        depths=np.concatenate([part.depths for part in parts]),
-        neighbours=np.concatenate([part.neighbours for part in parts]),
-        distances=np.concatenate([part.distances for part in parts]),
-        facts={**pictures.facts, "k": str(k)},
-    )
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The rankings of one segment, as in Rankings."""
-
-    ids: list[str]
-    sources: list[str]
-    skipped: npt.NDArray[np.int32]
-    depths: npt.NDArray[np.int64]
-    neighbours: npt.NDArray[np.int32]
-    distances: npt.NDArray[np.float32]
+    return RankingTable.joined(parts)
 
 
 def _part(
     found: Ranking, numbers: npt.NDArray[np.int32], queries: npt.NDArray[np.int64], pictures: LibraryLabels, left: str
-) -> _Part:
-    """numbers: int32 (n,), of each labelled picture its number among them. queries: rows of the segment `left`."""
+) -> RankingTable:
+    """The rankings of one segment. numbers: int32 (n,), of each labelled picture its number among them. queries: rows
+    of the segment `left`."""
     valid = np.arange(found.rows.shape[1]) < found.depths[:, None]
-    table = pictures.tables[left]
-    paths = table["sources"].combine_chunks().flatten().field("path")
-    return _Part(
-        ids=table["id"].take(queries).to_pylist(),
-        sources=paths.take(first_sources(table)[queries]).to_pylist(),
+    table, rows = pictures.tables[left], pictures.span(left).start + queries
+    sources = SourceColumn.of(table.sources)
+    paths = sources.stored_paths.take(first_sources(sources)[queries]).to_pylist()
+    return RankingTable(
+        rows=numbers[rows],
+        ids=list(taken(table.ids, queries)),
+        sources=list(map(true_text, paths)),
+        labels=[pictures.names[code] for code in pictures.codes[rows].tolist()],
         skipped=found.skipped,
-        depths=found.depths.astype(np.int64),
-        neighbours=numbers[found.rows[valid]],
-        distances=found.distances[valid],
+        neighbours=ListColumn.divided(numbers[found.rows[valid]], found.depths),
+        distances=ListColumn.divided(found.distances[valid], found.depths),
+        origin=table.origin,
+        metric=table.metric,
+        k=found.rows.shape[1],
     )
 
 
@@ -155,7 +140,7 @@ def write(rankings: RankingTable, left_out: Mapping[str, Any], out: Path) -> dic
     verdicts = ranking_verdicts.judge(rankings)
     metrics = evaluation.metrics(rankings, verdicts, left_out)
     calibration = evaluation.calibrated(rankings, verdicts)
-    write_rankings(rankings, out / "queries.parquet")
+    rankings.write(out / "queries.parquet")
     for name, value in (("metrics.json", metrics), ("calibration.json", calibration)):
         (out / name).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="ascii")
     (out / "index.html").write_text(page(metrics, calibration), encoding="utf-8", newline="\n")

@@ -40,7 +40,7 @@ class FeaturesStage:
 
     Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
     /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.record.part_names.directory,
-    stages.files.tables.part_table); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
+    stages.files.tables.index_table); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
     something was rejected, rejected.jsonl to queries/<bucket>/<entry>."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:

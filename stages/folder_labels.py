@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from stages.datum.contract import Datum
-from stages.quality.picture_labels import read_table_of, source_paths
+from stages.files.tables.columns import SourceColumn
+from stages.files.tables.nearest_table import PictureRows
 from stages.record.label_files import LabelRow, can_be_written, format_csv, unite
 
 FILE = "folders.csv"
@@ -28,7 +29,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         labels = unite(files)
         known = labels.of.keys() | labels.conflicts.keys()
         tables = sorted(datum.inputs["pictures"].path.glob("*.parquet"))
-        rows = from_folders(path for table in tables for path in source_paths(read_table_of(table)[0]))
+        rows = from_folders(path for table in tables for path in SourceColumn.of(PictureRows.read(table).sources).paths)
         (datum.out / FILE).write_bytes(format_csv(row for row in rows if row.source not in known))
 
     return process

@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,8 @@ import numpy as np
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import MergedTable, read_segment
-from stages.files.tables.index_table import TABLE, write_indexed
-from stages.files.tables.thumbnail_places import parts_of
+from stages.files.segment_files import SegmentFacts
+from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.knn import code_index
 from stages.knn.code_index import CodeFacts
 from stages.knn.search_settings import SearchSettings, read_settings
@@ -49,7 +50,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         features = datum.inputs["features"]
         target = datum.out / Path(features.repo_path).name
         segment = read_segment(features.path)
-        buckets = parts_of(segment.thumbnails)
+        buckets = sorted({place.part for place in segment.thumbnails})
         for files in (vector_files, thumbnail_files):
             _pass_on(datum, segment.name, files.DIRECTORY, [f"{each}{files.SUFFIX}" for each in buckets], target)
         _index(segment, datum, target, chosen, environment)
@@ -81,22 +82,14 @@ def _index(
 ) -> None:
     images = segment.images
     target.mkdir(parents=True, exist_ok=True)
-    write_indexed(images, segment.thumbnails, segment.vectors.rows.tolist(), target / TABLE)
-    np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
-    facts = {
-        "backbone": images.backbone,
-        "count": len(images),
-        "devices": images.devices,
-        "dimension": images.dimension,
-        "fit": images.fit,
-        "image_size": images.image_size,
-        "metric": chosen.metric,
-        "model": images.model,
-    }
+    table = IndexTable.of(images, **placed(segment.thumbnails), vector_rows=segment.vectors.rows)
+    table.write(target / TABLE)
+    np.save(target / "hashes.npy", images.hashes)
+    facts = SegmentFacts(len(images), chosen.metric, images.origin)
     if chosen.algorithm != "exact":
         coded = _coded(segment, datum.inputs["vectors"], target / code_index.FILE, chosen, environment)
-        facts |= {} if coded is None else {"codes": coded.as_data()}
-    (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
+        facts = replace(facts, codes=coded)
+    (target / "index.json").write_text(json.dumps(facts.as_data(), sort_keys=True) + "\n", encoding="ascii")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
@@ -104,7 +97,7 @@ def _coded(
     segment: MergedTable, given: DatumInput, path: Path, chosen: SearchSettings, environment: Mapping[str, str]
 ) -> CodeFacts | None:
     """Writes the codes of an approximate algorithm; None for a segment that is too small."""
-    together = segment.vectors.together(given.path, segment.images.dimension, "partition")
+    together = segment.vectors.together(given.path, segment.images.origin.dimension, "partition")
     library = VectorSet(together, chosen.metric, segment.images.ids)
     exact = open_searcher(library, chosen, environment)
     return code_index.write(library, chosen.algorithm, exact, path)

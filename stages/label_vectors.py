@@ -17,7 +17,7 @@ from typing import Any
 
 from stages.backbone import tensorflow_import
 from stages.datum.contract import Datum, StageError, load
-from stages.files.tables.image_table import read_images
+from stages.files.tables.image_table import ImageTable
 from stages.files.vector_files import read_vectors
 
 FILE = "classes.json"
@@ -45,13 +45,13 @@ def labelled(classifier: Any, directory: Path) -> list[dict[str, Any]]:
     """
     if classifier.takes != "vectors":
         raise StageError("this classifier takes pictures, not vectors: ask it with `lookalike classify serve`")
-    images = read_images(directory / "images.parquet")
-    if images.model != classifier.backbone.sha256:
+    images = ImageTable.read(directory / "images.parquet")
+    if images.origin.model != classifier.origin.model:
         raise StageError(
-            f"the classifier stands on the backbone {classifier.backbone.described}, and the vectors come from "
-            f"{images.described}: train again, or push that backbone"
+            f"the classifier stands on the backbone {classifier.origin.backbone}, and the vectors come from "
+            f"{images.origin.described}: train again, or push that backbone"
         )
-    probabilities = classifier(read_vectors(directory / "vectors.npy", images.dimension)[:])
+    probabilities = classifier(read_vectors(directory / "vectors.npy", images.origin.dimension)[:])
     found = []
     for row, sources in zip(probabilities, images.sources, strict=True):
         best = sorted(range(len(row)), key=lambda at: (-row[at], at))[:MOST]

@@ -23,10 +23,10 @@ from stages.classify.training.splits import share
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.input_cache import InputCache
 from stages.files.merged_tables import MergedTable, read_segment
-from stages.files.tables.image_table import ImageTable
-from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.tables.columns import SourceColumn
+from stages.files.tables.label_table import LabelTable
 from stages.files.thumbnail_files import ThumbnailFiles
-from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, read_labels
+from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, first_sources, read_labels
 
 VERSION = 4
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -59,40 +59,28 @@ def _coder(labels: DatumInput) -> LabelEncoder:
 
 def _write(datum: Datum, segment: MergedTable, coder: LabelEncoder, held_out: float) -> None:
     name, images, out = Path(datum.inputs["features"].repo_path).name, segment.images, datum.out
-    paths = [source.path for sources in images.sources for source in sources]
-    numbers = [len(sources) for sources in images.sources]
-    firsts = np.cumsum(numbers, dtype=np.int64) - np.array(numbers, np.int64)
+    sources = SourceColumn.of(images.sources)
+    paths, firsts = sources.paths, first_sources(sources)
     codes, mixed = coder.of_pictures(paths, firsts)
     rows = np.flatnonzero(codes != UNLABELLED).tolist()
     files = ThumbnailFiles(datum.inputs["thumbnails"].path)
     thumbnails = [files.read(segment.thumbnails[row]) for row in rows]
-    labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], thumbnails, held_out)
-    vectors = np.empty((len(labelled), images.dimension), np.dtype("<f4"))
+    chosen = images.part(rows)
+    labelled = LabelTable.of(
+        chosen,
+        sources=[sources[0].path for sources in chosen.sources],
+        labels=[coder.names[codes[row]] for row in rows],
+        thumbnails=thumbnails,
+        held_out=held_out,
+    )
+    vectors = np.empty((len(labelled), images.origin.dimension), np.dtype("<f4"))
     segment.vectors.of(rows).copy(datum.inputs["vectors"].path, vectors, "partition")
     np.save(out / f"{name}.npy", vectors)
-    write_labelled(labelled, out / f"{name}.parquet")
+    labelled.write(out / f"{name}.parquet")
     left_out = _left_out(coder.known(paths), labelled, (paths[firsts[row]] for row in np.flatnonzero(mixed)))
     (out / LEFT_OUT).mkdir(exist_ok=True)
     (out / LEFT_OUT / f"{name}.json").write_text(json.dumps(left_out, sort_keys=True) + "\n", encoding="ascii")
     print(f"labelled: {len(labelled)} of {len(images)} pictures of {name} have labels")
-
-
-def _labelled(
-    images: ImageTable, rows: list[int], labels: list[str], thumbnails: list[bytes], held_out: float
-) -> LabelTable:
-    return LabelTable(
-        ids=[images.ids[row] for row in rows],
-        sources=[images.sources[row][0].path for row in rows],
-        labels=labels,
-        thumbnails=thumbnails,
-        model=images.model,
-        image_size=images.image_size,
-        fit=images.fit,
-        dimension=images.dimension,
-        backbone=images.backbone,
-        devices=images.devices,
-        held_out=held_out,
-    )
 
 
 def _left_out(known: set[str], labelled: LabelTable, mixed: Iterable[str]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from stages.datum.input_cache import InputCache
 from stages.datum.stage_parameters import integer, number
 from stages.files import segment_files
 from stages.files.tables.index_table import IndexTable
-from stages.files.tables.nearest_table import PictureRows, as_nearest, write_nearest, write_pictures
-from stages.files.tables.pair_table import PairTable, write_pairs
+from stages.files.tables.nearest_table import PictureRows, as_nearest, write_nearest
+from stages.files.tables.pair_table import PairedPictures, PairTable
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.knn.backend import Rows
 from stages.knn.radius_search import HashedVectors, RadiusLimits, RadiusPairs, TooManyPairsError, pairs_within
@@ -90,7 +90,9 @@ class NeighboursStage:
         left = self._left.get(left_input)
         one = segment_files.name_of(left_input) == segment_files.name_of(right_input)
         right = left if one else self._opened(right_input)
-        _check_models(left.images, right.images, left.name, right.name)
+        names = f"segment {left.name}", f"segment {right.name}"
+        if mismatch := left.images.origin.mismatch(right.images.origin, *names):
+            raise StageError(f"{mismatch} {segment_files.WAIT}")
         count = len(left.points)
         exclude = np.arange(count, dtype=np.int64) if one else np.full(count, NONE, dtype=np.int64)
         searcher = open_searcher(right.points, self._settings, self._environment)
@@ -107,7 +109,7 @@ class NeighboursStage:
 
     def _opened(self, index: DatumInput) -> NeighbourSegment:
         images = segment_files.read_table(index)
-        vectors = segment_files.read_points(index, images.vectors, images.dimension)
+        vectors = segment_files.read_points(index, images.vectors, images.origin.dimension)
         points = VectorSet(vectors, self._settings.metric)
         return NeighbourSegment(segment_files.name_of(index), images, points, segment_files.thumbnails(index, images))
 
@@ -133,21 +135,10 @@ class NeighboursStage:
         return confirm_pairs(near, side, _side(right, theirs), limits.bits)
 
     def _write_pictures(self, datum: Datum, segment: NeighbourSegment) -> None:
-        images = segment.images
-        pictures = PictureRows(
-            ids=images.ids,
-            sources=images.sources,
-            model=images.model,
-            image_size=images.image_size,
-            fit=images.fit,
-            dimension=images.dimension,
-            metric=self._settings.metric,
-            k=self._settings.k,
-            backbone=images.backbone,
-        )
+        pictures = PictureRows.of(segment.images, metric=self._settings.metric, k=self._settings.k)
         target = datum.out / "pictures" / f"{segment.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_pictures(pictures, target)
+        pictures.write(target)
 
     def _write_pairs(self, datum: Datum, left: NeighbourSegment, right: NeighbourSegment, found: CopyPairs) -> int:
         """Writes the pairs, if there are any; returns their number."""
@@ -158,26 +149,21 @@ class NeighboursStage:
         first, second = near.queries, near.rows + (0 if left is right else len(left.points))
         rows = np.union1d(first, second)
         ids, sources, thumbnails = zip(*_rows(rows, [left] if left is right else [left, right]), strict=True)
-        pairs = PairTable(
-            ids=ids,
-            sources=sources,
-            thumbnails=thumbnails,
-            first=np.searchsorted(rows, first).astype(np.int32),
-            second=np.searchsorted(rows, second).astype(np.int32),
+        rows_of = (np.searchsorted(rows, each).astype(np.int32) for each in (first, second))
+        pairs = PairTable.of_pictures(
+            PairedPictures(ids, sources, thumbnails, *rows_of),
             distances=near.distances,
             bits=near.bits,
             turns=found.turns,
             near=found.near,
-            model=left.images.model,
-            fit=left.images.fit,
+            origin=left.images.origin,
             metric=self._settings.metric,
             threshold=self._limits.distance,
             hash_bits=self._limits.bits,
-            backbone=left.images.backbone,
         )
         target = datum.out / "pairs" / left.name / f"{right.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_pairs(pairs, target)
+        pairs.write(target)
         return len(pairs)
 
 
@@ -213,12 +199,3 @@ def _once(near: RadiusPairs, images: IndexTable) -> RadiusPairs:
     bits = np.concatenate([near.bits[kept], np.zeros(len(copies), np.uint8)])
     order = np.lexsort((row, query))
     return RadiusPairs(query[order], row[order], distance[order], bits[order])
-
-
-def _check_models(left: IndexTable, right: IndexTable, *names: str) -> None:
-    if left.origin != right.origin:
-        raise StageError(
-            f"segment {names[0]} was computed with the model {left.described}, segment {names[1]} with "
-            f"{right.described}: their distances would be meaningless. Wait until index has recomputed all segments, "
-            "or reprocess it: lookalike deploy --reprocess index"
-        )

@@ -23,7 +23,6 @@ from stages.datum.stage_parameters import integer
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import read_bucket
-from stages.files.tables.image_table import write_images
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record import part_names
 
@@ -42,7 +41,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads SEGMENT_DIGITS (default 1); returns the function that deals one bucket.
 
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
-    <part>.parquet (stages.files.tables.part_table) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
+    <part>.parquet (stages.files.tables.index_table) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
     preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
     bucket /library/<segment>/<bucket>.parquet (stages.files.tables.image_table), sorted by id, and in the same order
     /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several
@@ -73,11 +72,11 @@ def _deal(datum: Datum, bucket: str, digits: int) -> None:
     merged = read_bucket(datum.inputs["features"].path)
     images, segments = merged.images, list(_segments(merged.images.ids, digits))
     progress = Progress("pictures", len(images))
-    read = np.empty((len(images), images.dimension), np.dtype("<f4"))
+    read = np.empty((len(images), images.origin.dimension), np.dtype("<f4"))
     merged.vectors.copy(datum.inputs["features"].path, read, "features")
     for name, rows in segments:
         np.save(_made(datum.out, vector_files.DIRECTORY, name) / f"{bucket}{vector_files.SUFFIX}", read[rows])
-        write_images(images.part(rows), _made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
+        images.part(rows).write(_made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
     del read  # before the thumbnails take as much
     shown = _read(merged.thumbnails, datum.inputs["thumbnails"].path)
     for name, rows in segments:

@@ -21,8 +21,8 @@ from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.stage_parameters import integer
 from stages.files import thumbnail_files
 from stages.files.packs import Rejection, read_rejections
-from stages.files.tables.image_table import ImageTable, read_images
-from stages.files.tables.neighbour_table import read_neighbours
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable
 from stages.quality.entry_answers import EntryAnswers, json_lines, merge
 from stages.record.pfs_names import QUESTION_FILE, escape_component, escape_path, unescape
 from stages.report.query_sample import sheet_queries
@@ -64,7 +64,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
     tables = sorted(search.glob("*.parquet")) if search is not None else []
     name = true_name(entry, images, rejected)
     thumbnails = None if queries is None or images is None else _thumbnails(queries, images)
-    readers = [partial(read_neighbours, each) for each in tables]
+    readers = [partial(NeighbourTable.read, each) for each in tables]
     return merge(name, min(k, question.get("k", k)), images, readers, rejected, thumbnails, limits)
 
 
@@ -121,7 +121,7 @@ def _top(path: str) -> str:
 
 def _images(queries: Path | None) -> ImageTable | None:
     table = queries / _TABLE if queries is not None else None
-    return read_images(table) if table is not None and table.exists() else None
+    return ImageTable.read(table) if table is not None and table.exists() else None
 
 
 def _thumbnails(queries: Path, images: ImageTable) -> list[bytes]:

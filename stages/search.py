@@ -20,8 +20,9 @@ from stages.datum.input_cache import MultiInputCache
 from stages.datum.text_format import counted
 from stages.files import path_masks, query_entries, segment_files
 from stages.files.query_entries import QueryEntry
+from stages.files.tables.columns import taken
 from stages.files.tables.index_table import IndexTable
-from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
+from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.parquet import stored_text
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.knn.backend import Rows
@@ -119,7 +120,7 @@ class SearchStage:
             own = TopK(found.distances[rows], found.rows[rows])
             target = out / each.name / f"{segment.name}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_neighbours(_table(segment, thumbnails, each, own, self._settings), target)
+            _table(segment, thumbnails, each, own, self._settings).write(target)
             first = rows.stop
 
     def _find(self, segment: SearchSegment, group: Sequence[QueryEntry]) -> TopK:
@@ -151,7 +152,7 @@ def _size(held: QueryEntry | SearchSegment | None) -> int:
 
 def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mapping[str, str]) -> SearchSegment:
     images = segment_files.read_table(index)
-    vectors = segment_files.read_points(index, images.vectors, images.dimension)
+    vectors = segment_files.read_points(index, images.vectors, images.origin.dimension)
     coded = _codes(index, chosen)
     library = VectorSet(vectors, chosen.metric, images.ids, checked=coded is not None)  # by index
     searcher = CodeSearcher(library, *coded) if coded is not None else open_searcher(library, chosen, environment)
@@ -191,13 +192,12 @@ def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, f
 
 
 def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:
-    ours = segment.images
-    if ours.origin != entry.origin:
+    mismatch = segment.images.origin.mismatch(entry.origin, f"segment {segment.name}", f"the entry {entry.name}")
+    if mismatch:
         raise StageError(
-            f"segment {segment.name} was computed with the model {ours.described}, the entry {entry.name} with "
-            f"{entry.described}: their distances would be meaningless. Set the same IMAGE_SIZE and FIT in the specs "
-            "of preprocess and preprocess-queries and run: lookalike deploy. If they are the same, wait for both "
-            "features pipelines, or reprocess the older one: lookalike deploy --reprocess features"
+            f"{mismatch} Set the same IMAGE_SIZE and FIT in the specs of preprocess and preprocess-queries and run: "
+            "lookalike deploy. If they are the same, wait for both features pipelines, or reprocess the older one: "
+            "lookalike deploy --reprocess features"
         )
 
 
@@ -211,13 +211,11 @@ def _table(
     return NeighbourTable(
         queries=ids,
         ranks=rank.astype(np.int32),
-        ids=[segment.images.ids[row] for row in rows],
+        ids=list(taken(segment.images.ids, rows)),
         distances=found.distances[query, rank],
-        sources=[segment.images.sources[row] for row in rows],
+        sources=taken(segment.images.sources, rows),
         thumbnails=[thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
-        model=entry.model,
-        fit=entry.fit,
+        origin=entry.origin,
         metric=chosen.metric,
         k=chosen.k,
-        backbone=entry.backbone,
     )

@@ -30,7 +30,7 @@ from stages.classify.training import prediction_measures, run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, StageError, spool
 from stages.datum.text_format import counted
-from stages.files.tables.prediction_table import read_predictions
+from stages.files.tables.prediction_table import PredictionTable
 
 VERSION = 1
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -140,7 +140,7 @@ def _metrics(
 
 def _measured(directory: Path, run: TrainingRun) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        predictions = read_predictions(spool(_file(directory / run_records.PREDICTIONS), Path(scratch)))
+        predictions = PredictionTable.read(spool(_file(directory / run_records.PREDICTIONS), Path(scratch)))
     return prediction_measures.measure_run(predictions, run.labels)
 
 
@@ -149,7 +149,7 @@ def _backbone(models: Path | None, run: TrainingRun) -> BackboneSpec | None:
     if models is None or not (models / SPEC_FILE).exists():
         return None
     spec = parse_spec((models / SPEC_FILE).read_bytes())
-    return spec if run.backbone is not None and spec.sha256 == run.backbone.sha256 else None
+    return spec if run.origin is not None and spec.sha256 == run.origin.model else None
 
 
 def _file(path: Path) -> Path:

@@ -92,7 +92,7 @@ def _failed(parameters: TrainingParameters, given: Dataset, reason: str) -> Trai
         run,
         takes="vectors" if parameters.fine_tune is None else "pictures",
         unlearnable=given.unlearnable,
-        backbone=given.backbone,
+        origin=given.origin,
         held_out_share=given.share,
     )
 

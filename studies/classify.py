@@ -37,6 +37,7 @@ from stages.classify.training.splits import DEFAULT_SHARE
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
 from stages.files.tables.label_table import LabelTable as Table
+from stages.record.origin import Origin
 from studies.kit import wheels
 from studies.kit.environment import Unavailable
 from studies.sets import drawings, photographs
@@ -199,10 +200,7 @@ def as_dataset(vectors: Vectors32, labels: Sequence[str]) -> Dataset:
         sources=[str(row) for row in order],
         labels=[labels[row] for row in order],
         thumbnails=[b""] * len(ids),
-        model="",
-        image_size=224,
-        fit="pad",
-        dimension=vectors.shape[1],
+        origin=Origin("", "pad", 224, vectors.shape[1]),
         held_out=DEFAULT_SHARE,
     )
     return divided([table], [vectors[order]])

@@ -29,9 +29,10 @@ from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.specifications import pipeline_specs
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.image_table import ImageTable
 from stages.files.thumbnail_files import SUFFIX
 from stages.record import entry_paths, part_names
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 PACKAGES = ("numpy", "pyarrow", "grpcio")
@@ -145,14 +146,9 @@ class Measuring:
             sources=[(Source(name, id_, 640, 480, 90_000),)],
             thumbnail_sizes=[_THUMBNAIL],
             hashes=[number],
-            model=self._index.model,
-            image_size=224,
-            fit="pad",
-            dimension=DIMENSION,
-            backbone="made",
-            devices=("cpu",),
+            origin=Origin(self._index.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )
-        write_images(images, place / "images.parquet")
+        images.write(place / "images.parquet")
         thumbnail_files.write(place / f"images{SUFFIX}", [noise.bytes(_THUMBNAIL)])
         return place
 

@@ -25,7 +25,7 @@ from pipelines.library.datasets.stl10 import ENTRY, Stl10Split
 from stages import index, partition, render, search
 from stages.datum.contract import DatumInput
 from stages.files import thumbnail_files, vector_files
-from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.quality.entry_answers import EntryAnswers
 from stages.record import entry_paths
 
@@ -142,7 +142,7 @@ class _Stages:
 
     def ids(self) -> list[str]:
         """The ids of the library's pictures, sorted."""
-        return [id for segment in self._segments() for id in read_indexed(segment / TABLE).ids]
+        return [id for segment in self._segments() for id in IndexTable.read(segment / TABLE).ids]
 
     def write_vectors(self) -> Path:
         """Writes the vectors of the library to one file and those of the queries to another; returns the directory."""

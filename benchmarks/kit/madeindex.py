@@ -14,9 +14,11 @@ from PIL import Image
 
 from stages.decode.thumbnails import thumbnail
 from stages.files import thumbnail_files, vector_files
+from stages.files.segment_files import SegmentFacts
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.index_table import TABLE, write_indexed
+from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 SEGMENTS = "0123456789abcdef"
@@ -83,20 +85,13 @@ class MadeIndex:
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
             thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
-            model=self.model,
-            image_size=224,
-            fit="pad",
-            dimension=DIMENSION,
-            backbone="made",
-            devices=("cpu",),
+            origin=Origin(self.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )
         thumbnails = self._write_buckets(place, points)
-        write_indexed(images, thumbnails, [row // _BUCKETS for row in range(len(ids))], place / TABLE)
+        table = IndexTable.of(images, **placed(thumbnails), vector_rows=np.arange(len(ids)) // _BUCKETS)
+        table.write(place / TABLE)
         np.save(place / "hashes.npy", hashes)
-        facts = {
-            name: getattr(images, name) for name in ("backbone", "devices", "dimension", "fit", "image_size", "model")
-        }
-        facts |= {"count": len(ids), "metric": "euclidean"}
+        facts = SegmentFacts(len(ids), "euclidean", images.origin).as_data()
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
 

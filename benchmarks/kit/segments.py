@@ -14,4 +14,4 @@ def vectors(segment: Path) -> NDArray[np.float32]:
     read-only."""
     index = DatumInput("index", segment, segment.name, "")
     images = segment_files.read_table(index)
-    return segment_files.read_points(index, images.vectors, images.dimension)
+    return segment_files.read_points(index, images.vectors, images.origin.dimension)

@@ -56,7 +56,7 @@ def _flat(index: Path) -> Search:
         importlib.import_module("benchmarks.kit.segments"),
     )
     segments = sorted(path for path in index.iterdir() if path.is_dir())
-    ids = [id for segment in segments for id in tables.read_indexed(segment / tables.TABLE).ids]
+    ids = [id for segment in segments for id in tables.IndexTable.read(segment / tables.TABLE).ids]
     rows = {id: row for row, id in enumerate(ids)}
     flat: Any = None
     for segment in segments:

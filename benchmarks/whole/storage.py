@@ -11,8 +11,8 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from benchmarks.kit import disk
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from stages.files.tables.image_table import read_images
-from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import TABLE, IndexTable
 
 TRASH = "trash"
 """The purpose of chunks that are garbage: a server deletes them a day later."""
@@ -40,14 +40,14 @@ def needed(connection: Connection, sources: int) -> Needed:
     time."""
     pixels = vectors = thumbnails = 0
     for content in _files(connection, "index", f"/*/{TABLE}"):
-        table = read_indexed(content)
-        pixels += len(table) * table.image_size**2 * 3
-        vectors += len(table) * table.dimension * 4
-        thumbnails += int(table.thumbnails.sizes.sum())
+        table = IndexTable.read(content)
+        pixels += len(table) * table.origin.image_size**2 * 3
+        vectors += len(table) * table.origin.dimension * 4
+        thumbnails += sum(map(int, table.thumbnail_sizes))
     for content in _files(connection, "features-queries", "/queries/*/*/images.parquet"):
-        asked = read_images(content)
-        pixels += len(asked) * asked.image_size**2 * 3
-        vectors += len(asked) * asked.dimension * 4
+        asked = ImageTable.read(content)
+        pixels += len(asked) * asked.origin.image_size**2 * 3
+        vectors += len(asked) * asked.origin.dimension * 4
         thumbnails += sum(asked.thumbnail_sizes)
     return Needed(sources, pixels, vectors, thumbnails)
 

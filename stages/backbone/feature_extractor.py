@@ -17,21 +17,21 @@ from stages.backbone.embedder import Embedder
 from stages.datum.contract import StageError
 from stages.datum.progress import Progress
 from stages.files import thumbnail_files
-from stages.files.packs import read_pack, read_rejections, write_rejections
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.part_table import write_embedded
+from stages.files.packs import PackPicture, read_pack, read_rejections, write_rejections
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
 from stages.record.framing import PictureSquare
+from stages.record.origin import Origin
 from stages.record.pfs_names import QUESTION_FILE
-from stages.record.sources import Source, chosen, unite
+from stages.record.sources import chosen, unite
 
 
 @dataclass(frozen=True)
 class _Picture:
+    row: PackPicture  # with the sources of all packs
     framed: PictureSquare  # its pixels are a view of its pack
-    sources: tuple[Source, ...]
-    hash: int
     thumbnail: ThumbnailPlace  # in the file of its pack
 
 
@@ -61,7 +61,7 @@ class FeatureExtractor:
         target = out / "library" / part_names.directory(part)
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / f"{part}.npy", self._vectors(pictures))
-        write_embedded(self._images(pictures), pictures.thumbnails, target / f"{part}.parquet")
+        PartTable.of(self._images(pictures), **placed(pictures.thumbnails)).write(target / f"{part}.parquet")
 
     def query(self, packs: Path, out: Path) -> None:
         """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
@@ -70,7 +70,7 @@ class FeatureExtractor:
         table, shown = out / "images.parquet", thumbnail_files.ThumbnailFiles(packs, "preprocess-queries")
         out.mkdir(parents=True, exist_ok=True)
         np.save(out / "vectors.npy", self._vectors(pictures))
-        write_images(self._images(pictures), table)
+        self._images(pictures).write(table)
         thumbnail_files.write(table.with_suffix(thumbnail_files.SUFFIX), map(shown.read, pictures.thumbnails))
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:
@@ -91,18 +91,11 @@ class FeatureExtractor:
         return vectors
 
     def _images(self, pictures: _Pictures) -> ImageTable:
-        return ImageTable(
-            ids=list(pictures.by_id),
-            sources=[each.sources for each in pictures.by_id.values()],
-            thumbnail_sizes=[each.size for each in pictures.thumbnails],
-            hashes=[each.hash for each in pictures.by_id.values()],
-            model=self.spec.sha256,
-            image_size=self.spec.image_size,
-            fit=pictures.fit,
-            dimension=self.spec.dimension,
-            backbone=self.spec.described,
-            devices=(self.embedder.device,),
+        spec = self.spec
+        origin = Origin(
+            spec.sha256, pictures.fit, spec.image_size, spec.dimension, spec.described, (self.embedder.device,)
         )
+        return ImageTable.of_rows([each.row for each in pictures.by_id.values()], origin=origin)
 
 
 def _united(directory: Path) -> _Pictures:
@@ -115,12 +108,13 @@ def _united(directory: Path) -> _Pictures:
         fits.add(pack.fit)
         places = thumbnail_files.places(npy.stem, (each.thumbnail_size for each in pack.pictures))
         for (picture, framed), thumbnail in zip(pack.framed(), places, strict=True):
-            sources, before = picture.sources, found.get(picture.id)
+            before = found.get(picture.id)
             if before is not None:
-                thumbnail = chosen([(before.sources, before.thumbnail), (sources, thumbnail)])
-                sources = unite(sources, before.sources)
+                thumbnail = chosen([(before.row.sources, before.thumbnail), (picture.sources, thumbnail)])
+                sources = unite(picture.sources, before.row.sources)
+                picture = picture._replace(sources=sources, thumbnail_size=thumbnail.size)
             # Equal ids mean equal pixels, so those of any of the packs will do.
-            found[picture.id] = _Picture(framed, sources, picture.perceptual_hash, thumbnail)
+            found[picture.id] = _Picture(picture, framed, thumbnail)
     if len(fits) != 1:
         raise StageError(
             f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "

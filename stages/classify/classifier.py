@@ -13,8 +13,9 @@ import numpy.typing as npt
 from stages.backbone.forward_passes import EVEN
 from stages.classify import classifier_description, network_file
 from stages.classify.classifier_description import ClassifierDescription
-from stages.classify.training.run_records import MODEL, BackboneFacts, InputKind
+from stages.classify.training.run_records import MODEL, InputKind
 from stages.datum.contract import StageError
+from stages.record.origin import Origin
 
 BATCH = EVEN
 """Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch."""
@@ -45,9 +46,9 @@ class Classifier:
         return self.chosen.takes
 
     @property
-    def backbone(self) -> BackboneFacts:
+    def origin(self) -> Origin:
         """The network that the vectors come from, or whose pictures it takes."""
-        return self.chosen.backbone
+        return self.chosen.origin
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Raises StageError for values of another shape or kind, and if a probability is not finite."""
@@ -86,8 +87,8 @@ def open(directory: Path) -> Classifier:
 def _row(described: ClassifierDescription) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and the type of one row of the inputs."""
     if described.takes == "vectors":
-        return (described.backbone.dimension,), np.dtype(np.float32)
-    side = described.backbone.image_size
+        return (described.origin.dimension,), np.dtype(np.float32)
+    side = described.origin.image_size
     return (side, side, 3), np.dtype(np.uint8)
 
 

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.held_out_pictures import HeldOutPictures
-from stages.classify.training.run_records import FORMAT, AccuracyScore, BackboneFacts
+from stages.classify.training.run_records import FORMAT, AccuracyScore, backbone_data
 from stages.classify.training.training_pixels import LARGEST
 from stages.quality import ranking_comparison
 from stages.quality.picture_labels import SAMPLE
+from stages.record.origin import Origin
 
 _NONE = (
     "no labelled picture is held out from the trainings, so nothing can be measured: set HELD_OUT above 0 in the "
@@ -34,7 +35,7 @@ class ClassifierPredictions:
     run: str
     labels: Sequence[str]
     predicted: Sequence[str]
-    backbone: BackboneFacts
+    origin: Origin
     by_thumbnails: bool
 
 
@@ -96,7 +97,7 @@ def _model(unseen: HeldOutPictures, side: ClassifierPredictions, right: npt.NDAr
         "run": side.run,
         **(empty if score is None else asdict(score)),
         "labels": len(side.labels),
-        "backbone": side.backbone.as_data(),
+        "backbone": backbone_data(side.origin),
         "input": "thumbnails" if side.by_thumbnails else "vectors",
         "unknown": {"pictures": foreign.total(), "count": len(foreign), "labels": sorted(foreign)[:SAMPLE]},
     }
@@ -104,7 +105,7 @@ def _model(unseen: HeldOutPictures, side: ClassifierPredictions, right: npt.NDAr
 
 def _cautions(name: str, side: ClassifierPredictions, unseen: HeldOutPictures) -> Iterator[str]:
     """What makes a figure less certain than it looks, in sentences without their ends."""
-    own, ours = side.backbone, unseen.backbone
+    own, ours = side.origin, unseen.origin
     named = "the candidate" if name == "candidate" else "the current model"
     if (own.image_size, own.fit) != (ours.image_size, ours.fit):
         yield (

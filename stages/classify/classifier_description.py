@@ -10,8 +10,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stages.classify.training.run_records import FORMAT, AccuracyScore, BackboneFacts, InputKind, TrainingRun
+from stages.classify.training.run_records import (
+    FORMAT,
+    AccuracyScore,
+    InputKind,
+    TrainingRun,
+    backbone_data,
+    backbone_of,
+)
 from stages.datum.contract import StageError
+from stages.record.origin import Origin
 
 FILE = "labels.json"
 
@@ -27,25 +35,26 @@ class ClassifierDescription:
     run: str
     labels: Sequence[str]
     takes: InputKind
-    backbone: BackboneFacts
+    origin: Origin
     cross_validation: AccuracyScore
     held_out: AccuracyScore | None = None
     held_out_share: float = 0.0
 
     def as_data(self) -> dict[str, Any]:
         """The description as JSON values."""
-        return {"format": FORMAT, **asdict(self), "labels": list(self.labels)}
+        data = asdict(self) | {"labels": list(self.labels), "backbone": backbone_data(self.origin)}
+        return {"format": FORMAT, **{name: data[name] for name in data if name != "origin"}}
 
 
 def of_run(run: TrainingRun) -> ClassifierDescription:
     """The description of a successful run's model. Raises ValueError for a failed one."""
-    if run.failure or run.backbone is None or run.cross_validation is None:
+    if run.failure or run.origin is None or run.cross_validation is None:
         raise ValueError(f"the run {run.name} has no model")
     return ClassifierDescription(
         run.name,
         tuple(run.labels),
         run.takes,
-        run.backbone,
+        run.origin,
         run.cross_validation,
         run.held_out,
         run.held_out_share,
@@ -69,11 +78,12 @@ def parse(content: bytes | str) -> ClassifierDescription:
             )
         if data["takes"] not in ("vectors", "pictures") or not all(isinstance(each, str) for each in data["labels"]):
             raise ValueError("a field is of the wrong type")
+        origin = backbone_of(data.pop("backbone"))
         return ClassifierDescription(
             **data
             | {
                 "labels": tuple(data["labels"]),
-                "backbone": BackboneFacts(**data["backbone"]),
+                "origin": origin,
                 "cross_validation": AccuracyScore(**data["cross_validation"]),
                 "held_out": None if data["held_out"] is None else AccuracyScore(**data["held_out"]),
             }

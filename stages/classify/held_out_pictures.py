@@ -6,31 +6,31 @@ Reads what the stage labelled wrote, one table after the other. Knows no network
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import splits
-from stages.classify.training.run_records import BackboneFacts
 from stages.datum.contract import StageError
-from stages.files.tables.label_table import read_labelled
+from stages.files.tables.label_table import LabelTable
 from stages.files.vector_files import read_vectors
+from stages.record.origin import Origin
 
 
 @dataclass(frozen=True)
 class HeldOutPictures:
     """n pictures, sorted by id, that are held out at a share.
 
-    vectors: float32 (n, d), of `backbone`. thumbnails: JPEG files, without padding.
+    vectors: float32 (n, d), of `origin`. thumbnails: JPEG files, without padding.
     """
 
     ids: Sequence[str]
     labels: Sequence[str]
     vectors: npt.NDArray[np.float32]
     thumbnails: Sequence[bytes]
-    backbone: BackboneFacts
+    origin: Origin
     share: float
 
     def __len__(self) -> int:
@@ -44,12 +44,12 @@ def read(directory: Path, share: float) -> HeldOutPictures:
     labels: list[str] = []
     thumbnails: list[bytes] = []
     vectors = []
-    backbones = set()
+    origins = set()
     for file in sorted(directory.glob("*.parquet")):
-        table = read_labelled(file)
-        backbones.add(BackboneFacts(table.model, table.backbone, table.image_size, table.fit, table.dimension))
+        table = LabelTable.read(file)
+        origins.add(replace(table.origin, devices=()))
         rows = [row for row, id in enumerate(table.ids) if splits.held_out(id, share)]
-        of_segment = read_vectors(file.with_suffix(".npy"), table.dimension)
+        of_segment = read_vectors(file.with_suffix(".npy"), table.origin.dimension)
         if len(of_segment) != len(table):
             raise StageError(
                 f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
@@ -59,10 +59,10 @@ def read(directory: Path, share: float) -> HeldOutPictures:
         labels += [table.labels[row] for row in rows]
         thumbnails += [table.thumbnails[row] for row in rows]
         vectors.append(of_segment[rows])
-    if len(backbones) != 1:
+    if len(origins) != 1:
         raise StageError(
             "the repo labelled holds no pictures: see `lookalike status`"
-            if not backbones
+            if not origins
             else "the labelled pictures come from several models; start labelled again with: "
             "lookalike deploy --reprocess labelled"
         )
@@ -72,6 +72,6 @@ def read(directory: Path, share: float) -> HeldOutPictures:
         labels=[labels[row] for row in order],
         vectors=np.concatenate(vectors)[order],
         thumbnails=[thumbnails[row] for row in order],
-        backbone=backbones.pop(),
+        origin=origins.pop(),
         share=share,
     )

@@ -20,10 +20,10 @@ from stages.classify.classifier import Classifier
 from stages.classify.classifier_comparison import ClassifierPredictions
 from stages.classify.held_out_pictures import HeldOutPictures
 from stages.classify.training import training_pixels
-from stages.classify.training.run_records import BackboneFacts
 from stages.datum.contract import StageError
 from stages.datum.progress import Progress
 from stages.record.framing import Framing
+from stages.record.origin import Origin
 
 _CHUNK = 256  # framed pictures that are in memory together
 
@@ -39,27 +39,27 @@ def predict(
     """
     devices.prepare(environment)
     opened = classifier.open(directory)
-    by_vectors = opened.takes == "vectors" and _same(opened.backbone, unseen.backbone)
+    by_vectors = opened.takes == "vectors" and _same(opened.origin, unseen.origin)
     if by_vectors:
         probabilities = opened(unseen.vectors)
     else:
-        backbone = None if opened.takes == "pictures" else _embedder(models, opened.backbone, environment)
+        backbone = None if opened.takes == "pictures" else _embedder(models, opened.origin, environment)
         probabilities = _from_thumbnails(opened, backbone, unseen)
     return ClassifierPredictions(
         run=opened.chosen.run,
         labels=opened.labels,
         predicted=[opened.labels[code] for code in probabilities.argmax(axis=1).tolist()],
-        backbone=opened.backbone,
+        origin=opened.origin,
         by_thumbnails=not by_vectors,
     )
 
 
-def _same(one: BackboneFacts, other: BackboneFacts) -> bool:
-    return (one.sha256, one.fit) == (other.sha256, other.fit)
+def _same(one: Origin, other: Origin) -> bool:
+    return (one.model, one.fit) == (other.model, other.fit)
 
 
 def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: HeldOutPictures) -> npt.NDArray[np.float32]:
-    framing = Framing(opened.backbone.image_size, opened.backbone.fit)
+    framing = Framing(opened.origin.image_size, opened.origin.fit)
     found = [np.empty((0, len(opened.labels)), np.float32)]
     progress = Progress("pictures", len(unseen))
     for begin in range(0, len(unseen), _CHUNK):
@@ -69,16 +69,16 @@ def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: Held
     return np.concatenate(found)
 
 
-def _embedder(models: Path | None, wanted: BackboneFacts, environment: Mapping[str, str]) -> Embedder:
+def _embedder(models: Path | None, wanted: Origin, environment: Mapping[str, str]) -> Embedder:
     if models is None or not all((models / name).is_file() for name in (MODEL_FILE, SPEC_FILE)):
         raise StageError(
-            f"the backbone {wanted.described} ({wanted.sha256[:16]}) is not there: the repo models should hold it at "
+            f"the backbone {wanted.backbone} ({wanted.model[:16]}) is not there: the repo models should hold it at "
             "the commit at which the classifier was trained"
         )
     spec = parse_spec((models / SPEC_FILE).read_bytes())
-    if spec.sha256 != wanted.sha256:
+    if spec.sha256 != wanted.model:
         raise StageError(
             f"the repo models holds {spec.described} ({spec.sha256[:16]}), not the backbone of the classifier, "
-            f"{wanted.described} ({wanted.sha256[:16]})"
+            f"{wanted.backbone} ({wanted.model[:16]})"
         )
     return embedder(models / MODEL_FILE, spec, environment)

@@ -26,7 +26,7 @@ import numpy as np
 
 from stages.decode import picture_normaliser
 from stages.decode.decoders import BadPicture
-from stages.decode.picture_normaliser import NormalisedPicture, PictureRegion
+from stages.decode.picture_normaliser import FACTS, NormalisedPicture, PictureRegion
 from stages.record.file_kinds import FileKind
 from stages.record.framing import Framing, PictureSquare
 
@@ -39,8 +39,6 @@ LONGEST = 600.0
 LARGE = 12_000_000
 """Pixels of a picture that is decoded while no other process decodes one as large: two of the largest at the same time
 would take more memory than a datum may."""
-
-_FACTS = ("taken", "coding", "encoder", "pixels")  # of a picture, that both sides have by these names
 
 _LOCK = "LOOKALIKE_DECODING"  # the variable that names the descriptor of the lock of large pictures
 
@@ -166,7 +164,7 @@ class _Process:
             raise MemoryError(reply["memory"])
         square = np.frombuffer(pixels, np.uint8).reshape(framing.side, framing.side, 3)
         framed = PictureSquare(square, tuple(reply["framed"]))
-        facts = {name: reply[name] for name in _FACTS}
+        facts = {name: reply[name] for name in FACTS}
         return NormalisedPicture(framed, tuple(reply["size"]), thumbnail=thumbnail, **facts)
 
     def kill(self) -> None:
@@ -250,7 +248,7 @@ def main() -> None:
         else:
             pixels = np.ascontiguousarray(found.framed.pixels).tobytes()
             sizes = {"bytes": len(pixels), "thumbnail": len(found.thumbnail)}
-            facts = {"framed": found.framed.size, "size": found.size} | {name: getattr(found, name) for name in _FACTS}
+            facts = {"framed": found.framed.size, "size": found.size} | {name: getattr(found, name) for name in FACTS}
             _send(out, facts | sizes, pixels, found.thumbnail)
 
 

@@ -24,7 +24,7 @@ from stages.decode.perceptual_hash import perceptual_hashes
 from stages.decode.thumbnails import thumbnail
 from stages.record.file_kinds import FileKind
 from stages.record.framing import Framing, PictureSquare, Pixels
-from stages.record.sources import LOSSLESS, RAW
+from stages.record.sources import LOSSLESS, RAW, Source
 
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
 _OF_MANY_KINDS = (FileKind.TIFF, FileKind.HEIC, FileKind.JPEG_2000)  # containers of more than their decoders read
@@ -60,6 +60,10 @@ class NormalisedPicture(NamedTuple):
     coding: str = ""
     encoder: str = ""
     pixels: str = ""
+
+
+FACTS = tuple(name for name in NormalisedPicture._fields if name in Source._fields)
+"""The names of the facts that decoding tells of a picture's file: those that Source has too."""
 
 
 def picture_id(framed: PictureSquare) -> str:

@@ -22,7 +22,7 @@ from stages.decode.archives.archive_member import DAMAGED_MEMBER, ArchiveMember,
 from stages.decode.archives.archive_reader import members
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
-from stages.decode.picture_normaliser import NormalisedPicture, PictureIdentity
+from stages.decode.picture_normaliser import FACTS, NormalisedPicture, PictureIdentity
 from stages.decode.record_blocks import RecordBlocks
 from stages.record import pfs_names
 from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
@@ -128,14 +128,8 @@ def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
     except BadPicture as failure:
         return UnreadableFile(each.source.path, str(failure))
     width, height = found.size
-    source = each.source._replace(
-        width=width,
-        height=height,
-        taken=found.taken,
-        coding=found.coding,
-        encoder=found.encoder,
-        pixels=found.pixels,
-    )
+    facts = {name: getattr(found, name) for name in FACTS}
+    source = each.source._replace(width=width, height=height, **facts)
     return DecodedPicture(source, found.framed, found.thumbnail, found.identity)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from stages.datum.contract import StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, merge_images, read_images
-from stages.files.tables.part_table import read_embedded
+from stages.files.tables.image_table import ImageTable, merge_images
+from stages.files.tables.index_table import PartTable
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.files.vector_files import VectorPlaces
 
@@ -40,7 +40,7 @@ def read_segment(directory: Path) -> MergedTable:
     """
     tables = {}
     for path in sorted(directory.glob("*.parquet")):
-        images = read_images(path)
+        images = ImageTable.read(path)
         tables[path.stem] = images, thumbnail_files.places(path.stem, images.thumbnail_sizes)
     return _merged(directory, "partition", tables)
 
@@ -54,9 +54,9 @@ def read_bucket(directory: Path) -> MergedTable:
     """
     tables = {}
     for path in sorted(directory.rglob("*.parquet")):
-        images, shown = read_embedded(path)
+        part = PartTable.read(path)
         name = str(path.relative_to(directory).with_suffix(""))
-        tables[name] = images, [place._replace(part=f"{name}/{place.part}") for place in shown]
+        tables[name] = part, [place._replace(part=f"{name}/{place.part}") for place in part.thumbnails]
     return _merged(directory, "features", tables)
 
 

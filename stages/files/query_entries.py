@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from stages.datum.contract import DatumInput, StageError, load, spool
-from stages.files.tables.image_table import VectorOrigin, read_images
+from stages.files.tables.image_table import ImageTable
 from stages.files.vector_files import read_vectors
 from stages.knn.backend import Vectors
 from stages.knn.vector_set import VectorSet
+from stages.record.origin import Origin
 from stages.record.pfs_names import QUESTION_FILE
 
 _MAPPED = 8 << 20
@@ -26,18 +27,14 @@ _EACH = 128
 
 
 @dataclass(frozen=True, eq=False)
-class QueryEntry(VectorOrigin):
-    """The n distinct pictures of one query entry, and the facts about their vectors that Images has. filter: of the
-    library pictures that are found for them, "" for all."""
+class QueryEntry:
+    """The n distinct pictures of one query entry. filter: of the library pictures that are found for them, "" for
+    all."""
 
     name: str  # in PFS
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     vectors: Vectors  # float32 (n, dimension)
-    model: str
-    image_size: int
-    fit: str
-    dimension: int
-    backbone: str
+    origin: Origin
     filter: str = ""
 
     def __len__(self) -> int:
@@ -75,10 +72,10 @@ def read(given: DatumInput, metric: str) -> QueryEntry | None:
 
 def _read(name: str, directory: Path, metric: str) -> QueryEntry | None:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        images = read_images(spool(directory / "images.parquet", Path(scratch)))
+        images = ImageTable.read(spool(directory / "images.parquet", Path(scratch)))
         if not len(images):
             return None
-        vectors = read_vectors(spool(directory / "vectors.npy", Path(scratch)), images.dimension)
+        vectors = read_vectors(spool(directory / "vectors.npy", Path(scratch)), images.origin.dimension)
     if len(vectors) != len(images):
         raise StageError(
             f"it has {len(vectors)} vectors for {len(images)} pictures; reprocess the features-queries pipeline: "
@@ -88,13 +85,9 @@ def _read(name: str, directory: Path, metric: str) -> QueryEntry | None:
     question = directory / QUESTION_FILE
     return QueryEntry(
         name,
-        images.ids,
+        list(images.ids),
         vectors if vectors.nbytes > _MAPPED else np.array(vectors),
-        images.model,
-        images.image_size,
-        images.fit,
-        images.dimension,
-        images.backbone,
+        images.origin,
         load("stages.files.question").from_json(question.read_bytes()).filter if question.exists() else "",
     )
 

@@ -9,35 +9,42 @@ process leaves nothing behind. Files of thumbnails are opened when one of theirs
 import io
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from stages.datum.contract import DatumInput, StageError, spool
 from stages.datum.damage import LONGEST_HEADER, is_damage
 from stages.files import thumbnail_files, vector_files
-from stages.files.tables.image_table import VectorOrigin
-from stages.files.tables.index_table import TABLE, IndexTable, read_indexed
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import LazyThumbnails, ThumbnailFiles
 from stages.files.vector_files import VectorPlaces
 from stages.knn import code_index
 from stages.knn.backend import Vectors
 from stages.knn.code_index import CodeFacts, CodeIndex
+from stages.record import origin
 from stages.record.hashes import Hashes
+from stages.record.origin import Origin
+
+WAIT = "Wait until index has recomputed all segments, or reprocess it: lookalike deploy --reprocess index"
+"""The remedy for segments that do not belong together."""
 
 
 @dataclass(frozen=True)
-class SegmentFacts(VectorOrigin):
-    """The facts about a segment of n pictures that index.json holds, as in Images."""
+class SegmentFacts:
+    """The facts about a segment of n pictures: index.json."""
 
     count: int  # n
-    model: str
-    image_size: int
-    fit: str
-    dimension: int
-    backbone: str
+    metric: str  # one of stages.knn.search_settings.METRICS
+    origin: Origin
     codes: CodeFacts | None = None  # facts about codes.bin, if there are any
+
+    def as_data(self) -> dict[str, Any]:
+        """The facts as JSON values."""
+        codes = {} if self.codes is None else {"codes": self.codes.as_data()}
+        return {"count": self.count, "metric": self.metric, **asdict(self.origin), **codes}
 
 
 def name_of(index: DatumInput) -> str:
@@ -49,20 +56,21 @@ def read_facts(index: DatumInput) -> SegmentFacts:
     """The segment's facts. Raises StageError if it has none."""
     try:
         held = json.loads(_file(index, "index.json").read_bytes())
-        plain = {name: kind(held[name]) for name, kind in SegmentFacts.__annotations__.items() if name != "codes"}
-        return SegmentFacts(**plain, codes=code_index.from_data(held.get("codes")))
+        codes = code_index.from_data(held.get("codes"))
+        return SegmentFacts(int(held["count"]), str(held["metric"]), Origin.parse(held, origin.ALL), codes)
     except Exception as error:
         if not is_damage(error):
             raise
         raise StageError(
-            f"the index.json of segment {index.repo_path} is not one that the index stage wrote; {_AGAIN}"
+            f"the index.json of segment {index.repo_path} is not one that this version of the index stage wrote; "
+            f"{_AGAIN}"
         ) from error
 
 
 def read_table(index: DatumInput) -> IndexTable:
     """The segment's pictures."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return read_indexed(spool(_file(index, TABLE), Path(directory)))
+        return IndexTable.read(spool(_file(index, TABLE), Path(directory)))
 
 
 def thumbnails(index: DatumInput, images: IndexTable) -> LazyThumbnails:
@@ -100,7 +108,7 @@ def read_codes(index: DatumInput, facts: SegmentFacts) -> CodeIndex | None:
         return None
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         path = spool(_file(index, code_index.FILE), Path(directory))
-        return code_index.open_codes(path, facts.count, facts.dimension)
+        return code_index.open_codes(path, facts.count, facts.origin.dimension)
 
 
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"

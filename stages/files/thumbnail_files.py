@@ -7,12 +7,17 @@ to rewrite a file whose pictures did not change. Knows no table and no Pachyderm
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from stages.datum.contract import StageError
 
@@ -26,6 +31,10 @@ _WRITER = "partition"
 """The pipeline that wrote the thumbnails of most tables; index passes them on."""
 
 
+_PART = re.compile(r"\w[\w.-]*", re.ASCII)
+"""The name of a file: it becomes a part of a path, so a damaged one must not lead elsewhere."""
+
+
 class ThumbnailPlace(NamedTuple):
     """The place of a thumbnail: the name of its file without the suffix, and there its first byte and its number of
     bytes."""
@@ -33,6 +42,45 @@ class ThumbnailPlace(NamedTuple):
     part: str
     begin: int
     size: int
+
+
+@dataclass(frozen=True)
+class ThumbnailPlaces(Sequence[ThumbnailPlace]):
+    """The places of the thumbnails of n pictures, by row, as the columns of a table. parts: the names of their files,
+    sorted. numbers: of each its file in `parts`; begins, sizes: in bytes; integers (n,)."""
+
+    parts: Sequence[str]
+    numbers: Sequence[int] | npt.NDArray[Any]
+    begins: Sequence[int] | npt.NDArray[Any]
+    sizes: Sequence[int] | npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, places: Sequence[ThumbnailPlace]) -> ThumbnailPlaces:
+        """The same places."""
+        parts = sorted({place.part for place in places})
+        numbers = {part: number for number, part in enumerate(parts)}
+        return cls(
+            parts,
+            [numbers[place.part] for place in places],
+            [place.begin for place in places],
+            [place.size for place in places],
+        )
+
+    def check(self) -> None:
+        """Raises ValueError for places that lead nowhere, or to a file elsewhere."""
+        if not all(map(_PART.fullmatch, self.parts)):
+            raise ValueError("its names of parts are not valid")
+        numbers, begins = np.asarray(self.numbers), np.asarray(self.begins)
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self.parts) and begins.min() >= 0):
+            raise ValueError("its places of thumbnails are not valid")
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        return ThumbnailPlace(self.parts[self.numbers[row]], int(self.begins[row]), int(self.sizes[row]))
 
 
 class LazyThumbnails(Sequence[bytes]):
@@ -104,7 +152,7 @@ def write(path: Path, thumbnails: Iterable[bytes]) -> None:
 def places(part: str, sizes: Iterable[int]) -> list[ThumbnailPlace]:
     """The places of thumbnails of these sizes, in bytes, as `write` puts them into the file with the name `part`."""
     found, begin = [], 0
-    for size in sizes:
+    for size in map(int, sizes):
         found.append(ThumbnailPlace(part, begin, size))
         begin += size
     return found

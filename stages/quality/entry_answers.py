@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
 from stages.files.packs import Rejection
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.neighbour_table import NeighbourTable, RowFilter
+from stages.files.tables.neighbour_table import NeighbourTable
+from stages.files.tables.table import RowFilter
+from stages.record.origin import Origin
 from stages.record.sources import Source, paths, unite
 
 SegmentReader = Callable[[RowFilter], NeighbourTable]
@@ -54,12 +57,10 @@ class EntryAnswers:
 
     entry: str  # the entry's true name
     k: int  # how many neighbours were asked for
-    model: str | None  # None if there is neither a query nor a result
-    fit: str | None  # how the pictures fill their squares, one of stages.record.framing.FITS; None as for the model
+    origin: Origin | None  # of the vectors; None if there is neither a query nor a result
     metric: str | None  # None if nothing was searched
     answers: tuple[QueryAnswer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
-    backbone: str = ""  # the model's name and size, for people; "" as for the model
     limits: Mapping[str, Any] = field(default_factory=dict)  # the question's filter and max_distance, if it has them
 
     @property
@@ -82,36 +83,32 @@ class _Merge:
     """The K best so far of each query, so that only one segment's table is in memory at a time."""
 
     k: int
-    model: str | None = None
-    backbone: str = ""
-    fit: str | None = None
+    origin: Origin | None = None
     metric: str | None = None
     best: dict[str, list[QueryMatch]] = field(default_factory=dict)
 
     def expect(self, table: ImageTable | NeighbourTable) -> None:
         """Raises StageError unless everything so far comes from the table's model, and from pictures of its fit."""
-        model, fit = table.model, table.fit
-        if self.model not in (None, model):
-            ours, theirs = (
-                f"{name} {of}".strip() for name, of in ((self.backbone, self.model), (table.backbone, model))
-            )
+        ours, theirs = self.origin or table.origin, table.origin
+        if ours.model != theirs.model:
             raise StageError(
-                f"results of two models cannot be mixed: {ours} and {theirs}. Both must come from one commit of "
-                "the repo models; wait until features, features-queries and search have recomputed everything, or "
-                "start the search again with: lookalike deploy --reprocess search"
+                f"results of two models cannot be mixed: {ours.named} and {theirs.named}. Both must come from one "
+                "commit of the repo models; wait until features, features-queries and search have recomputed "
+                "everything, or start the search again with: lookalike deploy --reprocess search"
             )
-        if self.fit not in (None, fit):
+        if ours.fit != theirs.fit:
             raise StageError(
-                f"results of pictures with FIT={self.fit} and with FIT={fit} cannot be mixed: set the same FIT in the "
-                "specs of preprocess and preprocess-queries and run: lookalike deploy"
+                f"results of pictures with FIT={ours.fit} and with FIT={theirs.fit} cannot be mixed: set the same FIT "
+                "in the specs of preprocess and preprocess-queries and run: lookalike deploy"
             )
-        self.model, self.backbone, self.fit = model, table.backbone, fit
+        self.origin = theirs
 
-    def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
+    def wanted(self, table: pa.Table) -> NDArray[np.bool_]:
         """Which rows of a further table may be among the best: with 16 segments, a quarter of them."""
         worst = {query: best[-1].distance for query, best in self.best.items() if len(best) == self.k}
+        queries = table["query"].to_pylist()
         limits = np.fromiter((worst.get(query, np.inf) for query in queries), np.float64, len(queries))
-        return distances <= limits
+        return table["distance"].to_numpy() <= limits  # type: ignore[no-any-return]
 
     def add(self, table: NeighbourTable) -> None:
         self.expect(table)
@@ -161,9 +158,7 @@ def merge(
         own = known.get(query, _Query())
         matches = tuple(each for each in merged.best.get(query, ()) if each.distance <= most)
         answers.append(QueryAnswer(query, own.sources, own.thumbnail, matches))
-    return EntryAnswers(
-        entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected), merged.backbone, limits
-    )
+    return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits)
 
 
 def json_lines(answers: EntryAnswers) -> Iterator[str]:
@@ -176,8 +171,8 @@ def json_lines(answers: EntryAnswers) -> Iterator[str]:
                 "k": answers.k,
                 "metric": answers.metric,
                 **answers.limits,
-                "backbone": answers.backbone,
-                "model": answers.model,
+                "backbone": answers.origin.backbone if answers.origin else "",
+                "model": answers.origin.model if answers.origin else None,
                 "neighbors": [
                     {"id": match.id, "distance": shortest(match.distance), "sources": paths(match.sources)}
                     for match in answer.matches

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from stages.files.tables.parquet import true_text
 from stages.files.tables.ranking_table import RankingTable
 from stages.quality import calibration, measures, ranking_verdicts
 from stages.quality.measures import MeanEstimate
@@ -41,10 +40,10 @@ _NOT_KNOWN = (
 def metrics(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
     """The measures with all that was left out of them; `note` is the reason for which there are none, or "". left_out:
     the values of the stage evaluate."""
-    judged, k = verdicts.judged, int(rankings.facts["k"])
+    judged, k = verdicts.judged, rankings.k
     counted = judged.part(judged.counts)
     found: dict[str, Any] = {
-        "facts": {**rankings.facts, "image_size": int(rankings.facts["image_size"]), "k": k},
+        "facts": rankings.facts,
         "pictures": left_out["pictures"],
         "labelled": left_out["labelled"],
         "labels": len(verdicts.names),
@@ -92,7 +91,7 @@ def calibrated(rankings: RankingTable, verdicts: RankingVerdicts) -> dict[str, A
     thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
     stated = [asdict(each) | {"share": _round(each.share), "recall": _round(each.recall)} for each in thresholds]
     return {
-        "facts": {**rankings.facts, "image_size": int(rankings.facts["image_size"]), "k": int(rankings.facts["k"])},
+        "facts": rankings.facts,
         "pairs": len(distances),
         "same": int(same.sum()),
         "reach": None if np.isinf(reach) else reach,
@@ -155,8 +154,8 @@ def _confusions(rankings: RankingTable, verdicts: RankingVerdicts) -> list[dict[
             "nearest": each.nearest,
             "among": each.among,
             "example": {
-                "source": true_text(rankings.sources[each.query]),
-                "neighbour": true_text(rankings.sources[each.neighbour]),
+                "source": rankings.sources[each.query],
+                "neighbour": rankings.sources[each.neighbour],
                 "distance": each.distance,
             },
         }

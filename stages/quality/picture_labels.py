@@ -13,23 +13,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from stages.datum.contract import StageError, spool
-from stages.files.tables.parquet import read_table, true_text
+from stages.files.tables.columns import SourceColumn
+from stages.files.tables.nearest_table import PictureRows
 from stages.record.label_files import SourceLabels, unite
 
 UNLABELLED = -1
 """The code of a picture without a label that can be used."""
 
-FACTS = ("model", "backbone", "image_size", "fit", "metric", "k")
-"""The facts of the distances that the tables hold: the evaluation is of these."""
-
 SAMPLE = 20
 """Most examples of each thing that is left out."""
 
 _CONFLICT = -2
-_SCHEMA = pa.schema([("id", pa.string()), ("sources", pa.list_(pa.struct([("path", pa.string())])))])
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,8 @@ class LibraryLabels:
     starts: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int32]
     names: Sequence[str]
-    facts: Mapping[str, str]
     left_out: Mapping[str, Any]
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, PictureRows]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -90,47 +85,33 @@ def read_labels(repo: Path, into: Path) -> SourceLabels:
 
 def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:
     """The pictures in the tables /pictures/<segment>.parquet, with their labels. Raises StageError for other files."""
-    tables: dict[str, pa.Table] = {}
-    facts: Mapping[str, str] = {}
-    for file in sorted(files, key=lambda each: each.name):
-        tables[file.stem], facts = read_table_of(file)
+    tables = {file.stem: PictureRows.read(file) for file in sorted(files, key=lambda each: each.name)}
     coder = LabelEncoder(labels)
     codes: list[npt.NDArray[np.int32]] = []
     mixed: list[str] = []
     known: set[str] = set()
     example = ""
     for table in tables.values():
-        paths = source_paths(table)
+        sources = SourceColumn.of(table.sources)
+        paths, firsts = sources.paths, first_sources(sources)
         known |= coder.known(paths)
         example = example or paths[0]
-        of_pictures, differs = coder.of_pictures(paths, first_sources(table))
+        of_pictures, differs = coder.of_pictures(paths, firsts)
         codes.append(of_pictures)
-        mixed += [paths[place] for place in first_sources(table)[differs]]
+        mixed += [paths[place] for place in firsts[differs]]
     return LibraryLabels(
         segments=list(tables),
         starts=np.cumsum([0, *map(len, codes)], dtype=np.int64),
         codes=np.concatenate([np.empty(0, np.int32), *codes]),
         names=coder.names,
-        facts=facts,
         left_out={**_left_out(labels, known, mixed), "example": example},
         tables=tables,
     )
 
 
-def read_table_of(file: Path) -> tuple[pa.Table, dict[str, str]]:
-    """A table of pictures, and its facts. Raises StageError for any other file."""
-    return read_table(file, _SCHEMA, *FACTS)
-
-
-def source_paths(table: pa.Table) -> list[str]:
-    """The true paths of all sources of a table's pictures, in order."""
-    lists = table["sources"].combine_chunks()
-    return [true_text(path) for path in lists.flatten().field("path").to_pylist()]
-
-
-def first_sources(table: pa.Table) -> npt.NDArray[np.int64]:
-    """The place of each picture's first source in `source_paths`."""
-    counts = table["sources"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+def first_sources(sources: SourceColumn) -> npt.NDArray[np.int64]:
+    """The place of each picture's first source among all of them."""
+    counts = sources.counts
     if (counts < 1).any():
         raise StageError("a picture has no source: reprocess it with `lookalike deploy --reprocess neighbours`")
     starts: npt.NDArray[np.int64] = np.cumsum(counts) - counts

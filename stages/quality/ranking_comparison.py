@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.files.tables.parquet import true_text
 from stages.files.tables.ranking_table import RankingTable
 from stages.quality import measures
 from stages.quality.ranking_verdicts import RankingVerdicts
@@ -75,7 +74,7 @@ def compare_rankings(a: RankingSide, b: RankingSide) -> dict[str, Any]:
     }
     if not len(pairs):
         return found
-    ks = measures.ranks(min(int(each.rankings.facts["k"]) for each in (a, b)))
+    ks = measures.ranks(min(each.rankings.k for each in (a, b)))
     judged = a.verdicts.judged.part(pairs.a), b.verdicts.judged.part(pairs.b)
     cut = [_cut(each, ks[-1]) for each in judged]
     values = [measures.measure(each, ks) for each in cut]
@@ -220,7 +219,7 @@ def _examples(a: RankingSide, b: RankingSide, pairs: QueryPairs) -> dict[str, li
 
 def _example(a: RankingSide, b: RankingSide, row: int, other: int) -> dict[str, Any]:
     return {
-        "source": true_text(a.rankings.sources[row]),
+        "source": a.rankings.sources[row],
         "label": a.rankings.labels[row],
         "a": _nearest(a, row),
         "b": _nearest(b, other),
@@ -230,7 +229,7 @@ def _example(a: RankingSide, b: RankingSide, row: int, other: int) -> dict[str, 
 def _nearest(side: RankingSide, row: int) -> dict[str, Any]:
     near = int(side.verdicts.neighbours[row, 0])
     return {
-        "source": true_text(side.rankings.sources[near]),
+        "source": side.rankings.sources[near],
         "label": side.rankings.labels[near],
         "distance": float(side.verdicts.distances[row, 0]),
     }

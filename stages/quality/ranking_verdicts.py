@@ -45,12 +45,11 @@ def judge(rankings: RankingTable) -> RankingVerdicts:
     """The verdicts on rankings whose neighbours are rows of the same table."""
     names, codes = np.unique(np.asarray(rankings.labels, dtype=object), return_inverse=True)
     labels = codes.astype(np.int32)
-    k = int(rankings.facts["k"])
-    valid = np.arange(k) < rankings.depths[:, None]
+    valid = np.arange(rankings.k) < rankings.depths[:, None]
     neighbours = np.full(valid.shape, -1, np.int32)
-    neighbours[valid] = rankings.neighbours
+    neighbours[valid] = rankings.neighbours.values
     distances = np.full(valid.shape, np.inf, np.float32)
-    distances[valid] = rankings.distances
+    distances[valid] = rankings.distances.values
     right = valid & (labels[neighbours] == labels[:, None])
     relevant = np.bincount(labels)[labels].astype(np.int64) - 1
     judged = RelevanceMatrix(labels, right, rankings.depths.astype(np.int32), relevant)

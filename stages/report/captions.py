@@ -34,7 +34,9 @@ def summary(answers: EntryAnswers, shown: int, limit: int) -> str:
         return queries
     k = min(limit, answers.library_size or answers.k)
     nearest = counted(k, "nearest picture", "nearest pictures")
-    by = f"{answers.metric} distance" if not answers.backbone else f"{answers.metric} distance with {answers.backbone}"
+    by = f"{answers.metric} distance"
+    if answers.origin is not None and answers.origin.backbone:
+        by += f" with {answers.origin.backbone}"
     return f"{queries}, each with its {nearest} by {by}"
 
 
@@ -71,7 +73,7 @@ def nothing(answers: EntryAnswers) -> str:
 
 def framing(answers: EntryAnswers) -> list[str]:
     """A sentence on the part of a picture that is shown and compared; none for an entry without pictures."""
-    return [_FRAMING[answers.fit]] if answers.fit in _FRAMING else []
+    return [_FRAMING[answers.origin.fit]] if answers.origin is not None and answers.origin.fit in _FRAMING else []
 
 
 def name(pictured: QueryAnswer | QueryMatch) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from stages.datum import text_format
 from stages.datum.text_format import counted
 from stages.quality.copy_groups import TURNED, CopyGroup
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.report import markup, page_links
 
@@ -29,13 +30,12 @@ _MOST_TILES = 24  # of one group
 @dataclass(frozen=True)
 class CopyFacts:
     """The way in which groups were found. distance: the largest between two near pictures. hash_bits: the most bits in
-    which their perceptual hashes differ. metric, backbone, model: as in the tables of pairs, "" if there were none.
+    which their perceptual hashes differ. metric, origin: as in the tables of pairs, "" and None if there were none.
     across: the two folders that were compared."""
 
     distance: float = 0.0
     metric: str = ""
-    backbone: str = ""
-    model: str = ""
+    origin: Origin | None = None
     across: tuple[str, str] | None = None
     hash_bits: int = 0
 
@@ -45,10 +45,10 @@ class CopyFacts:
         across = list(self.across) if self.across else None
         return {
             "across": across,
-            "backbone": self.backbone,
+            "backbone": self.origin.backbone if self.origin else "",
             "hash_bits": self.hash_bits,
             "metric": self.metric,
-            "model": self.model,
+            "model": self.origin.model if self.origin else "",
             "threshold": self.distance,
         }
 

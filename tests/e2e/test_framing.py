@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from benchmarks.kit.stl10_pieces import write_stl10
-from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX
 from tests.command import Command
 from tests.e2e.world import MakeWorld, World
@@ -57,7 +57,7 @@ def overlay(world: World, *pipelines: str) -> Path:
 
 def seen(world: World, status: str = "") -> Step:
     """The present state."""
-    tables = [read_indexed(io.BytesIO(data)) for data in contents(world, "index", f"/*/{TABLE}")]
+    tables = [IndexTable.read(io.BytesIO(data)) for data in contents(world, "index", f"/*/{TABLE}")]
     files = {path.rpartition("/")[2]: data for path, data in world.repo("index").read_all(f"/*/{DIRECTORY}/*")}
     thumbnails = {
         sources[0].path: Image.open(io.BytesIO(files[f"{part}{SUFFIX}"][begin : begin + size])).size

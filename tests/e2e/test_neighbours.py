@@ -14,8 +14,8 @@ from pipelines.specifications import optional_specs, pipeline_specs
 from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages import neighbours
 from stages.datum.contract import Datum, DatumInput
-from stages.files.tables.nearest_table import read_pictures
-from stages.files.tables.pair_table import read_pairs
+from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.pair_table import PairTable
 from stages.record.sources import Source
 from tests.e2e.oracle import Tree, read, write
 from tests.e2e.test_increments import id_of
@@ -175,10 +175,10 @@ def test_near_pictures_and_copies_are_found(story: Story, tmp_path: Path) -> Non
     for path, content in files.items():
         (tmp_path / "table").write_bytes(content)
         if path.startswith("/pictures/"):
-            listed = read_pictures(tmp_path / "table")
+            listed = PictureRows.read(tmp_path / "table")
             pictures |= dict(zip(listed.ids, map(_names, listed.sources), strict=True))
         elif path.startswith("/pairs/"):
-            pairs = read_pairs(tmp_path / "table")
+            pairs = PairTable.read(tmp_path / "table").pictures
             names = [min(_names(sources)) for sources in pairs.sources]
             ends = zip(pairs.first, pairs.second, strict=True)
             near |= {tuple(sorted((names[one], names[other]))) for one, other in ends}

@@ -10,7 +10,7 @@ from PIL import Image
 from pipelines.specifications import drafts, overlays, pipeline_specs
 from stages.decode.picture_normaliser import picture_id
 from stages.files import thumbnail_files, vector_files
-from stages.files.tables.index_table import TABLE, read_indexed
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.record import part_names
 from stages.record.framing import PictureSquare
 from stages.record.sources import Source
@@ -45,7 +45,7 @@ def rows(world: World) -> list[Row]:
     for path, data in files.items():
         if not path.endswith(TABLE):
             continue
-        table, segment = read_indexed(io.BytesIO(data)), path.removesuffix(TABLE)
+        table, segment = IndexTable.read(io.BytesIO(data)), path.removesuffix(TABLE)
         columns = (table.ids, table.sources, table.thumbnails, table.vectors.rows)
         for id, sources, (name, begin, size), row in zip(*columns, strict=True):
             shown = files[f"{segment}{thumbnail_files.DIRECTORY}/{name}{thumbnail_files.SUFFIX}"]

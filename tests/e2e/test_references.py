@@ -16,8 +16,9 @@ from pipelines.client.repository import DeleteFile, PutFile
 from stages import index
 from stages.datum.contract import Datum, DatumInput
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.image_table import ImageTable
 from stages.knn.code_index import FEWEST
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.e2e.test_increments import id_of, variants
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
@@ -152,10 +153,16 @@ def written(directory: Path) -> Path:
     for bucket in ("00", "2a"):
         ids = sorted("0" + hashlib.sha256(f"{bucket}/{number}".encode()).hexdigest()[1:] for number in range(FEWEST))
         sources = [[Source(f"{each}.png", each, 96, 96, 100, "")] for each in ids]
-        images = ImageTable(ids, sources, [2] * len(ids), range(len(ids)), "5eed" * 16, 96, "pad", 16)
+        images = ImageTable(
+            ids=ids,
+            sources=sources,
+            thumbnail_sizes=[2] * len(ids),
+            hashes=range(len(ids)),
+            origin=Origin("5eed" * 16, "pad", 96, 16),
+        )
         for kind in ("library", *KINDS):
             (directory / kind / "0").mkdir(parents=True, exist_ok=True)
-        write_images(images, directory / f"library/0/{bucket}.parquet")
+        images.write(directory / f"library/0/{bucket}.parquet")
         np.save(directory / f"vectors/0/{bucket}.npy", random.standard_normal((len(ids), 16), np.float32))
         thumbnail_files.write(directory / f"thumbnails/0/{bucket}.thumbnails", [b"tn"] * len(ids))
     return directory

@@ -6,7 +6,7 @@ import pytest
 
 import lookalike
 from stages.classify import classifier
-from stages.classify.training.run_records import BackboneFacts
+from stages.record.origin import Origin
 from stages.serving.follow.promoted_model import ModelCommits, PromotedModel
 from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import models, services
@@ -14,7 +14,7 @@ from tests.stages.serving.services import made
 
 
 def test_a_picture_is_classified_by_the_address_of_a_service(tmp_path: Path) -> None:
-    of = BackboneFacts("5eed" * 16, "small at 32 px", 32, "pad", 8)
+    of = Origin("5eed" * 16, "pad", 32, 8, "small at 32 px")
     found = classifier.open(models.write(tmp_path / "model", of, 3, takes="pictures"))
     promoted = PromotedModel(ModelCommits("default", "5" * 32), found, "0" * 64, None, "cpu")
     (tmp_path / "mine.png").write_bytes(made(1))

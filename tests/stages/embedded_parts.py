@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.part_table import write_embedded
+from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
+from stages.record.origin import Origin
 from stages.record.sources import Source, unite
 
 DIMENSION = 3
@@ -57,12 +58,7 @@ def table(pictures: Mapping[int, Paths], model: str = "5eed" * 16, device: str =
         sources=[unite(map(source, pictures[number])) for number in numbers],
         thumbnail_sizes=[len(jpeg(smallest(pictures[number]))) for number in numbers],
         hashes=numbers,
-        model=model,
-        image_size=96,
-        fit="pad",
-        dimension=DIMENSION,
-        backbone="small at 96 px",
-        devices=(device,),
+        origin=Origin(model, "pad", 96, DIMENSION, "small at 96 px", (device,)),
     )
 
 
@@ -97,7 +93,9 @@ def write_part(root: Path, part: str, packs: Packs, device: str = "cpu") -> None
     target = root / "library" / part_names.directory(part)
     target.mkdir(parents=True, exist_ok=True)
     numbers = sorted(pictures, key=id_of)
-    write_embedded(table(pictures, device=device), [places[each][1] for each in numbers], target / f"{part}.parquet")
+    PartTable.of(table(pictures, device=device), **placed([places[each][1] for each in numbers])).write(
+        target / f"{part}.parquet"
+    )
     np.save(target / f"{part}.npy", vectors_of(pictures))
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages.files.tables.nearest_table import NEAREST, NearestArray, PictureRows, write_nearest, write_pictures
+from stages.files.tables.nearest_table import NEAREST, NearestArray, PictureRows, write_nearest
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 
@@ -30,15 +31,11 @@ def write(
         pictures = PictureRows(
             ids=ids,
             sources=[[Source(path, "0" * 64) for path in sources[id]] for id in ids],
-            model="5eed" * 16,
-            image_size=32,
-            fit="pad",
-            dimension=len(vectors[ids[0]]),
+            origin=Origin("5eed" * 16, "pad", 32, len(vectors[ids[0]]), "small 32"),
             metric="euclidean",
             k=k,
-            backbone="small 32",
         )
-        write_pictures(pictures, root / "pictures" / f"{segment}.parquet")
+        pictures.write(root / "pictures" / f"{segment}.parquet")
         for right, others in by_segment.items():
             (root / "nearest" / segment).mkdir(parents=True, exist_ok=True)
             write_nearest(_nearest(ids, others, vectors, k), root / "nearest" / segment / f"{right}.npy")

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from stages.files.tables.pair_table import PairTable, write_pairs
+from stages.files.tables.pair_table import PairedPictures, PairTable
 from stages.quality.copy_groups import CopyCandidates
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 THRESHOLD = 0.5
@@ -76,21 +77,21 @@ def write(
     rows = {id: row for row, id in enumerate(ids)}
     ordered = sorted((*sorted((rows[id_of(one)], rows[id_of(other)])), distance) for one, other, distance in near)
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = PairTable(
-        ids=ids,
-        sources=[tuple(sorted(pictures[named[id]])) for id in ids],
-        thumbnails=[thumbnail(named[id]) for id in ids],
-        first=np.array([one for one, _, _ in ordered], np.int32),
-        second=np.array([other for _, other, _ in ordered], np.int32),
+    table = PairTable.of_pictures(
+        PairedPictures(
+            ids,
+            [tuple(sorted(pictures[named[id]])) for id in ids],
+            [thumbnail(named[id]) for id in ids],
+            np.array([one for one, _, _ in ordered], np.int32),
+            np.array([other for _, other, _ in ordered], np.int32),
+        ),
         distances=np.array([distance for _, _, distance in ordered], np.float32),
         bits=np.array([0 if one == other else bits for one, other, _ in ordered], np.uint8),
         turns=np.array([0 if one == other else turn for one, other, _ in ordered], np.uint8),
         near=np.ones(len(ordered), np.bool_),
-        model=model,
-        fit="pad",
+        origin=Origin(model, "pad", backbone="a backbone"),
         metric="euclidean",
         threshold=threshold,
         hash_bits=12,
-        backbone="a backbone",
     )
-    write_pairs(table, path)
+    table.write(path)

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 
 from stages import compare
 from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files.tables.columns import ListColumn
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.ranking_table import RankingTable, write_rankings
+from stages.files.tables.ranking_table import RankingTable
 from stages.quality import ranking_comparison, ranking_verdicts
 from stages.quality.ranking_comparison import RankingSide, compare_rankings, differences, firsts, mcnemar, pair, verdict
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.report.page_documents import PageDocument
 from tests.stages.serving import segments
@@ -40,10 +43,13 @@ def _rankings(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES
         sources=names,
         labels=[name.partition("/")[0] for name in names],
         skipped=np.zeros(len(names), np.int32),
-        depths=np.asarray([len(each) for each in every], np.int64),
-        neighbours=np.concatenate([np.asarray(each, np.int32) for each in every]),
-        distances=np.concatenate([0.1 + 0.1 * np.arange(len(each), dtype=np.float32) for each in every]),
-        facts=FACTS,
+        neighbours=ListColumn.of(every, pa.list_(pa.int32())),
+        distances=ListColumn.of(
+            [0.1 + 0.1 * np.arange(len(each), dtype=np.float32) for each in every], pa.list_(pa.float32())
+        ),
+        origin=Origin("m", "pad", 32, backbone="b"),
+        metric="euclidean",
+        k=3,
     )
 
 
@@ -168,7 +174,7 @@ ABOUT: dict[str, dict[str, Any]] = {
 def _datum(tmp_path: Path, a: RankingTable, b: RankingTable, index: Path | None = None) -> Datum:
     for name, rankings in (("a", a), ("b", b)):
         (tmp_path / name).mkdir(parents=True)
-        write_rankings(rankings, tmp_path / name / "queries.parquet")
+        rankings.write(tmp_path / name / "queries.parquet")
     about: dict[str, Any] = {**ABOUT, "b": {**ABOUT["a"], "named": "other", "deployed": False}}
     (tmp_path / "about.json").write_text(json.dumps(about))
     (tmp_path / "out").mkdir()
@@ -184,7 +190,11 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
     images = ImageTable(
-        ["0" * 64], [[Source("cat/0.png", "0" * 64)]], [len(red)], [0], "5eed" * 16, 32, "pad", 4, "small 32"
+        ids=["0" * 64],
+        sources=[[Source("cat/0.png", "0" * 64)]],
+        thumbnail_sizes=[len(red)],
+        hashes=[0],
+        origin=Origin("5eed" * 16, "pad", 32, 4, "small 32"),
     )
     segments.write_table(index, images, np.ones((1, 4)), [red])
     written = []

@@ -14,7 +14,9 @@ import pytest
 
 from stages import evaluate, folder_labels
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files.tables.ranking_table import RankingTable, read_rankings
+from stages.files.tables.columns import ListColumn
+from stages.files.tables.ranking_table import RankingTable
+from stages.record.origin import Origin
 from tests.pipes import Pipes
 from tests.stages import neighbour_tables
 from tests.stages.neighbour_tables import id_of
@@ -91,9 +93,9 @@ def report(vectors: dict[str, Vector], tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_rankings_are_those_of_a_sort_of_all(report: Path, vectors: dict[str, Vector]) -> None:
-    found = read_rankings(report / "queries.parquet")
+    found = RankingTable.read(report / "queries.parquet")
     ends = np.cumsum(found.depths)
-    lists = np.split(found.neighbours, ends[:-1])
+    lists = np.split(found.neighbours.values, ends[:-1])
     names = {found.sources[row]: [found.sources[each] for each in near.tolist()] for row, near in enumerate(lists)}
     assert names == brute(vectors, own(vectors), K)
     assert found.labels == [source.partition("/")[0] for source in found.sources]
@@ -262,4 +264,15 @@ def test_labels_from_folders_leave_those_of_other_files(tmp_path: Path) -> None:
 def test_a_wrong_table_of_rankings_is_refused() -> None:
     none = np.empty(0, np.int32)
     with pytest.raises(ValueError, match="differ in length"):
-        RankingTable(none, ["a"], [], [], none, np.empty(0, np.int64), none, np.empty(0, np.float32), {})
+        RankingTable(
+            rows=none,
+            ids=["a"],
+            sources=[],
+            labels=[],
+            skipped=none,
+            neighbours=ListColumn.divided(none, none),
+            distances=ListColumn.divided(none.astype(np.float32), none),
+            origin=Origin("", ""),
+            metric="",
+            k=1,
+        )

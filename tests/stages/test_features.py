@@ -21,9 +21,8 @@ from stages.backbone.embedder import Embedder, passes_at_once
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.packs import PackPicture, Rejection, read_rejections, write_pack, write_rejections
-from stages.files.tables.image_table import ImageTable, read_images
-from stages.files.tables.part_table import read_embedded
-from stages.files.tables.thumbnail_places import ThumbnailPlaces
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import PartTable
 from stages.record import entry_paths, part_names
 from stages.record.framing import CROP, PAD, Framing
 from stages.record.sources import Source
@@ -98,9 +97,9 @@ def datum(models: Path, pictures: Path, repo_path: str, out: Path, commit: str =
     return Datum({each.name: each for each in inputs}, out)
 
 
-def embedded(out: Path, part: str) -> tuple[ImageTable, ThumbnailPlaces]:
+def embedded(out: Path, part: str) -> PartTable:
     """The table of a part in the output."""
-    return read_embedded(out / "library" / part_names.directory(part) / f"{part}.parquet")
+    return PartTable.read(out / "library" / part_names.directory(part) / f"{part}.parquet")
 
 
 def vectors_of(out: Path, part: str) -> NDArray[np.float32]:
@@ -121,13 +120,13 @@ def test_a_part_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: P
     assert tree(tmp_path / "out").keys() == {
         f"library/{part_names.directory(part.name)}/{part.name}{suffix}" for suffix in (".npy", ".parquet")
     }
-    images, places = embedded(tmp_path / "out", part.name)
+    images = embedded(tmp_path / "out", part.name)
     assert list(images.ids) == sorted(map(id_of, numbers))
     vectors = vectors_of(tmp_path / "out", part.name)
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, expected(models["first"], numbers))
     thumbnails = [shown(f"{number}.png") for number in sorted(numbers, key=id_of)]
-    assert list(places) == thumbnail_files.places("aaaa", map(len, thumbnails))
+    assert list(images.thumbnails) == thumbnail_files.places("aaaa", map(len, thumbnails))
 
 
 def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
@@ -137,28 +136,28 @@ def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, P
     features.start({})(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
     vectors = vectors_of(tmp_path / "out", "ab")
     np.testing.assert_array_equal(vectors, expected(models["first"], [0, 1, 2]))
-    images, places = embedded(tmp_path / "out", "ab")
+    images = embedded(tmp_path / "out", "ab")
     assert list(images.ids) == sorted(id_of(number) for number in (0, 1, 2))
     assert dict(zip(images.ids, images.sources, strict=True)) == {
         id_of(0): (source("b.png"), source("longer/a.png")),
         id_of(1): (source("c.png"),),
         id_of(2): (source("d.png"),),
     }
-    assert (images.model, images.image_size, images.dimension) == (
+    assert (images.origin.model, images.origin.image_size, images.origin.dimension) == (
         parse_spec((models["first"] / SPEC_FILE).read_bytes()).sha256,
         SIZE,
         4,
     )
-    assert images.backbone == f"small at {SIZE} px"
-    assert images.devices == (devices.kind(),)
-    assert images.hashes == sorted((0, 1, 2), key=id_of)
+    assert images.origin.backbone == f"small at {SIZE} px"
+    assert images.origin.devices == (devices.kind(),)
+    assert list(images.hashes) == sorted((0, 1, 2), key=id_of)
     packs = {"aaaa": {0: "b.png", 1: "c.png"}, "bbbb": {0: "longer/a.png", 2: "d.png"}}
     for name, numbers in packs.items():
         ordered = [shown(numbers[number]) for number in sorted(numbers, key=id_of)]
         thumbnail_files.write(tmp_path / f"thumbnails/{name}.thumbnails", ordered)
     smallest = min(("b.png", "longer/a.png"), key=lambda path: source(path).sha256)
     files = thumbnail_files.ThumbnailFiles(tmp_path / "thumbnails")
-    assert dict(zip(images.ids, map(files.read, places), strict=True)) == {
+    assert dict(zip(images.ids, map(files.read, images.thumbnails), strict=True)) == {
         id_of(0): shown(smallest),
         id_of(1): shown("c.png"),
         id_of(2): shown("d.png"),
@@ -169,8 +168,8 @@ def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Pa
     query_pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
     out = tmp_path / "out" / entry_paths.directory("e")
-    images = read_images(out / "images.parquet")
-    assert (images.fit, images.thumbnail_sizes) == (PAD, [len(shown("wide.png"))])
+    images = ImageTable.read(out / "images.parquet")
+    assert (images.origin.fit, list(images.thumbnail_sizes)) == (PAD, [len(shown("wide.png"))])
     assert (out / "images.thumbnails").read_bytes() == shown("wide.png")
     np.testing.assert_array_equal(np.load(out / "vectors.npy"), expected(models["first"], [1]))
 
@@ -183,7 +182,7 @@ def test_a_query_in_two_packs_has_the_thumbnail_of_the_smallest_hash(models: dic
     smallest = min(("e/one.png", "e/again.png"), key=lambda path: source(path).sha256)
     thumbnails = [shown({1: smallest, 2: "e/two.png"}[number]) for number in sorted((1, 2), key=id_of)]
     assert (out / "images.thumbnails").read_bytes() == b"".join(thumbnails)
-    assert read_images(out / "images.parquet").thumbnail_sizes == list(map(len, thumbnails))
+    assert list(ImageTable.read(out / "images.parquet").thumbnail_sizes) == list(map(len, thumbnails))
 
 
 def test_queries_without_their_thumbnails_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
@@ -215,9 +214,9 @@ def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tm
         process(datum(models["first"], tmp_path / kind / "ab", "library/ab", tmp_path / "out" / kind))
     one, many = tmp_path / "out/one", tmp_path / "out/many"
     np.testing.assert_array_equal(vectors_of(one, "ab"), vectors_of(many, "ab"))
-    (images, _), (same, places) = embedded(one, "ab"), embedded(many, "ab")
-    assert images == same
-    assert list(places) == [
+    images, same = embedded(one, "ab"), embedded(many, "ab")
+    assert ImageTable.of(images) == ImageTable.of(same)
+    assert list(same.thumbnails) == [
         thumbnail_files.ThumbnailPlace(f"{number:04}", 0, len(shown(names[number])))
         for number in sorted(names, key=id_of)
     ]
@@ -233,7 +232,7 @@ def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) 
     out = tmp_path / "out" / entry_paths.directory("holiday")
     assert tree(out).keys() == {"vectors.npy", "images.parquet", "images.thumbnails", "rejected.jsonl"}
     assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
-    assert list(read_images(out / "images.parquet").ids) == [id_of(1)]
+    assert list(ImageTable.read(out / "images.parquet").ids) == [id_of(1)]
 
 
 def test_an_entry_keeps_its_question(models: dict[str, Path], tmp_path: Path) -> None:
@@ -249,7 +248,7 @@ def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, 
     features.start({})(datum(models["first"], tmp_path / "entry", "queries/entry", tmp_path / "out"))
     out = tmp_path / "out" / entry_paths.directory("entry")
     assert np.load(out / "vectors.npy").shape == (0, 4)
-    assert len(read_images(out / "images.parquet")) == 0
+    assert len(ImageTable.read(out / "images.parquet")) == 0
 
 
 def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path: Path) -> None:

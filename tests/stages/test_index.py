@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from stages import index
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, merge_images, read_images, write_images
-from stages.files.tables.index_table import read_indexed
+from stages.files.tables.image_table import ImageTable, merge_images
+from stages.files.tables.index_table import IndexTable
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace, places
 from stages.knn import code_index
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.serving.segments import vectors_of
@@ -48,14 +49,9 @@ def write_bucket(
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
         thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[int(hashlib.sha256(id.encode()).hexdigest()[:16], 16) for id in ids],
-        model=model,
-        image_size=96,
-        fit="pad",
-        dimension=dimension or vectors.shape[1],
-        backbone="a net at 96 px",
-        devices=(device,),
+        origin=Origin(model, "pad", 96, dimension or vectors.shape[1], "a net at 96 px", (device,)),
     )
-    write_images(images, directory / f"{bucket}.parquet")
+    images.write(directory / f"{bucket}.parquet")
     return ids
 
 
@@ -72,7 +68,7 @@ def beside(segment: Path, kind: str = "thumbnails") -> Path:
 
 def merged(segment: Path) -> tuple[ImageTable, list[ThumbnailPlace]]:
     """The pictures of all buckets of a segment, and the places of their thumbnails."""
-    tables = {path.stem: read_images(path) for path in sorted(segment.glob("*.parquet"))}
+    tables = {path.stem: ImageTable.read(path) for path in sorted(segment.glob("*.parquet"))}
     images, origins = merge_images([*tables.values()])
     shown = [places(bucket, each.thumbnail_sizes) for bucket, each in tables.items()]
     return images, [shown[table][row] for table, row in origins]
@@ -111,13 +107,14 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     passed = [np.load(written / "vectors" / f"{each}.npy") for each in ("a0", "a7", "af")]
     assert np.array_equal(vectors_of(written), np.concatenate(passed))
     images, shown = merged(segment)
-    table = read_indexed(written / "images.parquet")
-    assert (table.ids, list(table.sources), table.described) == (images.ids, images.sources, images.described)
+    table = IndexTable.read(written / "images.parquet")
+    assert (table.ids, table.sources) == (images.ids, images.sources)
+    assert table.origin == replace(images.origin, devices=())
     assert list(table.thumbnails) == shown
     files = ThumbnailFiles(written / "thumbnails")
     assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
     hashes = np.load(written / "hashes.npy")
-    assert (hashes.dtype, hashes.tolist()) == (np.uint64, images.hashes)
+    assert (hashes.dtype, hashes.tolist()) == (np.uint64, list(images.hashes))
     assert (written / "index.json").read_text() == (
         '{"backbone": "a net at 96 px", "count": 60, "devices": ["cpu"], "dimension": 12, "fit": "pad", '
         f'"image_size": 96, "metric": "euclidean", "model": "{MODEL}"}}\n'
@@ -138,7 +135,7 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     (written / "index.json").write_text(json.dumps({**facts, "k": 3}, sort_keys=True) + "\n")
     np.save(written / "knn.npy", np.zeros((60, 3)))
     library = MappedLibrary.open([written])
-    assert (len(library), library.facts.metric) == (60, "euclidean")
+    assert (len(library), library.metric) == (60, "euclidean")
 
 
 def test_under_pachyderm_vectors_and_thumbnails_become_links_and_nothing_is_read(segment: Path, tmp_path: Path) -> None:
@@ -176,10 +173,10 @@ def test_a_bucket_without_vectors_or_thumbnails_is_named(kind: str, file: str, s
 def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
     """All of its pictures are in another bucket, with a source of a smaller hash."""
     expected = vectors_of(run(segment, tmp_path / "before"))
-    again = read_images(segment / "a7.parquet")
+    again = ImageTable.read(segment / "a7.parquet")
     sources = [(Source("0.jpg", "0" * 64),)]
     thumbnail_files.write(beside(segment) / "b0.thumbnails", [b"another"])
-    write_images(replace(again, sources=sources, thumbnail_sizes=[7]), segment / "b0.parquet")
+    replace(again, sources=sources, thumbnail_sizes=[7]).write(segment / "b0.parquet")
     write_vectors(segment, "b0", np.load(beside(segment, "vectors") / "a7.npy"))
     written = run(segment, tmp_path / "out")
     for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):
@@ -222,14 +219,14 @@ def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path:
     parted.mkdir(parents=True)
     for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
         part = whole.part(rows)
-        write_images(part, parted / f"{number}.parquet")
+        part.write(parted / f"{number}.parquet")
         thumbnail_files.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
         write_vectors(parted, str(number), vectors[rows])
     one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
     for name in ("hashes.npy", "index.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     assert np.array_equal(vectors_of(one), vectors_of(other))
-    tables = [read_indexed(each / "images.parquet") for each in (one, other)]
+    tables = [IndexTable.read(each / "images.parquet") for each in (one, other)]
     assert tables[0].ids == tables[1].ids and list(tables[0].sources) == list(tables[1].sources)
     libraries = [MappedLibrary.open([each]) for each in (one, other)]
     shown = [[library.thumbnail(row) for row in range(60)] for library in libraries]

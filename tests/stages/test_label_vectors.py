@@ -10,7 +10,8 @@ from stages import label_vectors
 from stages.classify import classifier_description, network_file
 from stages.classify.training import run_records
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files.tables.image_table import ImageTable, write_images
+from stages.files.tables.image_table import ImageTable
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.classify import networks
 
@@ -24,17 +25,20 @@ def classifier(into: Path, takes: run_records.InputKind = "vectors") -> DatumInp
     return DatumInput("classifier", into, "", "")
 
 
-def entry(into: Path, model: str = networks.BACKBONE.sha256) -> DatumInput:
+def entry(into: Path, model: str = networks.BACKBONE.model) -> DatumInput:
     """Two pictures, the first under two names."""
     into.mkdir()
     vectors = np.random.default_rng(1).normal(size=(2, networks.DIMENSION)).astype(np.float32)
     np.save(into / "vectors.npy", vectors)
     sources = [[Source("b.png", "0" * 64), Source("c.png", "1" * 64)], [Source("a.png", "2" * 64)]]
     ids = ["0" * 64, "1" * 64]
-    write_images(
-        ImageTable(ids, sources, [0, 0], [0, 0], model, networks.SIDE, "pad", networks.DIMENSION),
-        into / "images.parquet",
-    )
+    ImageTable(
+        ids=ids,
+        sources=sources,
+        thumbnail_sizes=[0, 0],
+        hashes=[0, 0],
+        origin=Origin(model, "pad", networks.SIDE, networks.DIMENSION),
+    ).write(into / "images.parquet")
     return DatumInput("vectors", into, "queries/mine", "")
 
 

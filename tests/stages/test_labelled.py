@@ -17,8 +17,9 @@ import pytest
 from stages import labelled
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.label_table import LabelTable, read_labelled
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.label_table import LabelTable
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.pipes import piped
 
@@ -62,14 +63,9 @@ def write_bucket(segment: Path, bucket: str, pictures: Mapping[str, Sequence[str
         ],
         thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[0] * len(names),
-        model=model,
-        image_size=32,
-        fit="pad",
-        dimension=DIMENSION,
-        backbone="small at 32 px",
-        devices=("cpu",),
+        origin=Origin(model, "pad", 32, DIMENSION, "small at 32 px", ("cpu",)),
     )
-    write_images(images, segment / f"{bucket}.parquet")
+    images.write(segment / f"{bucket}.parquet")
     vectors = segment.parents[1] / "vectors" / segment.name
     vectors.mkdir(parents=True, exist_ok=True)
     np.save(vectors / f"{bucket}.npy", np.array([vector(each) for each in names], np.float32))
@@ -102,7 +98,7 @@ def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
 def run(root: Path, out: Path, environment: Mapping[str, str] | None = None) -> tuple[LabelTable, Any, Any]:
     labelled.start(environment or {})(datum(root, out))
     left_out = json.loads((out / "left_out" / "a.json").read_bytes())
-    return read_labelled(out / "a.parquet"), np.load(out / "a.npy"), left_out
+    return LabelTable.read(out / "a.parquet"), np.load(out / "a.npy"), left_out
 
 
 def test_pictures_with_a_usable_label_come_with_vectors(root: Path, tmp_path: Path) -> None:
@@ -113,12 +109,7 @@ def test_pictures_with_a_usable_label_come_with_vectors(root: Path, tmp_path: Pa
         sources=[PICTURES[each][0] for each in shorts],
         labels=["cat", "dog", "cat", "cat"],
         thumbnails=[b"jpeg of " + each.encode() for each in shorts],
-        model=MODEL,
-        image_size=32,
-        fit="pad",
-        dimension=DIMENSION,
-        backbone="small at 32 px",
-        devices=("cpu",),
+        origin=Origin(MODEL, "pad", 32, DIMENSION, "small at 32 px", ("cpu",)),
         held_out=0.3,
     )
     assert vectors.dtype == np.dtype("<f4")
@@ -138,7 +129,7 @@ def test_what_is_left_out_is_reported(root: Path, tmp_path: Path) -> None:
 def test_a_segment_without_labels_has_an_empty_table(root: Path, tmp_path: Path) -> None:
     (root / "labels" / "a.csv").write_bytes(b"source,label\n")
     table, vectors, left_out = run(root, tmp_path / "out")
-    assert (len(table), table.model, table.dimension) == (0, MODEL, DIMENSION)
+    assert (len(table), table.origin.model, table.origin.dimension) == (0, MODEL, DIMENSION)
     assert vectors.shape == (0, DIMENSION)
     assert left_out == {"mixed": {"count": 0, "examples": []}, "known": 0, "others": []}
 
@@ -182,8 +173,8 @@ def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path:
     process(datum(root, tmp_path / "out", "a", "c0ffee"))
     process(datum(root, tmp_path / "out", "b", "c0ffee"))
     assert opened == ["a.csv"]
-    assert len(read_labelled(tmp_path / "out" / "a.parquet")) == 4
-    assert read_labelled(tmp_path / "out" / "b.parquet").labels == ["dog"]
+    assert len(LabelTable.read(tmp_path / "out" / "a.parquet")) == 4
+    assert LabelTable.read(tmp_path / "out" / "b.parquet").labels == ["dog"]
 
 
 def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from stages.backbone.backbones import describe, save_backbone
 from stages.datum.contract import Datum, DatumInput
 from stages.decode.picture_normaliser import normalise
 from stages.decode.thumbnails import SIDE, thumbnail
-from stages.files.tables.index_table import read_indexed
+from stages.files.tables.index_table import IndexTable
 from stages.files.thumbnail_files import ThumbnailFiles
 from stages.record.file_kinds import FileKind
 from stages.record.framing import CROP, PAD, Framing
@@ -164,7 +164,7 @@ class Chain:
             beside = {kind: place / "partition" / kind for kind in ("vectors", "thumbnails")}
             self._index(_joined(segment, place / "index", **beside))
             written = place / "index" / segment.name
-            table, files = read_indexed(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
+            table, files = IndexTable.read(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
             for row, sources in enumerate(table.sources):
                 found |= {sources[0].path: files.read(table.thumbnails[row])}
         return found

@@ -7,33 +7,33 @@ import pytest
 
 from stages.datum.contract import StageError
 from stages.files.packs import read_pack
-from stages.files.tables.nearest_table import (
-    NEAREST,
-    PictureRows,
-    as_nearest,
-    read_nearest,
-    read_pictures,
-    write_nearest,
-    write_pictures,
-)
+from stages.files.tables.nearest_table import NEAREST, PictureRows, as_nearest, read_nearest, write_nearest
 from stages.files.vector_files import read_vectors
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 
 def pictures(*ids: str) -> PictureRows:
     sources = [(Source(f"{id[:3]}.jpg", id), Source(f"copies/\udcff{id[:3]}.jpg", id)) for id in ids]
-    return PictureRows(ids, sources, "5eed" * 16, 96, "pad", 4, "euclidean", 10, "a net at 96 px")
+    return PictureRows(
+        ids=ids,
+        sources=sources,
+        origin=Origin("5eed" * 16, "pad", 96, 4, "a net at 96 px"),
+        metric="euclidean",
+        k=10,
+    )
 
 
 IDS = ("a0" * 32, "af" * 32)
 
 
 def test_pictures_are_read_as_they_were_written(tmp_path: Path) -> None:
-    write_pictures(pictures(*IDS), tmp_path / "a.parquet")
-    read = read_pictures(tmp_path / "a.parquet")
+    pictures(*IDS).write(tmp_path / "a.parquet")
+    read = PictureRows.read(tmp_path / "a.parquet")
     assert (list(read.ids), read.sources) == (list(IDS), pictures(*IDS).sources)
-    assert read.origin == pictures(*IDS).origin == ("5eed" * 16, 96, "pad", 4, "euclidean", 10)
-    write_pictures(read, tmp_path / "again.parquet")
+    assert read.origin == Origin("5eed" * 16, "pad", 96, 4, "a net at 96 px")
+    assert (read.metric, read.k) == ("euclidean", 10)
+    read.write(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "a.parquet").read_bytes()
 
 
@@ -45,7 +45,7 @@ def test_pictures_are_sorted() -> None:
 def test_another_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(StageError, match="not a table that lookalike wrote"):
-        read_pictures(tmp_path / "a.parquet")
+        PictureRows.read(tmp_path / "a.parquet")
 
 
 def test_nearest_are_read_as_they_were_written(tmp_path: Path) -> None:

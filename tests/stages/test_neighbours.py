@@ -15,15 +15,16 @@ from stages import index, neighbours
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.nearest_table import read_nearest, read_pictures
-from stages.files.tables.pair_table import PairTable, read_pairs
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.nearest_table import PictureRows, read_nearest
+from stages.files.tables.pair_table import PairTable
 from stages.knn import radius_search
 from stages.knn.radius_search import HashedVectors, RadiusLimits, TooManyPairsError, pairs_within
 from stages.knn.top_k import TopK
 from stages.knn.vector_set import VectorSet
 from stages.quality.copy_pairs import MOST_EACH
 from stages.record.hashes import NO_VERDICT, TURNS
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.pipes import Pipes
 from tests.stages.scenes import lain, saved, scene
@@ -66,16 +67,12 @@ def write_segment(
         ],
         thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[perceptual_hash(np.asarray(shown)) for shown in shows],
-        model=model,
-        image_size=96,
-        fit="pad",
-        dimension=vectors.shape[1],
-        backbone="a net at 96 px",
+        origin=Origin(model, "pad", 96, vectors.shape[1], "a net at 96 px"),
     )
     places = {kind: root / kind / name for kind in ("features", "vectors", "thumbnails")}
     for each in places.values():
         each.mkdir(parents=True)
-    write_images(images, places["features"] / "part.parquet")
+    images.write(places["features"] / "part.parquet")
     np.save(places["vectors"] / "part.npy", vectors.astype(np.float32))
     thumbnail_files.write(places["thumbnails"] / "part.thumbnails", thumbnails)
     inputs = {kind: DatumInput(kind, place, f"{kind}/{name}", "") for kind, place in places.items()}
@@ -148,16 +145,16 @@ def test_the_pictures_of_a_segment_are_those_of_the_index(library: Path, tmp_pat
     assert sorted(path.name for path in (tmp_path / "out" / "pictures").iterdir()) == [
         f"{each}.parquet" for each in NAMES
     ]
-    pictures = read_pictures(tmp_path / "out" / "pictures" / "8.parquet")
+    pictures = PictureRows.read(tmp_path / "out" / "pictures" / "8.parquet")
     assert (len(pictures), pictures.ids[1]) == (25, f"8{1:063x}")
     assert [each.path for each in pictures.sources[5]] == ["85.jpg", "copy"]
-    assert pictures.origin == (MODEL, 96, "pad", 8, "euclidean", 4)
-    assert pictures.backbone == "a net at 96 px"
+    assert pictures.origin == Origin(MODEL, "pad", 96, 8, "a net at 96 px")
+    assert (pictures.metric, pictures.k) == ("euclidean", 4)
 
 
 def found_pairs(out: Path) -> dict[tuple[str, str], float]:
     """The distance of each pair of ids, over all tables."""
-    tables = [read_pairs(path) for path in sorted((out / "pairs").rglob("*.parquet"))]
+    tables = [PairTable.read(path) for path in sorted((out / "pairs").rglob("*.parquet"))]
     listed = [pair for each in tables for pair in _listed(each)]
     assert len(listed) == len(dict(listed))
     return dict(listed)
@@ -165,7 +162,7 @@ def found_pairs(out: Path) -> dict[tuple[str, str], float]:
 
 def _listed(pairs: PairTable) -> Iterator[tuple[tuple[str, str], float]]:
     for one, other, distance in zip(pairs.first, pairs.second, pairs.distances, strict=True):
-        yield (pairs.ids[one], pairs.ids[other]), float(distance)
+        yield (one, other), float(distance)
 
 
 def true_pairs(vectors: Mapping[str, NDArray[np.float32]], threshold: float) -> dict[tuple[str, str], float]:
@@ -197,12 +194,12 @@ def test_a_table_of_pairs_has_what_is_shown(library: Path, tmp_path: Path) -> No
         *(f"pairs/{name}/{name}.parquet" for name in NAMES),  # their exact copies
         *("pairs/3/8.parquet", "pairs/8/d.parquet"),
     }
-    (pairs,) = (read_pairs(out / "pairs" / "8" / "d.parquet"),)
-    assert [*pairs.ids] == [f"8{20:063x}", f"d{2:063x}"]
-    assert [[each.path for each in sources] for sources in pairs.sources] == [["820.jpg", "copy"], ["d2.jpg"]]
-    assert pairs.thumbnails == [pictured(scene(1), 20), pictured(scene(1), 2)]
+    (pairs,) = (PairTable.read(out / "pairs" / "8" / "d.parquet"),)
+    assert [*pairs.pictures.ids] == [f"8{20:063x}", f"d{2:063x}"]
+    assert [[each.path for each in sources] for sources in pairs.pictures.sources] == [["820.jpg", "copy"], ["d2.jpg"]]
+    assert pairs.pictures.thumbnails == [pictured(scene(1), 20), pictured(scene(1), 2)]
     assert (pairs.turns.tolist(), pairs.near.tolist()) == ([0], [True])
-    assert (pairs.model, pairs.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
+    assert (pairs.origin.model, pairs.origin.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
 
 
 def test_the_bytes_do_not_depend_on_the_backend(library: Path, tmp_path: Path) -> None:
@@ -225,7 +222,7 @@ def test_cosine(library: Path, vectors: Mapping[str, NDArray[np.float32]], tmp_p
     nearest = read_nearest(tmp_path / "out" / "nearest" / "8" / "d.npy")
     true = 1 - units["8"] @ units["d"].T
     assert np.allclose(nearest["distance"], np.sort(true, axis=1)[:, :4], atol=1e-6)
-    assert read_pictures(tmp_path / "out" / "pictures" / "8.parquet").metric == "cosine"
+    assert PictureRows.read(tmp_path / "out" / "pictures" / "8.parquet").metric == "cosine"
 
 
 def test_a_library_of_one_picture(tmp_path: Path) -> None:
@@ -316,10 +313,9 @@ def test_copies_are_found_however_they_lie(threshold: str, k: str, metric: str, 
         write_segment(tmp_path, name, vectors, scenes=dict.fromkeys(range(TURNS), 1), turns=TURNS)
     environment = {"THRESHOLD": threshold, "K": k, "METRIC": metric, "HASH_BITS": "2"}
     written = run(tmp_path / "index", tmp_path / "out", **environment)
-    pairs = read_pairs(tmp_path / "out" / "pairs" / "3" / "8.parquet")
+    pairs = PairTable.read(tmp_path / "out" / "pairs" / "3" / "8.parquet")
     turns = {
-        (pairs.ids[one], pairs.ids[other]): turn
-        for one, other, turn in zip(pairs.first.tolist(), pairs.second.tolist(), pairs.turns.tolist(), strict=True)
+        (one, other): turn for one, other, turn in zip(pairs.first, pairs.second, pairs.turns.tolist(), strict=True)
     }
     assert len(turns) == TURNS**2
     for (one, other), turn in turns.items():
@@ -335,11 +331,8 @@ def test_hashes_that_differ_too_much_are_no_pair(tmp_path: Path) -> None:
     np.save(tmp_path / "index" / "3" / "hashes.npy", np.array(changed, np.uint64))
     for bits, expected in (("2", {(0, 3)}), ("3", {(0, 1), (1, 3), (0, 3)})):
         run(tmp_path / "index", tmp_path / bits, HASH_BITS=bits)
-        pairs = read_pairs(tmp_path / bits / "pairs" / "3" / "3.parquet")
-        found = [
-            (int(pairs.ids[a], 16) % 16, int(pairs.ids[b], 16) % 16)
-            for a, b in zip(pairs.first, pairs.second, strict=True)
-        ]
+        pairs = PairTable.read(tmp_path / bits / "pairs" / "3" / "3.parquet")
+        found = [(int(a, 16) % 16, int(b, 16) % 16) for a, b in zip(pairs.first, pairs.second, strict=True)]
         assert {each for each in found if each[0] != each[1]} == expected
         itself = {one: near for (one, other), near in zip(found, pairs.near.tolist(), strict=True) if one == other}
         assert itself == {0: True}
@@ -350,7 +343,7 @@ def test_no_picture_is_compared_with_many(tmp_path: Path) -> None:
     vectors = np.ones((count, 4), np.float32) + 1e-3 * np.arange(count, dtype=np.float32)[:, None]
     write_segment(tmp_path, "3", vectors, scenes=dict.fromkeys(range(count), 1))
     run(tmp_path / "index", tmp_path / "out", THRESHOLD="1", HASH_BITS="4")
-    pairs = read_pairs(tmp_path / "out" / "pairs" / "3" / "3.parquet")
+    pairs = PairTable.read(tmp_path / "out" / "pairs" / "3" / "3.parquet").pictures
     with_others = pairs.first[pairs.first != pairs.second]
     assert np.bincount(with_others).max() == MOST_EACH
     assert set(with_others.tolist()) == set(range(count - 1))

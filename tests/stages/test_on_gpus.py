@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from stages.datum.visible_gpus import gpu_visible
 from stages.files import thumbnail_files
-from stages.files.tables import image_table as tables
+from stages.files.tables.image_table import ImageTable
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 NO_GPU = not gpu_visible(os.environ)
@@ -35,8 +36,14 @@ def write_images(table: Path, prefix: str, vectors: NDArray[np.float32], to: Pat
         each.parent.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
-    images = tables.ImageTable(ids, sources, [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
-    tables.write_images(images, table)
+    images = ImageTable(
+        ids=ids,
+        sources=sources,
+        thumbnail_sizes=[0] * len(ids),
+        hashes=[0] * len(ids),
+        origin=Origin("5eed" * 16, "pad", 96, vectors.shape[1]),
+    )
+    images.write(table)
     np.save(to, vectors)
 
 

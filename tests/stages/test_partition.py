@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from stages import index, partition
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import read_images, write_images
-from stages.files.tables.index_table import read_indexed
-from stages.files.tables.part_table import read_embedded, write_embedded
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import IndexTable, PartTable, placed
 from stages.files.thumbnail_files import ThumbnailFiles
 from stages.record import part_names
 from stages.record.sources import Source, unite
@@ -90,7 +89,7 @@ class Row(NamedTuple):
 
 def dealt(out: Path, segment: str, bucket: str) -> dict[str, Row]:
     """The pictures of a bucket in a segment, by id."""
-    images = read_images(out / "library" / segment / f"{bucket}.parquet")
+    images = ImageTable.read(out / "library" / segment / f"{bucket}.parquet")
     vectors = np.load(out / "vectors" / segment / f"{bucket}.npy")
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(images), DIMENSION))
     file = out / "thumbnails" / segment / f"{bucket}.thumbnails"
@@ -150,9 +149,9 @@ def test_the_facts_of_the_vectors_stay(tmp_path: Path) -> None:
         write_part(tmp_path / "in", part, {"aaaa": {number: ["a.png"]}}, ("NVIDIA L4", "cpu")[number % 2])
     partition.start({})(datum(tmp_path / "in", "3f", tmp_path / "out"))
     for path in (tmp_path / "out").rglob("*.parquet"):
-        images = read_images(path)
-        assert images.described == table({}).described
-        assert (images.backbone, images.devices) == ("small at 96 px", ("NVIDIA L4", "cpu"))
+        images = ImageTable.read(path)
+        assert images.origin.comparable(table({}).origin)
+        assert (images.origin.backbone, images.origin.devices) == ("small at 96 px", ("NVIDIA L4", "cpu"))
 
 
 def test_a_picture_in_several_parts_and_packs_is_one_row_with_all_sources(tmp_path: Path) -> None:
@@ -234,7 +233,7 @@ def as_one_table(out: Path, pictures: Mapping[int, Paths], digits: int) -> Path:
         here = {number: paths for number, paths in pictures.items() if id_of(number).startswith(segment)}
         for kind in ("library", "vectors"):
             (out / kind / segment).mkdir(parents=True)
-        write_images(table(here), out / "library" / segment / "all.parquet")
+        table(here).write(out / "library" / segment / "all.parquet")
         np.save(out / "vectors" / segment / "all.npy", vectors_of(here))
         thumbnails = [jpeg(smallest(here[number])) for number in sorted(here, key=id_of)]
         thumbnail_files.write(out / "thumbnails" / segment / "all.thumbnails", thumbnails)
@@ -247,10 +246,10 @@ def indexed(partitioned: Path, out: Path) -> dict[str, tuple[object, ...]]:
     for segment in sorted((partitioned / "library").iterdir()):
         process(datum(partitioned, segment.name, out, "vectors"))
         written = out / segment.name
-        images, files = read_indexed(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
+        images, files = IndexTable.read(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
         plain = [(written / name).read_bytes() for name in ("hashes.npy", "index.json")]
         vectors, thumbnails = segments.vectors_of(written).tolist(), list(map(files.read, images.thumbnails))
-        found[segment.name] = (*plain, images.ids, list(images.sources), images.described, vectors, thumbnails)
+        found[segment.name] = (*plain, list(images.ids), list(images.sources), images.origin, vectors, thumbnails)
     return found
 
 
@@ -341,9 +340,9 @@ def test_vectors_that_do_not_fit_their_table_are_refused(bucket: tuple[Datum, Pa
 
 def test_vectors_of_two_models_are_not_mixed(bucket: tuple[Datum, Path, Path]) -> None:
     given, parquet, _ = bucket
-    _, places = read_embedded(parquet)
+    places = PartTable.read(parquet).thumbnails
     pictures = {number: [f"{number}.png"] for number in range(3)}
-    write_embedded(table(pictures, model="beef" * 16), places, parquet.with_name("another.parquet"))
+    PartTable.of(table(pictures, model="beef" * 16), **placed(places)).write(parquet.with_name("another.parquet"))
     np.save(parquet.with_name("another.npy"), vectors_of(pictures))
     with pytest.raises(StageError, match=f"{'5eed' * 16}.*{'beef' * 16}|{'beef' * 16}.*{'5eed' * 16}"):
         partition.start({})(given)
@@ -351,7 +350,7 @@ def test_vectors_of_two_models_are_not_mixed(bucket: tuple[Datum, Path, Path]) -
 
 def test_a_table_that_features_did_not_write_is_refused(bucket: tuple[Datum, Path, Path]) -> None:
     given, parquet, _ = bucket
-    write_images(table({1: ["1.png"]}), parquet)  # as of features-9
+    table({1: ["1.png"]}).write(parquet)  # as of features-9
     with pytest.raises(StageError, match=rf"^{parquet.name} is not a table .* it lacks thumbnail_part, .* --reprocess"):
         partition.start({})(given)
     for damaged in (parquet.read_bytes()[:-9], b"no table", b""):

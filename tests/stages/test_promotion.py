@@ -21,9 +21,9 @@ from stages.classify import classifier_description, network_file
 from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.report import training_words
 from stages.classify.training import splits, training_pixels
-from stages.classify.training.run_records import BackboneFacts
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.record.framing import Framing
+from stages.record.origin import Origin
 from tests.stages.classify import trainings
 from tests.stages.classify.networks import BACKBONE, SIDE, described, network
 from tests.stages.classify.trainings import library
@@ -142,9 +142,9 @@ def test_another_backbone_computes_vectors_of_the_thumbnails(root: Path, small_m
     spec = save_backbone(
         small, describe(small, "small", "own", WeightsOrigin("a test", "0" * 64)), root / "current_models"
     )
-    theirs = BackboneFacts(spec.sha256, spec.described, spec.image_size, "crop", spec.dimension)
+    theirs = Origin(spec.sha256, "crop", spec.image_size, spec.dimension, spec.described)
     place(root, "candidate", network(1), described())
-    place(root, "current", network(2), replace(described(), backbone=theirs))
+    place(root, "current", network(2), replace(described(), origin=theirs))
     told = run(root)
     sources = held_out()
     framed = training_pixels.frame_thumbnails(
@@ -197,7 +197,7 @@ def test_a_real_training_is_chosen_and_measured(root: Path) -> None:
 
 def test_the_same_fit_is_needed_for_vectors(root: Path) -> None:
     """Vectors of pictures that were framed in another way are not those that the classifier was trained on."""
-    other = replace(described(), backbone=replace(BACKBONE, fit="crop"))
+    other = replace(described(), origin=replace(BACKBONE, fit="crop"))
     place(root, "candidate", network(1), other)
     with pytest.raises(StageError, match=r"the backbone small at 8 px \(abababababababab\) is not there"):
         run(root, ("candidate",))
@@ -207,7 +207,7 @@ def test_another_backbone_in_models_is_refused(root: Path, small_model: SmallMod
     (root / "candidate_models").mkdir()
     small = small_model(SIDE + 4)
     save_backbone(small, describe(small, "small", "own", WeightsOrigin("a test", "0" * 64)), root / "candidate_models")
-    place(root, "candidate", network(1), replace(described(), backbone=replace(BACKBONE, sha256="cd" * 32)))
+    place(root, "candidate", network(1), replace(described(), origin=replace(BACKBONE, model="cd" * 32)))
     with pytest.raises(StageError, match=r"the repo models holds small at 12 px .* not the backbone of the classifier"):
         run(root, ("candidate",))
 

@@ -21,8 +21,9 @@ from stages import render
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.packs import Rejection, write_rejections
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.neighbour_table import NeighbourTable, write_neighbours
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable
+from stages.record.origin import Origin
 from stages.record.pfs_names import escape_component, escape_path
 from stages.record.sources import Source
 from stages.render import true_name
@@ -70,9 +71,14 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
     """The output of features-queries for an entry."""
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
-    columns = [p.id for p in each], [p.sources for p in each], [len(p.thumbnail) for p in each], [0] * len(each)
-    images = ImageTable(*columns, MODEL, 96, "pad", 48)
-    write_images(images, directory / "images.parquet")
+    images = ImageTable(
+        ids=[p.id for p in each],
+        sources=[p.sources for p in each],
+        thumbnail_sizes=[len(p.thumbnail) for p in each],
+        hashes=[0] * len(each),
+        origin=Origin(MODEL, "pad", 96, 48),
+    )
+    images.write(directory / "images.parquet")
     thumbnail_files.write(directory / "images.thumbnails", [p.thumbnail for p in each])
     if rejected:
         write_rejections(directory / "rejected.jsonl", rejected)
@@ -97,12 +103,11 @@ def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[
             distances=np.array([distance for _, _, distance, _ in rows], np.float32),
             sources=[found.sources for *_, found in rows],
             thumbnails=[found.thumbnail if query in visible else None for query, _, _, found in rows],
-            model=MODEL,
-            fit="pad",
+            origin=Origin(MODEL, "pad"),
             metric="euclidean",
             k=k,
         )
-        write_neighbours(table, directory / f"{digit}.parquet")
+        table.write(directory / f"{digit}.parquet")
     return directory
 
 
@@ -337,6 +342,12 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
     ],
 )
 def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
-    pictures = ImageTable(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [0], [0], MODEL, 96, "pad", 4)
+    pictures = ImageTable(
+        ids=["0" * 64],
+        sources=[[Source(path, "0" * 64) for path in sources]],
+        thumbnail_sizes=[0],
+        hashes=[0],
+        origin=Origin(MODEL, "pad", 96, 4),
+    )
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

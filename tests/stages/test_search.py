@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from stages import search
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, read_images, write_images
-from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.report.query_sample import most_pictured, sheet_queries
 from tests.example_counts import examples
@@ -49,15 +50,12 @@ def write_pictures(
         sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
         thumbnail_sizes=[len(each) for each in thumbnails],
         hashes=[0] * len(ids),
-        model=model,
-        image_size=image_size,
-        fit=fit,
-        dimension=vectors.shape[1],
+        origin=Origin(model, fit, image_size, vectors.shape[1]),
     )
     if directory.parent.name == "index":
         segments.write_table(directory, images, vectors, thumbnails)
     else:
-        write_images(images, directory / "images.parquet")
+        images.write(directory / "images.parquet")
         thumbnail_files.write(directory / "images.thumbnails", thumbnails)
         np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
@@ -80,7 +78,7 @@ def datum(segment: Path, bucket: Path, out: Path, commit: str = "", asked: str =
 def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> NeighbourTable:
     """The answers to an entry, which are written with those to the others of its bucket."""
     search.start({**CPU, **environment})(datum(segment, entry.parent, out))
-    return read_neighbours(out / entry.name / f"{segment.name}.parquet")
+    return NeighbourTable.read(out / entry.name / f"{segment.name}.parquet")
 
 
 def written(out: Path) -> dict[str, bytes]:
@@ -113,8 +111,8 @@ def entry(tmp_path: Path, library: NDArray[np.float32]) -> Path:
 
 def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     found = run(segment, entry, tmp_path / "out", {"K": "4"})
-    assert (found.model, found.metric, found.k) == (MODEL, "euclidean", 4)
-    queries = read_images(entry / "images.parquet").ids
+    assert (found.origin.model, found.metric, found.k) == (MODEL, "euclidean", 4)
+    queries = ImageTable.read(entry / "images.parquet").ids
     vectors = np.load(entry / "vectors.npy").astype(np.float64)
     rows = iter(found)
     for query, vector in zip(queries, vectors, strict=True):
@@ -243,7 +241,7 @@ def test_entries_are_read_once_and_kept_for_the_next_segment(
 
     again = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
     process(datum(second, again.parent, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
-    assert set(read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
+    assert set(NeighbourTable.read(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
 
 
 @pytest.mark.parametrize(("room", "reads"), [(0, 2), (1 << 20, 1)])
@@ -325,7 +323,7 @@ def test_a_filter_admits_some_pictures(
     (asking / "question.json").write_text(json.dumps({"filter": filter}))
     environment = {"K": "4", **settings}
     plain = run(segment, entry, tmp_path / "out", environment)
-    found = read_neighbours(tmp_path / "out" / "asking" / "0.parquet")
+    found = NeighbourTable.read(tmp_path / "out" / "asking" / "0.parquet")
     assert (found.k, len(found)) == (4, 6 * min(4, len(within)))
     asking = asking.rename(entry.parent.parent / "asking")
     if within:

@@ -238,7 +238,7 @@ def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
     (root / "models" / SPEC_FILE).write_text(format_spec(spec))
     other = (run(root, "other", (*INPUTS, "models")) / "model-card.md").read_text()
     assert "origin of its weights, and their licence: not known here" in other
-    known = BackboneSpec(**{**vars(spec), "sha256": BACKBONE.sha256})
+    known = BackboneSpec(**{**vars(spec), "sha256": BACKBONE.model})
     (root / "models" / SPEC_FILE).write_text(format_spec(known))
     card = (run(root, "known", (*INPUTS, "models")) / "model-card.md").read_text()
     assert "- weights: keras.applications, sha256 `cdcd" in card

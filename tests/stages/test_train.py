@@ -19,8 +19,9 @@ from stages.classify import classifier, classifier_description, network_file
 from stages.classify.training import run_records, splits
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files.tables.label_table import read_labelled
-from stages.files.tables.prediction_table import read_predictions
+from stages.files.tables.label_table import LabelTable
+from stages.files.tables.prediction_table import PredictionTable
+from stages.record.origin import Origin
 from tests.gc_prelude import GC_PRELUDE
 from tests.stages.classify.labelled_sets import LABELS, MODEL, clouds, write
 
@@ -67,13 +68,13 @@ def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.Ca
     assert (found.name, found.failure, found.labels, found.takes) == ("quick", "", LABELS, "vectors")
     assert found.parameters is not None
     assert found.parameters.as_data() == {**found.parameters.as_data(), **QUICK}
-    tables = [read_labelled(path) for path in sorted((root / "labelled").glob("*.parquet"))]
+    tables = [LabelTable.read(path) for path in sorted((root / "labelled").glob("*.parquet"))]
     held = {id for table in tables for id in table.ids if splits.held_out(id, 0.2)}
     assert (found.pictures.training, found.pictures.held_out) == (90 - len(held), len(held))
-    assert found.backbone == run_records.BackboneFacts(MODEL, "small at 32 px", 32, "pad", 8)
+    assert found.origin == Origin(MODEL, "pad", 32, 8, "small at 32 px")
     assert (found.held_out_share, found.device, found.weights) == (0.2, "cpu", 27)
     assert {name: len(curve) for name, curve in found.curves.items()} == dict.fromkeys(run_records.CURVES, 10)
-    table = read_predictions(directory / "predictions.parquet")
+    table = PredictionTable.read(directory / "predictions.parquet")
     assert len(table) == 90
     right = np.array(table.labels) == np.array(table.predicted)
     unseen = np.array([id in held for id in table.ids])
@@ -88,10 +89,10 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
         classifier_description.format_description(classifier_description.of_run(found))
     )
     opened = classifier.open(directory)
-    table = read_predictions(directory / "predictions.parquet")
+    table = PredictionTable.read(directory / "predictions.parquet")
     unseen = {id: row for row, id in enumerate(table.ids) if table.splits[row] == "held-out"}
     for path in sorted((root / "labelled").glob("*.parquet")):
-        labelled, vectors = read_labelled(path), np.load(path.with_suffix(".npy"))
+        labelled, vectors = LabelTable.read(path), np.load(path.with_suffix(".npy"))
         for place, id in enumerate(labelled.ids):
             if id in unseen:
                 given = opened(vectors[place : place + 1])[0]

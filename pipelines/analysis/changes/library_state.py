@@ -4,6 +4,7 @@ depend."""
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 from pipelines.analysis.changes.pipeline_versions import PipelineVersion, PipelineVersions
@@ -14,7 +15,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.result_sheets import REPO
 from stages.datum.contract import StageError
-from stages.files.tables.table_thumbnails import read_thumbnails
+from stages.files import thumbnail_files
+from stages.files.tables.parquet import damage_refused, read_columns
 from stages.files.thumbnail_files import SUFFIX
 from stages.record import entry_paths
 
@@ -98,13 +100,25 @@ def thumbnails(connection: Connection, state: LibraryState, entry: str, ids: Col
             files = dict(repo.read_all(pattern))
             for path in (each for each in files if each.endswith(_TABLE)):
                 try:
-                    thumbnails = read_thumbnails(
-                        files[path], path, files.get(f"{path.removesuffix(_TABLE)}{SUFFIX}", b"")
-                    )
+                    thumbnails = read_thumbnails(files[path], files.get(f"{path.removesuffix(_TABLE)}{SUFFIX}", b""))
                 except StageError:  # another version's: the page shows the name
                     continue
                 found |= {id_: thumbnails[id_] for id_ in thumbnails.keys() & ids}
     return found
+
+
+def read_thumbnails(content: bytes, apart: bytes = b"") -> dict[str, bytes]:
+    """The JPEG file of every picture that has one, by id, from the bytes of any table of pictures or of neighbours,
+    also of other versions. apart: the file of thumbnails beside it, if there is one. Raises StageError for others."""
+    with damage_refused(BytesIO(content)):
+        table = read_columns(BytesIO(content), ["id", "thumbnail", "thumbnail_size"])
+        if "thumbnail" in table.column_names:
+            thumbnails = table["thumbnail"].to_pylist()
+        else:
+            places = thumbnail_files.places("", table["thumbnail_size"].to_pylist())
+            pieces = ((apart[place.begin : place.begin + place.size], place) for place in places)
+            thumbnails = [thumbnail_files.check(piece, place, "the file beside it") for piece, place in pieces]
+        return {id_: each for id_, each in zip(table["id"].to_pylist(), thumbnails, strict=True) if each}
 
 
 def _tables(entry: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from stages.classify.training import run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache, default_place
-from stages.files.tables.label_table import read_labelled
+from stages.files.tables.label_table import LabelTable
 
 GROUP = "classify"
 """The group of opt-in pipelines."""
@@ -196,7 +196,7 @@ def untrained(connection: Connection, trained: str, newest: str, store: FileCach
             path = scratch / entry.hash
             CommitTree(connection, LABELLED, commit).place(store, entry, path)
             try:
-                table = read_labelled(path)
+                table = LabelTable.read(path)
             except StageError as error:
                 raise LookalikeError(f"{entry.path} of {LABELLED}: {error}") from error
             return set(zip(table.ids, table.labels, strict=True))

@@ -11,7 +11,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from stages.classify.report import training_words
 from stages.classify.training.run_records import PREDICTIONS, AccuracyScore
-from stages.files.tables.prediction_table import PredictionTable, read_predictions
+from stages.files.tables.prediction_table import PredictionTable
 from stages.record import label_files
 
 EXAMPLES = 10
@@ -102,7 +102,7 @@ def _predictions(connection: Connection, experiment: Experiment) -> PredictionTa
     repo, path = Repository(connection, TRAIN, experiment.commit), f"/{experiment.run.name}/{PREDICTIONS}"
     if not connection.retry(repo.exists, path):
         return None
-    return read_predictions(io.BytesIO(connection.retry(repo.read, path)))
+    return PredictionTable.read(io.BytesIO(connection.retry(repo.read, path)))
 
 
 def _verdicts(

@@ -25,7 +25,7 @@ from pipelines.client.lineage import CommitDetails, FileOrigin, Lineage
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
-from stages.files.tables.image_table import ImageTable, read_images
+from stages.files.tables.image_table import ImageTable
 from stages.record import part_names
 
 
@@ -192,7 +192,7 @@ class PictureLineage:
         table = self._table(features)
         if table is not None:
             self.check(f"features computed a vector of the {of}", side.id in table.ids)
-            self.check("features used the answer's model", table.model == self._sha256)
+            self.check("features used the answer's model", table.origin.model == self._sha256)
         dealt = self._table(partition) if partition is not None else None
         if dealt is not None:
             self.check("partition put the neighbour into its segment", side.id in dealt.ids)
@@ -203,10 +203,9 @@ class PictureLineage:
         if file is None or file.bytes > LARGEST_TABLE:
             return None
         try:
-            found: ImageTable = read_images(io.BytesIO(self._lineage.read(file)))
+            return ImageTable.read(io.BytesIO(self._lineage.read(file)))
         except StageError:
             return None
-        return found
 
     def model(self) -> TraceModel:
         """The model, with the file in `models` and the commit that put it."""

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pipelines.analysis.tracing.picture_lineage import LARGEST_TABLE, PictureLineage, PictureLocation, commit_start
 from pipelines.analysis.tracing.sheet_tiles import SheetTile, tile
@@ -20,8 +21,8 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from stages.datum.contract import StageError
-from stages.files.tables.index_table import TABLE, IndexTable, read_indexed
-from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours
+from stages.files.tables.index_table import TABLE, IndexTable
+from stages.files.tables.neighbour_table import NeighbourTable
 
 _LIBRARY = ("images", "preprocess", "features", "")
 """The repo, the pipelines and the entry of a picture of the library, as `PictureLocation` has them."""
@@ -114,7 +115,7 @@ class _Walk:
                     same = id_ in near and np.float32(near[id_]) == np.float32(self._tile.distance)
                     self._descent.check("search found this neighbour at this distance", same)
                     self._descent.check(
-                        "search compared vectors of the answer's model", found.model == self._tile.model
+                        "search compared vectors of the answer's model", found.origin.model == self._tile.model
                     )
                 return self._descent.steps.at(table), segment
         gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
@@ -126,7 +127,7 @@ class _Walk:
         asked = self._tile.query
         try:
             content = io.BytesIO(self._lineage.read(table))
-            return read_neighbours(content, lambda queries, _: np.array([each == asked for each in queries], np.bool_))
+            return NeighbourTable.read(content, lambda table: pc.equal(table["query"], asked).to_numpy())
         except StageError:  # another version's
             return None
 
@@ -162,7 +163,7 @@ def find(connection: Connection, word: str, at: str = "") -> tuple[str, str, str
 
 def _pictures(content: bytes, path: str) -> list[tuple[str, tuple[str, ...]]]:
     try:
-        table: IndexTable = read_indexed(io.BytesIO(content))
+        table = IndexTable.read(io.BytesIO(content))
     except StageError as error:
         raise LookalikeError(f"{path} of index cannot be read: {error}") from error
     return [(id_, tuple(each.path for each in some)) for id_, some in zip(table.ids, table.sources, strict=True)]

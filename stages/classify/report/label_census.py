@@ -17,7 +17,7 @@ from typing import Any
 from stages.classify.training import splits
 from stages.classify.training.dataset import FEWEST
 from stages.datum.contract import StageError, spool
-from stages.files.tables.label_table import LabelTable, read_labelled
+from stages.files.tables.label_table import LabelTable
 from stages.quality.picture_labels import SAMPLE, examples, read_labels
 from stages.record.label_files import SourceLabels
 
@@ -96,7 +96,7 @@ def read(labelled: Path, wanted: Collection[str] = ()) -> LabelCensus:
         if not beside.exists():
             raise StageError(f"labelled has no {LEFT_OUT}/{beside.name}: {_AGAIN}")
         with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-            table = read_labelled(spool(file, Path(scratch)), wanted)
+            table = LabelTable.read(spool(file, Path(scratch)))
         found.add(table, json.loads(beside.read_bytes()), wanted)
     return found
 

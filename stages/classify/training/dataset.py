@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import splits
-from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingFailure
+from stages.classify.training.run_records import PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
-from stages.files.tables.label_table import LabelTable, read_labelled
+from stages.files.tables.label_table import LabelTable
 from stages.files.vector_files import read_vectors
+from stages.record.origin import Origin
 
 FEWEST = 2
 """Training pictures of a label that can be learnt: with one, a fold has none to train on."""
@@ -57,7 +58,7 @@ class Dataset:
     thumbnails: Sequence[bytes]
     held_out: npt.NDArray[np.bool_]
     share: float
-    backbone: BackboneFacts
+    origin: Origin
     unlearnable: Mapping[str, int] = field(default_factory=dict)
     left_out: int = 0
 
@@ -121,21 +122,21 @@ def read(directory: Path) -> Dataset:
 
     Raises StageError if there are none of these files, or if they do not belong together.
     """
-    tables = {file: read_labelled(file) for file in sorted(directory.glob("*.parquet"))}
+    tables = {file: LabelTable.read(file) for file in sorted(directory.glob("*.parquet"))}
     if not tables:
         raise StageError(
             "the repo labelled holds no pictures: put some into the library with `lookalike add`, and wait for "
             "features and labelled"
         )
     first = next(iter(tables.values()))
-    if any((each.origin, each.held_out) != (first.origin, first.held_out) for each in tables.values()):
+    if not all(each.origin.comparable(first.origin) and each.held_out == first.held_out for each in tables.values()):
         raise StageError(
             "the labelled pictures come from two models, two kinds of pictures, or two values of HELD_OUT; start "
             "labelled again with: lookalike deploy --reprocess labelled"
         )
     vectors = []
     for file, table in tables.items():
-        vectors.append(read_vectors(file.with_suffix(".npy"), first.dimension))
+        vectors.append(read_vectors(file.with_suffix(".npy"), first.origin.dimension))
         if len(vectors[-1]) != len(table):
             raise StageError(
                 f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
@@ -165,7 +166,7 @@ def divided(tables: Sequence[LabelTable], vectors: Sequence[npt.NDArray[Any]]) -
         thumbnails=[thumbnails[row] for row in rows],
         held_out=held_out[rows],
         share=first.held_out,
-        backbone=BackboneFacts(first.model, first.backbone, first.image_size, first.fit, first.dimension),
+        origin=first.origin,
         unlearnable={label: numbers[label] for label in sorted({*labels}) if numbers[label] < FEWEST},
         left_out=len(ids) - len(rows),
     )

@@ -29,7 +29,7 @@ from stages.classify.training import heads, joint_network, trainer
 from stages.classify.training.augmentation import augmented
 from stages.classify.training.checkpoint_store import BadUrl, CheckpointStore
 from stages.classify.training.dataset import Dataset, DatasetRows
-from stages.classify.training.run_records import CURVES, TrainingFailure
+from stages.classify.training.run_records import CURVES, TrainingFailure, backbone_data
 from stages.classify.training.trainer import Trainer, TrainerSettings
 from stages.classify.training.training_loop import NullStore, StateStore, TrainingLoop, TrainingPictures
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
@@ -72,7 +72,7 @@ def fingerprint(
     tune = parameters.fine_tune and replace(parameters.fine_tune, checkpoints="", checkpoint_steps=0)
     facts = {
         "parameters": replace(parameters, name="", fine_tune=tune).as_data(),
-        "backbone": dataset.backbone.as_data(),
+        "backbone": backbone_data(dataset.origin),
         "devices": [devices.kind(), len(names)],
         "versions": [tf.__version__, keras.__version__, np.__version__, PIL.__version__, environment.get(STAGE, "")],
         "labels": list(dataset.labels),
@@ -88,7 +88,7 @@ def fingerprint(
 
 def notes(dataset: Dataset) -> list[str]:
     """What people should know about fine-tuning on these pictures, in sentences."""
-    size = dataset.backbone.image_size
+    size = dataset.origin.image_size
     if size <= LARGEST:
         return []
     return [
@@ -102,10 +102,10 @@ def _backbone(models: Path, scratch: Path, dataset: Dataset) -> tuple[Path, Back
     if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
         raise StageError(f"the repo models does not hold a backbone: {PUSH}")
     spec = parse_spec(paths[SPEC_FILE].read_bytes())
-    if spec.sha256 != dataset.backbone.sha256:
+    if spec.sha256 != dataset.origin.model:
         raise TrainingFailure(
             f"the repo models holds {spec.described} ({spec.sha256[:16]}), but the vectors of the labelled pictures "
-            f"come from {dataset.backbone.described} ({dataset.backbone.sha256[:16]}): push that model again, or let "
+            f"come from {dataset.origin.backbone} ({dataset.origin.model[:16]}): push that model again, or let "
             "features and labelled compute the vectors of the other one, with lookalike deploy"
         )
     file = spool(paths[MODEL_FILE], scratch)
@@ -200,7 +200,7 @@ class _Network:
 
 
 def _pictures(dataset: Dataset, parameters: TrainingParameters, tune: FineTuneParameters) -> TrainingPictures:
-    framing = Framing(dataset.backbone.image_size, dataset.backbone.fit)
+    framing = Framing(dataset.origin.image_size, dataset.origin.fit)
 
     def plain(rows: DatasetRows) -> Pixels:
         return frame_thumbnails([dataset.thumbnails[row] for row in rows.tolist()], framing)

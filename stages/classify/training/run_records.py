@@ -14,6 +14,7 @@ from stages.classify.training import training_parameters
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
 from stages.quality import wilson_interval
+from stages.record.origin import Origin
 
 FILE, MODEL, PREDICTIONS = "run.json", "model.keras", "predictions.parquet"
 """The files of a run; a failed one has the first alone."""
@@ -31,23 +32,20 @@ class TrainingFailure(Exception):
     """A training that cannot succeed, such as one with a single label. The text is the reason, for people."""
 
 
-@dataclass(frozen=True)
-class BackboneFacts:
-    """The origin of vectors: the network that a classifier stands on, and the framing of its pictures.
+def backbone_data(origin: Origin) -> dict[str, Any]:
+    """The network that a classifier stands on, and the framing of its pictures, as JSON values."""
+    return {
+        "sha256": origin.model,
+        "described": origin.backbone,
+        "image_size": origin.image_size,
+        "fit": origin.fit,
+        "dimension": origin.dimension,
+    }
 
-    sha256: its identity, `model` in the tables. described: its name and size, for people. image_size: pixels of a side.
-    fit: one of stages.record.framing.FITS. dimension: of a vector.
-    """
 
-    sha256: str
-    described: str
-    image_size: int
-    fit: str
-    dimension: int
-
-    def as_data(self) -> dict[str, Any]:
-        """The facts as JSON values, which `Backbone(**data)` takes back."""
-        return asdict(self)
+def backbone_of(data: Mapping[str, Any]) -> Origin:
+    """The inverse of `backbone_data`. Raises KeyError or TypeError for anything else."""
+    return Origin(data["sha256"], data["fit"], data["image_size"], data["dimension"], data["described"])
 
 
 @dataclass(frozen=True)
@@ -101,15 +99,15 @@ class TrainingRun:
     ece: float | None = None
     curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
     weights: int = 0
-    backbone: BackboneFacts | None = None
+    origin: Origin | None = None
     device: str = ""
     held_out_share: float = 0.0
     notes: Sequence[str] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The record as JSON values; numbers are rounded to DIGITS."""
-        of_data = (self.pictures, self.cross_validation, self.held_out, self.backbone)
-        pictures, cross_validation, held_out, backbone = (None if each is None else asdict(each) for each in of_data)
+        of_data = (self.pictures, self.cross_validation, self.held_out)
+        pictures, cross_validation, held_out = (None if each is None else asdict(each) for each in of_data)
         return {
             "format": FORMAT,
             "name": self.name,
@@ -127,7 +125,7 @@ class TrainingRun:
                 name: [round(each, DIGITS) for each in self.curves[name]] for name in CURVES if name in self.curves
             },
             "weights": self.weights,
-            "backbone": backbone,
+            "backbone": None if self.origin is None else backbone_data(self.origin),
             "device": self.device,
             "held_out_share": round(self.held_out_share, DIGITS),
             "notes": list(self.notes),
@@ -149,6 +147,7 @@ def parse(content: bytes | str) -> TrainingRun:
                 f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
                 "wrote it, or train again with `lookalike deploy --reprocess train`"
             )
+        backbone = data.pop("backbone")
         return TrainingRun(
             **data
             | {
@@ -158,7 +157,7 @@ def parse(content: bytes | str) -> TrainingRun:
                 "pictures": PictureCounts(**data["pictures"]),
                 "cross_validation": _score(data["cross_validation"]),
                 "held_out": _score(data["held_out"]),
-                "backbone": None if data["backbone"] is None else BackboneFacts(**data["backbone"]),
+                "origin": None if backbone is None else backbone_of(backbone),
             }
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -15,7 +15,6 @@ from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import MODEL, PREDICTIONS, TrainingRun
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.classify.training.validation import judge
-from stages.files.tables.prediction_table import write_predictions
 
 
 def train(
@@ -35,7 +34,7 @@ def train(
     judged = judge(dataset, trained)
     out.mkdir(parents=True, exist_ok=True)
     network_file.save(with_probabilities(trained.network, judged.temperature), out / MODEL)
-    write_predictions(judged.predictions, out / PREDICTIONS)
+    judged.predictions.write(out / PREDICTIONS)
     return TrainingRun(
         name=parameters.name,
         parameters=parameters,
@@ -49,7 +48,7 @@ def train(
         ece=judged.ece,
         curves=trained.curves,
         weights=trained.weights,
-        backbone=dataset.backbone,
+        origin=dataset.origin,
         device=devices.kind(),
         held_out_share=dataset.share,
         notes=trained.notes,

@@ -1,107 +1,70 @@
-"""The table of a segment of the index: its pictures, and the places of their vectors and thumbnails in files of the
-buckets.
+"""Tables of pictures with the places of their thumbnails, and in the index also of their vectors, in files of the parts
+or buckets that they came from.
 
-A picture's vector and its thumbnail lie in files of the same bucket. A search needs the thumbnails of few pictures, and
-they are as large as the vectors: so they lie apart, and are read one by one. Knows no search and no stage.
+A search needs the thumbnails of few pictures, and they are as large as the vectors: so they lie apart, and are read one
+by one. Knows no search and no stage.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 
-from stages.files.tables import thumbnail_places
-from stages.files.tables.image_table import ImageTable, VectorOrigin
-from stages.files.tables.parquet import SOURCES, SourceColumn, read_table, reader, write_table
-from stages.files.tables.thumbnail_places import ThumbnailPlaces
-from stages.files.thumbnail_files import ThumbnailPlace
+from stages.files.tables.columns import Column, Numbers
+from stages.files.tables.image_table import ImageTable, PictureTable
+from stages.files.thumbnail_files import ThumbnailPlace, ThumbnailPlaces
 from stages.files.vector_files import VectorPlaces
-from stages.record.sources import Source
 
 TABLE = "images.parquet"
 
-_VECTOR_ROW = "vector_row"
-_SCHEMA = pa.schema(
-    [("id", pa.string()), ("sources", SOURCES), *thumbnail_places.FIELDS.items(), (_VECTOR_ROW, pa.uint32())]
-)
-_FACTS = ("model", "image_size", "fit", "dimension", "backbone")
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlacedTable(PictureTable):
+    """Pictures with the places of their thumbnails."""
 
-@dataclass(frozen=True)
-class IndexTable(VectorOrigin):
-    """The n distinct pictures of a segment, sorted by id: the rows of its vectors."""
-
-    ids: Sequence[str]  # n × 64 hex digits, strictly ascending
-    sources: Sequence[Sequence[Source]]  # n × at least one
-    vectors: VectorPlaces  # n
-    thumbnails: ThumbnailPlaces  # n
-    model: str  # identity hash of the backbone that the vectors came from
-    image_size: int  # side of the normalised pictures in pixels
-    fit: str  # how they fill their squares, one of stages.record.framing.FITS
-    dimension: int  # length of one vector
-    backbone: str = ""  # its name and size, for people
+    thumbnail_parts: Annotated[Numbers, Column("thumbnail_part", pa.int32())]  # of each its file in `parts`
+    thumbnail_begins: Annotated[Numbers, Column("thumbnail_begin", pa.int64())]  # in bytes
+    thumbnail_sizes: Annotated[Numbers, Column("thumbnail_size", pa.uint32())]  # in bytes
+    parts: tuple[str, ...]  # the names of the files, sorted
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.sources) == len(self.vectors) == len(self.thumbnails):
-            raise ValueError("columns of a table of pictures differ in length")
-        if any(a >= b for a, b in pairwise(self.ids)):
-            raise ValueError("ids of a table of pictures must be distinct and sorted")
+        super().__post_init__()
+        self.thumbnails.check()
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-def write_indexed(
-    images: ImageTable, thumbnails: Sequence[ThumbnailPlace], vector_rows: Sequence[int], path: Path
-) -> None:
-    """Writes the table of a segment with the places of its thumbnails, and the rows of its vectors in the files of the
-    same buckets. Equal values give equal bytes."""
-    shown, parts = thumbnail_places.stored(thumbnails)
-    columns = {"id": images.ids, "sources": SourceColumn.of(images.sources).stored, **shown, _VECTOR_ROW: vector_rows}
-    write_table(columns, _SCHEMA, {name: str(getattr(images, name)) for name in _FACTS} | parts, path)
+    @property
+    def thumbnails(self) -> ThumbnailPlaces:
+        """The places of the thumbnails."""
+        return ThumbnailPlaces(self.parts, self.thumbnail_parts, self.thumbnail_begins, self.thumbnail_sizes)
 
 
-class IndexColumns(NamedTuple):
-    """The columns of the same table: ids and sources as Arrow's arrays, and the places of vectors and thumbnails."""
-
-    ids: Any
-    sources: Any
-    vectors: VectorPlaces
-    thumbnails: ThumbnailPlaces
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartTable(PlacedTable, ImageTable):
+    """The pictures of a part that features computed, with the places of their thumbnails in the files of preprocess,
+    which features never reads."""
 
 
-@reader
-def read_indexed(file: Path | BinaryIO) -> IndexTable:
-    """Reads the table that `write_indexed` wrote, from a path or a seekable binary file. Raises StageError for any
-    other."""
-    table, facts = read_table(file, _SCHEMA, *_FACTS, thumbnail_places.FACT)
-    columns = _columns(table, facts)
-    return IndexTable(
-        ids=columns.ids.to_pylist(),
-        sources=SourceColumn(columns.sources),
-        vectors=columns.vectors,
-        thumbnails=columns.thumbnails,
-        model=facts["model"],
-        image_size=int(facts["image_size"]),
-        fit=facts["fit"],
-        dimension=int(facts["dimension"]),
-        backbone=facts["backbone"],
-    )
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IndexTable(PlacedTable):
+    """The pictures of a segment: the rows of its vectors. The vector and the thumbnail of a picture lie in files of the
+    same bucket."""
+
+    vector_rows: Annotated[Numbers, Column("vector_row", pa.uint32())]  # in the file of the bucket
+
+    @property
+    def vectors(self) -> VectorPlaces:
+        """The places of the vectors."""
+        numbers, rows = (np.asarray(each, np.int64) for each in (self.thumbnail_parts, self.vector_rows))
+        return VectorPlaces(self.parts, numbers, rows)
 
 
-@reader
-def read_columns(file: Path | BinaryIO) -> IndexColumns:
-    """Reads the same table without making Python's objects of it. Raises StageError as `read_indexed` does."""
-    return _columns(*read_table(file, _SCHEMA, thumbnail_places.FACT))
-
-
-def _columns(table: pa.Table, facts: Mapping[str, str]) -> IndexColumns:
-    shown, rows = thumbnail_places.parsed(table, facts[thumbnail_places.FACT]), table[_VECTOR_ROW]
-    if rows.null_count:
-        raise ValueError("it lacks rows of vectors")
-    vectors = VectorPlaces(shown.parts, shown.numbers.astype(np.int64), rows.to_numpy().astype(np.int64))
-    return IndexColumns(table["id"].combine_chunks(), table["sources"].combine_chunks(), vectors, shown)
+def placed(places: Sequence[ThumbnailPlace]) -> dict[str, Any]:
+    """The columns and the fact of tables for the places of their thumbnails."""
+    found = ThumbnailPlaces.of(places)
+    return {
+        "parts": tuple(found.parts),
+        "thumbnail_parts": found.numbers,
+        "thumbnail_begins": found.begins,
+        "thumbnail_sizes": found.sizes,
+    }

@@ -4,19 +4,15 @@
 `/pictures/<segment>.parquet` says which pictures these rows are. Knows no search and no stage.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from stages.datum.contract import StageError
 from stages.datum.damage import LONGEST_HEADER, is_damage
-from stages.files.tables.parquet import SOURCES, SourceColumn, read_table, reader, true_sources, write_table
-from stages.record.sources import Source
+from stages.files.tables.image_table import PictureTable
 
 NEAREST = np.dtype([("row", "<i4"), ("distance", "<f4")])
 """One neighbour: the row of a picture in its segment's table, and its distance."""
@@ -24,60 +20,13 @@ NEAREST = np.dtype([("row", "<i4"), ("distance", "<f4")])
 NearestArray = np.ndarray[Any, np.dtype[np.void]]
 """NEAREST (n, k'): row i has the k' nearest pictures of picture i by distance, then by id."""
 
-_SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES)])
-_FACTS = ("model", "image_size", "fit", "dimension", "backbone", "metric", "k")
 
-
-@dataclass(frozen=True)
-class PictureRows:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PictureRows(PictureTable):
     """The n pictures of a segment, sorted by id, in the order of the rows of its files of nearest pictures."""
 
-    ids: Sequence[str]  # n × 64 hex digits, strictly ascending
-    sources: Sequence[Sequence[Source]]  # n × at least one
-    model: str  # identity hash of the backbone
-    image_size: int  # side of the normalised pictures in pixels
-    fit: str  # how they fill their squares, one of stages.record.framing.FITS
-    dimension: int  # length of a vector
     metric: str  # of the distances, "euclidean" or "cosine"
     k: int  # neighbours that were asked for in each segment; a small segment has fewer
-    backbone: str = ""  # its name and size, for people
-
-    def __post_init__(self) -> None:
-        if len(self.ids) != len(self.sources):
-            raise ValueError("columns of a table of pictures differ in length")
-        if any(a >= b for a, b in pairwise(self.ids)):
-            raise ValueError("ids of a table of pictures must be distinct and sorted")
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def origin(self) -> tuple[str, int, str, int, str, int]:
-        """Everything that segments must have in common for their distances to be compared."""
-        return self.model, self.image_size, self.fit, self.dimension, self.metric, self.k
-
-
-def write_pictures(pictures: PictureRows, path: Path) -> None:
-    """Writes the table of a segment's pictures; equal values give equal bytes."""
-    columns = {"id": pictures.ids, "sources": SourceColumn.of(pictures.sources).stored}
-    write_table(columns, _SCHEMA, {name: str(getattr(pictures, name)) for name in _FACTS}, path)
-
-
-@reader
-def read_pictures(file: Path | BinaryIO) -> PictureRows:
-    """Reads what write_pictures wrote, from a path or a seekable binary file. Raises StageError for any other file."""
-    table, facts = read_table(file, _SCHEMA, *_FACTS)
-    return PictureRows(
-        ids=table["id"].to_pylist(),
-        sources=true_sources(table["sources"].to_pylist()),
-        model=facts["model"],
-        image_size=int(facts["image_size"]),
-        fit=facts["fit"],
-        dimension=int(facts["dimension"]),
-        metric=facts["metric"],
-        k=int(facts["k"]),
-        backbone=facts["backbone"],
-    )
 
 
 def as_nearest(

@@ -2,137 +2,102 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, BinaryIO
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.compute import index_in
 
-from stages.files.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
+from stages.files.tables.columns import SOURCES, ArrowColumn, Column, taken
+from stages.files.tables.table import Table
 from stages.record.hashes import BitCounts
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
-_SIDES = ("first", "second")
-_SCHEMA = pa.schema(
-    [
-        *((side, pa.string()) for side in _SIDES),
-        ("distance", pa.float32()),
-        ("bits", pa.uint8()),
-        ("turn", pa.uint8()),
-        ("near", pa.bool_()),
-        *((f"{side}_sources", SOURCES) for side in _SIDES),
-        *((f"{side}_thumbnail", pa.binary()) for side in _SIDES),
-    ]
-)
+
+class PairedPictures(NamedTuple):
+    """The m pictures of n pairs: ids, sorted, sources and thumbnails, JPEG files. first, second: of each pair the rows
+    of its pictures, int32 (n,); equal for a picture and itself."""
+
+    ids: Sequence[str]
+    sources: Sequence[Sequence[Source]]
+    thumbnails: Sequence[bytes]
+    first: npt.NDArray[np.int32]
+    second: npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class PairTable:
-    """n pairs of m pictures. Pairs name rows of the pictures, each pair once, ordered by first and then by second."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairTable(Table):
+    """n pairs of pictures, or of a picture with several sources and itself, each once, ordered by first and then by
+    second, which does not come before it.
 
-    ids: Sequence[str]  # m × 64 hex digits, strictly ascending, each in a pair
-    sources: Sequence[Sequence[Source]]  # m × at least one
-    thumbnails: Sequence[bytes]  # m JPEG files
-    first: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, rows of pictures
-    second: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, > first; = first for a picture with several sources
-    distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32, 0 for a picture and itself
-    bits: BitCounts  # (n,) uint8, in which the perceptual hashes differ
-    turns: BitCounts  # (n,) uint8, the turn that lays the second picture on the first, see stages.record.hashes
-    near: "np.ndarray[Any, np.dtype[np.bool_]]"  # (n,) bool, false only for a picture of which files may differ unseen
-    model: str  # identity hash of the backbone
-    fit: str  # how the pictures fill their squares, one of stages.record.framing.FITS
+    The sources and the thumbnail of a picture are in the first row that names it, on the side of its first mention
+    there, since a picture may be in many pairs. Beside the pictures a pair takes about 300 bytes of memory.
+    """
+
+    STATED = ("model", "fit", "backbone")
+
+    first: Annotated[Sequence[str], Column("first", pa.string(), ordered=True, lazy=True)]  # ids
+    second: Annotated[Sequence[str], Column("second", pa.string(), ordered=True, lazy=True)]
+    distances: Annotated[npt.NDArray[np.float32], Column("distance", pa.float32())]  # 0 for a picture and itself
+    bits: Annotated[BitCounts, Column("bits", pa.uint8())]  # in which the perceptual hashes differ
+    turns: Annotated[BitCounts, Column("turn", pa.uint8())]  # see stages.record.hashes
+    # False only for a picture of which files may differ unseen.
+    near: Annotated[npt.NDArray[np.bool_], Column("near", pa.bool_())]
+    first_sources: Annotated[Sequence[Sequence[Source] | None], Column("first_sources", SOURCES, optional=True)]
+    second_sources: Annotated[Sequence[Sequence[Source] | None], Column("second_sources", SOURCES, optional=True)]
+    first_thumbnails: Annotated[Sequence[bytes | None], Column("first_thumbnail", pa.binary(), optional=True)]
+    second_thumbnails: Annotated[Sequence[bytes | None], Column("second_thumbnail", pa.binary(), optional=True)]
+    origin: Origin
     metric: str  # "euclidean" or "cosine"
     threshold: float  # the largest distance that was looked for
     hash_bits: int  # the most bits
-    backbone: str = ""  # its name and size, for people
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
-            raise ValueError("the columns of the pictures of a table of pairs differ in length")
-        columns = (self.second, self.distances, self.bits, self.turns, self.near)
-        if any(len(column) != len(self.first) for column in columns):
-            raise ValueError("the columns of a table of pairs differ in length")
-        if any(a >= b for a, b in pairwise(self.ids)):
-            raise ValueError("the ids of a table of pairs must be distinct and sorted")
-        order = self.first.astype(np.int64) * len(self.ids) + self.second
-        if np.any(np.diff(order) <= 0) or np.any(self.first > self.second):
-            raise ValueError("the pairs of a table of pairs must be distinct and sorted")
+        """Raises ValueError also for a picture whose sources are missing."""
+        super().__post_init__()
+        if np.any(self.pictures.first > self.pictures.second):
+            raise ValueError("the pictures of a pair must be sorted")
 
-    def __len__(self) -> int:
-        return len(self.first)
+    @classmethod
+    def of_pictures(cls, pictures: PairedPictures, **others: Any) -> Self:
+        """The table of these pairs. others: the remaining columns and the facts."""
+        sides = {"first": pictures.first.tolist(), "second": pictures.second.tolist()}
+        told: set[int] = set()
+        rows: dict[str, list[int | None]] = {side: [] for side in sides}
+        for pair in zip(*sides.values(), strict=True):
+            for side, row in zip(sides, pair, strict=True):
+                rows[side].append(None if row in told else row)
+                told.add(row)
+        held: dict[str, Any] = {}
+        for side, named in sides.items():
+            held[side] = [pictures.ids[row] for row in named]
+            held[f"{side}_sources"] = [None if row is None else pictures.sources[row] for row in rows[side]]
+            held[f"{side}_thumbnails"] = [None if row is None else pictures.thumbnails[row] for row in rows[side]]
+        return cls(**held, **others)
 
-
-def write_pairs(pairs: PairTable, path: Path) -> None:
-    """Writes a table of pairs; equal values give equal bytes.
-
-    A row has the ids of both pictures; the sources and the thumbnail of a picture are in the first row that names it,
-    on the side of its first mention there, since a picture may be in many pairs.
-    """
-    facts = {
-        "model": pairs.model,
-        "fit": pairs.fit,
-        "metric": pairs.metric,
-        "threshold": repr(float(pairs.threshold)),
-        "hash_bits": str(pairs.hash_bits),
-        "backbone": pairs.backbone,
-    }
-    columns: dict[str, Any] = {
-        "distance": pairs.distances,
-        "bits": pairs.bits,
-        "turn": pairs.turns,
-        "near": pairs.near,
-    }
-    sides = {"first": pairs.first.tolist(), "second": pairs.second.tolist()}
-    for side, rows in sides.items():
-        columns[side] = [pairs.ids[row] for row in rows]
-        columns[f"{side}_sources"], columns[f"{side}_thumbnail"] = [], []
-    told: set[int] = set()
-    for at in range(len(pairs)):
-        for side, rows in sides.items():
-            row = rows[at]
-            columns[f"{side}_sources"].append(pairs.sources[row] if row not in told else None)
-            columns[f"{side}_thumbnail"].append(pairs.thumbnails[row] if row not in told else None)
-            told.add(row)
-    for side in _SIDES:
-        columns[f"{side}_sources"] = [
-            None if row is None else stored_sources([row])[0] for row in columns[f"{side}_sources"]
+    @cached_property
+    def pictures(self) -> PairedPictures:
+        """The pictures of the pairs."""
+        sides = [
+            (self.first, self.first_sources, self.first_thumbnails),
+            (self.second, self.second_sources, self.second_thumbnails),
         ]
-    write_table(columns, _SCHEMA, facts, path)
+        known = {id: (sources, thumbnail) for side in sides for id, sources, thumbnail in _told(*side)}
+        ids = sorted(known)
+        value_set = pa.array(ids, pa.string())
+        first, second = (index_in(ArrowColumn.of(side[0], pa.string()).stored, value_set=value_set) for side in sides)
+        if first.null_count or second.null_count:
+            raise ValueError("it lacks the sources of a picture")
+        shown = [known[id] for id in ids]
+        return PairedPictures(
+            ids, [each[0] for each in shown], [each[1] for each in shown], first.to_numpy(), second.to_numpy()
+        )
 
 
-@reader
-def read_pairs(file: Path | BinaryIO) -> PairTable:
-    """Reads what write_pairs wrote, from a path or a seekable binary file. Raises StageError for any other file.
-
-    Beside the pictures it takes about 300 bytes of memory for a pair.
-    """
-    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "threshold", "hash_bits", "backbone")
-    known = {id: (tuple(sources), thumbnail) for side in _SIDES for id, sources, thumbnail in _told(table, side)}
-    ids = sorted(known)
-    first, second = (index_in(table[side], value_set=pa.array(ids, pa.string())).to_numpy() for side in _SIDES)
-    return PairTable(
-        ids=ids,
-        sources=[known[id][0] for id in ids],
-        thumbnails=[known[id][1] for id in ids],
-        first=first,
-        second=second,
-        distances=table["distance"].to_numpy(),
-        bits=table["bits"].to_numpy(),
-        turns=table["turn"].to_numpy(),
-        near=table["near"].to_numpy(),
-        model=facts["model"],
-        fit=facts["fit"],
-        metric=facts["metric"],
-        threshold=float(facts["threshold"]),
-        hash_bits=int(facts["hash_bits"]),
-        backbone=facts["backbone"],
-    )
-
-
-def _told(table: pa.Table, side: str) -> Iterator[tuple[str, Sequence[Source], bytes]]:
-    """The pictures whose sources and thumbnails are on this side."""
-    told = table.filter(table[f"{side}_sources"].is_valid())
-    sources = true_sources(told[f"{side}_sources"].to_pylist())
-    yield from zip(told[side].to_pylist(), sources, told[f"{side}_thumbnail"].to_pylist(), strict=True)
+def _told(*side: Any) -> Iterator[tuple[str, Sequence[Source], bytes]]:
+    """The pictures whose sources and thumbnails are on a side: three columns."""
+    rows = np.flatnonzero(side[1].stored.is_valid().to_numpy(zero_copy_only=False))
+    return zip(*(taken(column, rows.tolist()) for column in side), strict=True)

@@ -1,90 +1,24 @@
 """Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.datum.contract import StageError
 from stages.datum.damage import is_damage
-from stages.record.sources import Source
 
-_FIELDS = {
-    "path": pa.string(),
-    "sha256": pa.string(),
-    "width": pa.int32(),
-    "height": pa.int32(),
-    "bytes": pa.int64(),
-    "taken": pa.string(),
-    "coding": pa.string(),
-    "encoder": pa.string(),
-    "pixels": pa.string(),
-}
-_P = ParamSpec("_P")
-_TableT = TypeVar("_TableT")
 ParquetTarget = Path | BinaryIO
 
-SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
 _ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
 
 # Arrow's strings are strict UTF-8, but file names need not be. NUL cannot occur in a name, so it begins the escape.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STORED = re.compile("\0([0-9a-f]{4})")
-
-
-def stored_sources(sources: Iterable[Sequence[Source]]) -> list[list[dict[str, Any]]]:
-    """A column of sources for Arrow, of the type SOURCES."""
-    return [[each._asdict() | {"path": stored_text(each.path)} for each in row] for row in sources]
-
-
-def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
-    """The inverse of `stored_sources`."""
-    return [tuple(Source(**each | {"path": true_text(each["path"])}) for each in row) for row in rows]
-
-
-class SourceColumn(Sequence[tuple[Source, ...]]):
-    """A column of sources, of which Python's objects are made row by row, when they are asked for: few are.
-
-    stored: Arrow's array of the type SOURCES.
-    """
-
-    def __init__(self, stored: Any) -> None:
-        """Raises ValueError for a damaged array."""
-        stored.validate(full=True)
-        each = stored.flatten()
-        if stored.null_count or each.null_count or each.field("path").null_count:
-            raise ValueError("it lacks sources")
-        self.stored = stored.cast(SOURCES)  # Parquet names the elements of a list otherwise
-
-    @classmethod
-    def of(cls, sources: Iterable[Sequence[Source]]) -> "SourceColumn":
-        """The same sources as a column, which they may be."""
-        return sources if isinstance(sources, cls) else cls(pa.array(stored_sources(sources), SOURCES))
-
-    @classmethod
-    def taken(cls, columns: Sequence["SourceColumn"], rows: Sequence[int]) -> "SourceColumn":
-        """These rows of several columns one after the other; at least one column."""
-        return cls(pa.concat_arrays([each.stored for each in columns]).take(pa.array(rows, pa.int64())))
-
-    def __len__(self) -> int:
-        return len(self.stored)
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return SourceColumn(self.stored[row])
-        return true_sources([self.stored[row].as_py()])[0]
-
-    def __iter__(self) -> Iterator[tuple[Source, ...]]:
-        return iter(true_sources(self.stored.to_pylist()))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(map(tuple, self)) == list(map(tuple, other))
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def stored_text(path: str) -> str:
@@ -113,32 +47,25 @@ def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[st
         writer.add_key_value_metadata(dict(sorted(facts.items())))
 
 
-def reader(
-    read: Callable[Concatenate[ParquetTarget, _P], _TableT],
-) -> Callable[Concatenate[ParquetTarget, _P], _TableT]:
-    """Makes a function that reads tables raise StageError for whatever a damaged or foreign file leads to. Arrow does
-    not check all that it reads, so that some of it is found only where values are converted."""
-
-    @wraps(read)
-    def refusing(file: ParquetTarget, /, *args: _P.args, **kwargs: _P.kwargs) -> _TableT:
-        try:
-            return read(file, *args, **kwargs)
-        except StageError:
+@contextmanager
+def damage_refused(file: ParquetTarget) -> Iterator[None]:
+    """Raises StageError for whatever a damaged or foreign file leads to. Arrow does not check all that it reads, so
+    that some of it is found only where values are converted."""
+    try:
+        yield
+    except StageError:
+        raise
+    except Exception as error:
+        if not is_damage(error):
             raise
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            reason = " ".join(str(error).split())
-            raise StageError(f"{_name(file)} is not a table that lookalike wrote: {reason}") from error
-
-    return refusing
+        reason = " ".join(str(error).split())
+        raise StageError(f"{_name(file)} is not a table that lookalike wrote: {reason}") from error
 
 
-@reader
-def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[pa.Table, dict[str, str]]:
-    """A table that has the schema's columns, and these facts of its metadata.
+def read_table(file: ParquetTarget, schema: pa.Schema, facts: Iterable[str]) -> tuple[pa.Table, dict[str, str]]:
+    """A table that has the schema's columns, and these facts of its metadata. Within `damage_refused`.
 
-    Raises StageError if the file is not such a table.
+    Raises StageError if the file is a table without them, and whatever a damaged one makes Arrow raise.
     """
     table = read_columns(file)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
@@ -182,8 +109,8 @@ def _compression(schema: pa.Schema) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for column in schema:
         inner = [".list.element"] if pa.types.is_list(column.type) else [""]
-        if column.type == SOURCES:
-            inner = [f".list.element.{field}" for field in _FIELDS]
+        if pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type):
+            inner = [f".list.element.{field}" for field in column.type.value_type.names]
         chosen |= {f"{column.name}{each}": "NONE" if column.type == pa.binary() else "ZSTD" for each in inner}
     return chosen
 
@@ -195,5 +122,5 @@ def _columns(schema: pa.Schema) -> dict[str, None]:
     return dict.fromkeys(name for column in schema.names for name in (column, *inner.get(column, ())))
 
 
-def _name(file: Path | BinaryIO) -> str:
+def _name(file: ParquetTarget) -> str:
     return file.name if isinstance(file, Path) else str(getattr(file, "name", "the stream"))

@@ -123,9 +123,9 @@ def _labels(names: Sequence[str], probabilities: Sequence[float], top: int) -> l
 def _view(model: PromotedModel, library: Snapshot | None) -> DecodeContext:
     if library is None:
         return DecodeContext(model.framing, None)
-    facts, backbone = library.library.facts, model.classifier.backbone
-    same = Framing(facts.image_size, facts.fit) == model.framing
-    has_vectors = model.embedder is not None and same and facts.model == backbone.sha256
+    ours, theirs = library.library.origin, model.classifier.origin
+    same = Framing(ours.image_size, ours.fit) == model.framing
+    has_vectors = model.embedder is not None and same and ours.model == theirs.model
     return DecodeContext(model.framing, library.library, None if has_vectors else library.originals)
 
 

@@ -60,7 +60,7 @@ def search_each(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None],
 
 
 def _metric(snapshot: Snapshot, asked: Question) -> str:
-    return asked.metric or snapshot.library.facts.metric
+    return asked.metric or snapshot.library.metric
 
 
 def _within(snapshot: Snapshot, asked: Question) -> Mask | None:
@@ -102,18 +102,18 @@ def answer(
 
 def origin(snapshot: Snapshot) -> dict[str, Any]:
     """Where the answers of a snapshot come from: its commits, its model and the kinds of devices."""
-    facts, spec = snapshot.library.facts, snapshot.spec
+    vectors, spec = snapshot.library.origin, snapshot.spec
     return {
         "commits": snapshot.commits.as_data(),
         "model": {
             "name": spec.name,
             "described": spec.described,
             "sha256": spec.sha256,
-            "dimension": facts.dimension,
-            "image_size": facts.image_size,
-            "fit": facts.fit,
+            "dimension": vectors.dimension,
+            "image_size": vectors.image_size,
+            "fit": vectors.fit,
         },
-        "devices": {"index": list(facts.devices), "service": snapshot.device},
+        "devices": {"index": list(vectors.devices), "service": snapshot.device},
     }
 
 

@@ -122,8 +122,8 @@ class SearchHandler:
 
 
 def _view(snapshot: Snapshot) -> DecodeContext:
-    facts = snapshot.library.facts
-    return DecodeContext(Framing(facts.image_size, facts.fit), snapshot.library)
+    origin = snapshot.library.origin
+    return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library)
 
 
 def _rows(picture: QueryPicture) -> Rows:

@@ -158,11 +158,11 @@ class IndexSource:
         if newest is None or not self._server.files("evaluate", newest.id, "/calibration.json"):
             return None
         found = similarity.read(b"".join(self._server.read("evaluate", newest.id, "calibration.json")))
-        return found if found is not None and found.model == library.facts.model else None
+        return found if found is not None and found.origin.model == library.origin.model else None
 
     def _settings_for(self, library: MappedLibrary) -> SearchSettings:
         named = self._environment.get("METRIC")
-        return self._settings if named else replace(self._settings, metric=library.facts.metric)
+        return self._settings if named else replace(self._settings, metric=library.metric)
 
     def _loading(
         self,
@@ -197,8 +197,8 @@ class IndexSource:
 
 
 def _check_model(library: MappedLibrary, spec: BackboneSpec) -> None:
-    if library.facts.model != spec.sha256:
+    if library.origin.model != spec.sha256:
         raise StageError(
-            f"the index was computed with the model {library.facts.described}, and its commit of models holds "
+            f"the index was computed with the model {library.origin.described}, and its commit of models holds "
             f"{spec.described} {spec.sha256}: reprocess it with `lookalike deploy --reprocess features`"
         )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from stages.classify.training.run_records import backbone_data
 from stages.record.framing import Framing
 
 if TYPE_CHECKING:  # they import TensorFlow, and the service listens before that
@@ -48,7 +49,7 @@ class PromotedModel:
     @property
     def framing(self) -> Framing:
         """The square that its pictures are brought into."""
-        backbone = self.classifier.backbone
+        backbone = self.classifier.origin
         return Framing(backbone.image_size, backbone.fit)
 
     def origin(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class PromotedModel:
                 "sha256": self.sha256,
                 "takes": classifier.takes,
                 "labels": len(classifier.labels),
-                "backbone": asdict(classifier.backbone),
+                "backbone": backbone_data(classifier.origin),
             },
             "devices": {"service": self.device},
         }

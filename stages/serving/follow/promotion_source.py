@@ -127,10 +127,10 @@ class PromotionSource:
         if not models:
             raise StageError(f"the promoted commit of {REPO} does not tell the commit of models that it was made with")
         spec = backbone_pool.read_backbone_spec(self._server, models)
-        if spec.sha256 != described.backbone.sha256:
+        if spec.sha256 != described.origin.model:
             raise StageError(
-                f"the promoted classifier takes the vectors of {described.backbone.described} "
-                f"{described.backbone.sha256}, and its commit of models holds {spec.described} {spec.sha256}: compute "
+                f"the promoted classifier takes the vectors of {described.origin.backbone} "
+                f"{described.origin.model}, and its commit of models holds {spec.described} {spec.sha256}: compute "
                 "it again with `lookalike deploy --reprocess train`"
             )
         if self._backbones.held(spec) is None:
@@ -140,7 +140,7 @@ class PromotionSource:
 
 def _warm_up(classifier: Classifier) -> None:
     """Runs one forward pass, which is slower than all later ones."""
-    backbone = classifier.backbone
+    backbone = classifier.origin
     if classifier.takes == "vectors":
         classifier(np.zeros((1, backbone.dimension), np.float32))
     else:

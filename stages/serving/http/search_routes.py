@@ -79,6 +79,6 @@ class SearchRoutes:
 def _described(snapshot: Snapshot) -> dict[str, Any]:
     return {
         **search_answer.origin(snapshot),
-        "metric": snapshot.library.facts.metric,
+        "metric": snapshot.library.metric,
         "calibrated": snapshot.similarity is not None,
     }

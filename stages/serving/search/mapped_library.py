@@ -8,13 +8,13 @@ become Python's objects only for the pictures of an answer.
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from stages.datum.contract import StageError
+from stages.files import segment_files
 from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles, ThumbnailPlace
 from stages.knn.backend import Rows, Vectors
 from stages.record.sources import Source
@@ -34,8 +34,11 @@ class MappedLibrary:
         self._read = read
         self.starts = np.cumsum([0, *(len(each) for each in segments)]).tolist()
         """The row of each segment's first picture, and at the end the number of all pictures."""
-        devices = {device for each in segments for device in each.facts.devices}
-        self.facts = replace(segments[0].facts, devices=tuple(sorted(devices)))
+        first = segments[0].facts
+        self.metric = first.metric
+        """The metric of the index."""
+        self.origin = first.origin.with_devices(each.facts.origin for each in segments)
+        """The origin of the vectors, with the devices of all segments."""
         self._firsts = [each.id(0) for each in segments]
         self._paths: LibraryPaths | None = None
         self._making = threading.Lock()
@@ -96,7 +99,7 @@ class MappedLibrary:
         """The vectors of pictures, float32 (n, d), as the index has them. rows: int64 (n,)."""
         places = [self._place(row) for row in rows.tolist()]
         return np.array([segment.vectors[place] for segment, place in places], np.float32).reshape(
-            len(rows), self.facts.dimension
+            len(rows), self.origin.dimension
         )
 
     def hash(self, row: int) -> int:
@@ -120,12 +123,9 @@ class MappedLibrary:
 
 
 def _check_neighbours(before: MappedSegment, after: MappedSegment) -> None:
-    if before.facts.origin != after.facts.origin:
-        raise StageError(
-            f"segment {before.name} was computed with the model {before.facts.described}, segment {after.name} with "
-            f"{after.facts.described}: their distances would be meaningless. Wait until index has recomputed all "
-            "segments, or reprocess it: lookalike deploy --reprocess index"
-        )
+    names = f"segment {before.name}", f"segment {after.name}"
+    if mismatch := before.facts.origin.mismatch(after.facts.origin, *names):
+        raise StageError(f"{mismatch} {segment_files.WAIT}")
     if before.id(len(before) - 1) >= after.id(0):
         raise StageError(
             f"the ids of segment {after.name} do not follow those of segment {before.name}: these are not segments of "

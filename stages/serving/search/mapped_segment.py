@@ -1,7 +1,6 @@
 """One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and the places of thumbnails. Searches
 nothing."""
 
-import json
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from stages.datum.contract import DatumInput, StageError
 from stages.files import segment_files, vector_files
 from stages.files.segment_files import SegmentFacts
-from stages.files.tables.image_table import VectorOrigin
-from stages.files.tables.index_table import TABLE, read_columns
-from stages.files.tables.parquet import true_sources
-from stages.files.tables.thumbnail_places import ThumbnailPlaces
+from stages.files.tables.columns import ArrowColumn, SourceColumn
+from stages.files.tables.index_table import TABLE, IndexTable
+from stages.files.thumbnail_files import ThumbnailPlaces
 from stages.files.vector_files import VectorPlaces
 from stages.knn import code_index
 from stages.knn.backend import Rows, Vectors
-from stages.knn.code_index import CodeFacts, CodeIndex
+from stages.knn.code_index import CodeIndex
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
 
@@ -37,36 +36,22 @@ IdArray = np.ndarray[Any, np.dtype[np.bytes_]]
 
 
 @dataclass(frozen=True)
-class IndexFacts(VectorOrigin):
-    """The facts about a segment of the index, or about all of its segments."""
-
-    model: str  # identity hash of the backbone that the vectors came from
-    image_size: int  # side of the normalised pictures in pixels
-    fit: str  # how they fill their squares, one of stages.record.framing.FITS
-    dimension: int  # length of one vector
-    backbone: str  # the model's name and size, for people
-    metric: str  # of the index, one of stages.knn.search_settings.METRICS
-    devices: tuple[str, ...]  # the kinds of device that computed the vectors, sorted
-
-
-@dataclass(frozen=True)
 class MappedSegment:
     """An open segment of n pictures.
 
     key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
-    ascending. sources_column: Arrow's array of n lists. thumbnails: the places of n thumbnails, in files of the index.
+    ascending. sources_column: Arrow's n lists. thumbnails: the places of n thumbnails, in files of the index.
     """
 
     name: str
     key: str
-    facts: IndexFacts
+    facts: SegmentFacts
     vectors: Vectors
     hashes: Hashes
     ids: IdArray
-    sources_column: Any
+    sources_column: SourceColumn
     thumbnails: ThumbnailPlaces
     codes: CodeIndex | None = None
-    coded: CodeFacts | None = None  # the facts about them
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -86,7 +71,8 @@ class MappedSegment:
 
     def sources(self, row: int) -> tuple[Source, ...]:
         """The sources in that row."""
-        return true_sources([self.sources_column[row].as_py()])[0]
+        found: tuple[Source, ...] = self.sources_column[row]
+        return found
 
     def release(self) -> None:
         """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
@@ -96,8 +82,7 @@ class MappedSegment:
     def paths(self) -> tuple[Any, Rows]:
         """The stored paths (see stages.files.tables.parquet) of all sources, an Arrow array, and how many of them each
         row has, int64 (n,)."""
-        counts = np.diff(self.sources_column.offsets.to_numpy()).astype(np.int64)
-        return self.sources_column.flatten().field("path"), counts
+        return self.sources_column.stored_paths, self.sources_column.counts
 
 
 @dataclass(frozen=True)
@@ -120,10 +105,9 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
     """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
     Raises StageError for anything that the index stage did not write."""
     index = DatumInput("index", directory, directory.name, "")
-    known = segment_files.read_facts(index)
-    facts = _facts(index, known)
-    columns = read_columns(_there(directory / TABLE))
-    ids = _ids(columns.ids, directory.name)
+    facts = segment_files.read_facts(index)
+    table = IndexTable.read(_there(directory / TABLE))
+    ids = _ids(ArrowColumn.of(table.ids, pa.string()).stored, directory.name)
     hashes = segment_files.read_hashes(index)
     if len(ids) != len(hashes):
         raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
@@ -131,23 +115,13 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
         name=directory.name,
         key=key or _identity(directory),
         facts=facts,
-        vectors=read(index, columns.vectors, facts.dimension),
+        vectors=read(index, table.vectors, facts.origin.dimension),
         hashes=hashes,
         ids=ids,
-        sources_column=columns.sources,
-        thumbnails=columns.thumbnails,
-        codes=segment_files.read_codes(index, known),
-        coded=known.codes,
+        sources_column=SourceColumn.of(table.sources),
+        thumbnails=table.thumbnails,
+        codes=segment_files.read_codes(index, facts),
     )
-
-
-def _facts(index: DatumInput, known: SegmentFacts) -> IndexFacts:
-    held = json.loads((index.path / "index.json").read_bytes())
-    try:
-        metric, devices = str(held["metric"]), tuple(str(each) for each in held["devices"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise StageError(f"segment {index.repo_path} was written by an older version of lookalike; {_AGAIN}") from error
-    return IndexFacts(known.model, known.image_size, known.fit, known.dimension, known.backbone, metric, devices)
 
 
 def _there(path: Path) -> Path:
@@ -167,10 +141,7 @@ def _ids(column: Any, segment: str) -> IdArray:
     if len(column) and (column.null_count or (lengths != _ID).any()):
         raise StageError(f"the table of segment {segment} has ids that are not 64 hex digits; {_AGAIN}")
     start = int(np.frombuffer(offsets, np.int32, 1, 4 * column.offset)[0])
-    found: IdArray = np.frombuffer(text, f"S{_ID}", len(column), start)
-    if np.greater_equal(found[:-1], found[1:]).any():
-        raise StageError(f"the ids of segment {segment} are not distinct and sorted; {_AGAIN}")
-    return found
+    return np.frombuffer(text, f"S{_ID}", len(column), start)
 
 
 def _identity(segment: Path) -> str:

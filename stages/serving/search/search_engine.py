@@ -136,7 +136,8 @@ class SearchEngine:
                 f"the index has no codes for approximate answers by the {metric} distance: ask for exact ones, or "
                 "deploy index with ALGORITHM=ivfflat, which codes segments of 4,096 pictures or more"
             )
-        found = [each.coded.recall if each.coded and _codes(each, metric) else 1.0 for each in self._library.segments]
+        codes = [each.facts.codes if _codes(each, metric) else None for each in self._library.segments]
+        found = [1.0 if each is None else each.recall for each in codes]
         sizes = [len(each) for each in self._library.segments]
         return float(np.average(found, weights=sizes))
 
@@ -152,8 +153,8 @@ class SearchEngine:
         self.prepared()
 
     def _asked(self, points: Vectors, metric: str | None) -> VectorSet:
-        if points.ndim != 2 or points.shape[1] != self._library.facts.dimension:
-            raise ValueError(f"points of shape {points.shape} in {self._library.facts.dimension} dimensions")
+        if points.ndim != 2 or points.shape[1] != self._library.origin.dimension:
+            raise ValueError(f"points of shape {points.shape} in {self._library.origin.dimension} dimensions")
         return VectorSet(points, metric or self._settings.metric)
 
     def _columns(self, k: int, within: Mask | None) -> int:
@@ -212,7 +213,7 @@ class SearchEngine:
 
 def _codes(segment: MappedSegment, metric: str) -> CodeIndex | None:
     """The codes of a segment, if they are of that metric."""
-    return segment.codes if segment.coded is not None and segment.coded.metric == metric else None
+    return segment.codes if segment.facts.codes is not None and segment.facts.codes.metric == metric else None
 
 
 def _itself(known: Sequence[int | None] | None, count: int, within: Mask | None) -> Rows:

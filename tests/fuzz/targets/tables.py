@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.analysis.changes.library_state import read_thumbnails
 from stages.datum.contract import StageError
 from stages.files import pack_headers, pack_tails
 from stages.files.packs import (
@@ -20,20 +21,20 @@ from stages.files.packs import (
     write_pack,
     write_rejections,
 )
-from stages.files.tables.image_table import ImageTable, read_images, write_images
-from stages.files.tables.index_table import read_indexed, write_indexed
-from stages.files.tables.label_table import LabelTable, read_labelled, write_labelled
-from stages.files.tables.nearest_table import PictureRows, as_nearest, read_nearest, read_pictures, write_pictures
-from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours, write_neighbours
-from stages.files.tables.pair_table import PairTable, read_pairs, write_pairs
-from stages.files.tables.part_table import read_embedded, write_embedded
-from stages.files.tables.prediction_table import PredictionTable, read_predictions, write_predictions
-from stages.files.tables.ranking_table import RankingTable, read_rankings, write_rankings
-from stages.files.tables.table_thumbnails import read_thumbnails
+from stages.files.tables.columns import ListColumn
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import IndexTable, PartTable, placed
+from stages.files.tables.label_table import LabelTable
+from stages.files.tables.nearest_table import PictureRows, as_nearest, read_nearest
+from stages.files.tables.neighbour_table import NeighbourTable
+from stages.files.tables.pair_table import PairedPictures, PairTable
+from stages.files.tables.prediction_table import PredictionTable
+from stages.files.tables.ranking_table import RankingTable
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace
 from stages.files.vector_files import read_vectors
 from stages.record import label_files
 from stages.record.framing import PAD, Framing
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
@@ -41,8 +42,7 @@ from tests.pipes import piped
 
 _IDS = ("0" * 64, "f" * 64)
 _SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
-_ORIGIN: dict[str, Any] = {"model": "3" * 64, "fit": PAD, "backbone": "lite0"}
-_OF_VECTORS: dict[str, Any] = {**_ORIGIN, "image_size": 96, "dimension": 2}
+_ORIGIN = Origin("3" * 64, PAD, 96, 2, "lite0")
 _PLACES = (ThumbnailPlace("part", 0, 3), ThumbnailPlace("part", 3, 3))
 _FRAMING = Framing(4, PAD)
 
@@ -82,7 +82,7 @@ def _shown(data: bytes) -> None:
 
 def _read_indexed(file: Any) -> None:
     """Every place leads into a file of the segment, and every row can be read."""
-    table = read_indexed(file)
+    table = IndexTable.read(file)
     _lead_into(table.thumbnails)
     assert table.vectors.rows.min(initial=0) >= 0
     assert [table.sources[row] for row in range(len(table))] == list(table.sources)
@@ -90,9 +90,9 @@ def _read_indexed(file: Any) -> None:
 
 def _read_embedded(file: Any) -> None:
     """Every place leads into a file of the part, and every picture has one."""
-    images, places = read_embedded(file)
-    _lead_into(places)
-    assert [place.size for place in places] == list(images.thumbnail_sizes)
+    table = PartTable.read(file)
+    _lead_into(table.thumbnails)
+    assert [place.size for place in table.thumbnails] == list(table.thumbnail_sizes)
 
 
 def _lead_into(places: Iterable[ThumbnailPlace]) -> None:
@@ -180,7 +180,15 @@ def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
 
 
 def _images() -> ImageTable:
-    return ImageTable(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), **_OF_VECTORS)
+    return ImageTable(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), origin=_ORIGIN)
+
+
+def _indexed() -> IndexTable:
+    return IndexTable.of(_images(), **placed(_PLACES), vector_rows=(0, 1))
+
+
+def _embedded() -> PartTable:
+    return PartTable.of(_images(), **placed(_PLACES))
 
 
 def _neighbours() -> NeighbourTable:
@@ -193,17 +201,14 @@ def _neighbours() -> NeighbourTable:
         thumbnails=(b"one", None),
         metric="euclidean",
         k=2,
-        **_ORIGIN,
+        origin=_ORIGIN,
     )
 
 
 def _pairs() -> PairTable:
-    return PairTable(
-        ids=_IDS,
-        sources=_SOURCES,
-        thumbnails=(b"one", b"two"),
-        first=np.array([0], np.int32),
-        second=np.array([1], np.int32),
+    first, second = (np.array([row], np.int32) for row in range(2))
+    return PairTable.of_pictures(
+        PairedPictures(_IDS, _SOURCES, (b"one", b"two"), first, second),
         distances=np.array([0.1], np.float32),
         bits=np.array([3], np.uint8),
         turns=np.array([2], np.uint8),
@@ -211,27 +216,28 @@ def _pairs() -> PairTable:
         metric="euclidean",
         threshold=0.8,
         hash_bits=12,
-        **_ORIGIN,
+        origin=_ORIGIN,
     )
 
 
 def _labelled() -> LabelTable:
     texts = ("cat", "dög")
-    return LabelTable(ids=_IDS, sources=("a.jpg", "\udcff"), labels=texts, thumbnails=(b"one", b"two"), **_OF_VECTORS)
+    return LabelTable(ids=_IDS, sources=("a.jpg", "\udcff"), labels=texts, thumbnails=(b"one", b"two"), origin=_ORIGIN)
 
 
 def _rankings() -> RankingTable:
-    facts = dict.fromkeys(("model", "backbone", "image_size", "fit", "metric", "k"), "1")
+    depths = np.array([1, 2], np.int64)
     return RankingTable(
-        rows=np.arange(2, dtype=np.int64),
+        rows=np.arange(2, dtype=np.int32),
         ids=_IDS,
         sources=("a", "b"),
         labels=("cat", "dog"),
         skipped=np.zeros(2, np.int32),
-        depths=np.array([1, 2], np.int64),
-        neighbours=np.arange(3, dtype=np.int32),
-        distances=np.zeros(3, np.float32),
-        facts=facts,
+        neighbours=ListColumn.divided(np.arange(3, dtype=np.int32), depths),
+        distances=ListColumn.divided(np.zeros(3, np.float32), depths),
+        origin=_ORIGIN,
+        metric="1",
+        k=1,
     )
 
 
@@ -248,7 +254,7 @@ def _predictions() -> PredictionTable:
 
 
 def _pictures() -> PictureRows:
-    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, **_OF_VECTORS)
+    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, origin=_ORIGIN)
 
 
 def _npy(array: "np.ndarray[Any, Any]") -> bytes:
@@ -313,19 +319,19 @@ def _parquet(name: str, read: Callable[[Any], object], seeds: Callable[[], Itera
 
 
 TARGETS = (
-    _parquet("images", read_images, lambda: _written(partial(write_images, _images()))),
-    _parquet("neighbours", read_neighbours, lambda: _written(partial(write_neighbours, _neighbours()))),
-    _parquet("pairs", read_pairs, lambda: _written(partial(write_pairs, _pairs()))),
-    _parquet("labelled", read_labelled, lambda: _written(partial(write_labelled, _labelled()))),
-    _parquet("rankings", read_rankings, lambda: _written(partial(write_rankings, _rankings()))),
-    _parquet("predictions", read_predictions, lambda: _written(partial(write_predictions, _predictions()))),
-    _parquet("pictures-of-neighbours", read_pictures, lambda: _written(partial(write_pictures, _pictures()))),
-    _parquet("indexed", _read_indexed, lambda: _written(partial(write_indexed, _images(), _PLACES, (0, 1)))),
-    _parquet("embedded", _read_embedded, lambda: _written(partial(write_embedded, _images(), _PLACES))),
+    _parquet("images", ImageTable.read, lambda: _written(_images().write)),
+    _parquet("neighbours", NeighbourTable.read, lambda: _written(_neighbours().write)),
+    _parquet("pairs", PairTable.read, lambda: _written(_pairs().write)),
+    _parquet("labelled", LabelTable.read, lambda: _written(_labelled().write)),
+    _parquet("rankings", RankingTable.read, lambda: _written(_rankings().write)),
+    _parquet("predictions", PredictionTable.read, lambda: _written(_predictions().write)),
+    _parquet("pictures-of-neighbours", PictureRows.read, lambda: _written(_pictures().write)),
+    _parquet("indexed", _read_indexed, lambda: _written(_indexed().write)),
+    _parquet("embedded", _read_embedded, lambda: _written(_embedded().write)),
     _parquet(
         "thumbnails-of-tables",
-        lambda file: read_thumbnails(file.getvalue(), "table", b"onetwo"),
-        lambda: _written(partial(write_images, _images())),
+        lambda file: read_thumbnails(file.getvalue(), b"onetwo"),
+        lambda: _written(_images().write),
     ),
     Target("thumbnails", _shown, lambda: (b"onetwo", b"one", b"")),
     Target("vectors", _vectors, lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec, parse_spec
 from stages.classify import classifier_description
 from stages.classify.training import run_records, training_parameters
-from stages.classify.training.run_records import AccuracyScore, BackboneFacts, TrainingRun
+from stages.classify.training.run_records import AccuracyScore, TrainingRun
 from stages.datum.contract import StageError
 from stages.quality import similarity
+from stages.record.origin import Origin
 from tests.fuzz.target import Target
 
 _DISTANCES = (0.0, 0.5, 2.0)
-_BACKBONE = BackboneFacts("0" * 64, "lite0 at 224 px", 224, "pad", 1280)
+_BACKBONE = Origin("0" * 64, "pad", 224, 1280, "lite0 at 224 px")
 
 
 def _parameters(data: bytes) -> None:

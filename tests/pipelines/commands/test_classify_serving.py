@@ -22,7 +22,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_credentials, service_discovery
 from pipelines.client.services.service_roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
-from stages.classify.training.run_records import BackboneFacts
+from stages.record.origin import Origin
 from tests.command import Command
 from tests.pipelines.conftest import copying_spec
 from tests.servers import OwnPort
@@ -143,7 +143,7 @@ def test_the_deployed_one_answers_once_a_model_is_promoted(
     command.says("deploy")
     port = own_port(range(31000, 32000))
     command.says("classify", "serve", "--deploy", "--port", str(port))
-    of = BackboneFacts("5eed" * 16, "small at 32 px", 32, "pad", 8)
+    of = Origin("5eed" * 16, "pad", 32, 8, "small at 32 px")
     directory = models.write(tmp_path / "model", of, 1, takes="pictures")
     commit = Repository(here, "images").write(
         [PutFile(f"/{each.name}", each.read_bytes()) for each in directory.iterdir()]

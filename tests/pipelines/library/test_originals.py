@@ -21,6 +21,7 @@ from pipelines.library.result_sheets import ResultSheet
 from stages import render
 from stages.decode.stl10 import RECORD
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
+from stages.record.origin import Origin
 from stages.record.sources import Source as Seen
 from tests.small_archives import zipped
 
@@ -68,7 +69,7 @@ def sheet(directory: Path, *names: Sequence[str]) -> ResultSheet:
         QueryMatch(f"{n:064}", n / 8, tuple(Seen(name, "0" * 64) for name in each), RED) for n, each in enumerate(names)
     )
     answer = QueryAnswer("f" * 64, (Seen("alone.jpg", "0" * 64),), RED, matches)
-    render.write("mine", EntryAnswers("mine", len(names), "a" * 64, "pad", "euclidean", (answer,)), directory)
+    render.write("mine", EntryAnswers("mine", len(names), Origin("a" * 64, "pad"), "euclidean", (answer,)), directory)
     return ResultSheet("mine", directory)
 
 

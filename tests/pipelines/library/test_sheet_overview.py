@@ -14,6 +14,7 @@ from pipelines.library import sheet_overview
 from pipelines.library.result_sheets import ResultSheet, directory_name, pages
 from stages import render
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 Write = Callable[..., ResultSheet]
@@ -34,7 +35,7 @@ def answers(entry: str, queries: int, distance: float = 0.25) -> EntryAnswers:
     each = tuple(
         QueryAnswer(f"{n:064}", (Source(f"{entry}/{n}.png", "0" * 64),), RED, (match,)) for n in range(queries)
     )
-    return EntryAnswers(entry, 1, "a" * 64, "pad", "euclidean", each)
+    return EntryAnswers(entry, 1, Origin("a" * 64, "pad"), "euclidean", each)
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_sheets_of_another_render_have_a_name_and_a_link(tmp_path: Path) -> None
 
 
 def test_an_entry_without_queries_has_no_distance(tmp_path: Path) -> None:
-    none = replace(answers("bad.txt", 0), model=None, fit=None, metric=None)
+    none = replace(answers("bad.txt", 0), origin=None, metric=None)
     render.write("bad.txt", none, tmp_path / "results" / "bad.txt")
     page = sheet_overview.write(tmp_path / "results", [])
     assert page is not None

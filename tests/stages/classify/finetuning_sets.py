@@ -15,8 +15,9 @@ from stages.backbone.backbones import describe, forward, save_backbone
 from stages.backbone.embedder import Embedder
 from stages.classify.training import dataset
 from stages.classify.training.dataset import Dataset
-from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.tables.label_table import LabelTable
 from stages.record.framing import PAD
+from stages.record.origin import Origin
 
 SIDE = 32
 
@@ -63,12 +64,7 @@ def labelled(
         sources=[f"picture-{row}.jpg" for row in order],
         labels=[labels[row] for row in order],
         thumbnails=[files[row] for row in order],
-        model=spec.sha256,
-        image_size=spec.image_size,
-        fit=PAD,
-        dimension=spec.dimension,
-        backbone=spec.described,
-        devices=("cpu",),
+        origin=Origin(spec.sha256, PAD, spec.image_size, spec.dimension, spec.described, ("cpu",)),
         held_out=0.2,
     )
     return table, vectors[order]
@@ -82,7 +78,7 @@ def written(directory: Path, model: keras.Model, pictures: NDArray[np.uint8], la
     spec = save_backbone(model, describe(model, "small", "own", WeightsOrigin("test", "0" * 64)), models)
     table, vectors = labelled(spec, model, pictures, labels)
     np.save(tables / "0.npy", vectors)
-    write_labelled(table, tables / "0.parquet")
+    table.write(tables / "0.parquet")
     return dataset.divided([table], [vectors])
 
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from stages.classify.training import dataset
 from stages.classify.training.dataset import Dataset
-from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.tables.label_table import LabelTable
+from stages.record.origin import Origin
 
 DIMENSION = 8
 LABELS = ("ape", "cat", "dog")
@@ -40,7 +41,7 @@ def write(root: Path, labels: Mapping[str, str], share: float = 0.2, model: str 
     root.mkdir(parents=True, exist_ok=True)
     for segment in "0123456789abcdef":
         names = sorted((name for name in labels if id_of(name)[0] == segment), key=id_of)
-        write_labelled(_table(names, labels, share, model), root / f"{segment}.parquet")
+        _table(names, labels, share, model).write(root / f"{segment}.parquet")
         np.save(root / f"{segment}.npy", _vectors(names, labels))
     return root
 
@@ -61,10 +62,6 @@ def _table(names: list[str], labels: Mapping[str, str], share: float, model: str
         sources=names,
         labels=[labels[name] for name in names],
         thumbnails=[b"jpeg of " + name.encode() for name in names],
-        model=model,
-        image_size=32,
-        fit="pad",
-        dimension=DIMENSION,
-        backbone="small at 32 px",
+        origin=Origin(model, "pad", 32, DIMENSION, "small at 32 px"),
         held_out=share,
     )

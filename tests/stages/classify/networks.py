@@ -8,10 +8,11 @@ import keras
 import numpy as np
 
 from stages.classify.classifier_description import ClassifierDescription
-from stages.classify.training.run_records import AccuracyScore, BackboneFacts, InputKind
+from stages.classify.training.run_records import AccuracyScore, InputKind
+from stages.record.origin import Origin
 
 SIDE, DIMENSION = 8, 6
-BACKBONE = BackboneFacts("ab" * 32, "small at 8 px", SIDE, "pad", DIMENSION)
+BACKBONE = Origin("ab" * 32, "pad", SIDE, DIMENSION, "small at 8 px")
 
 
 def score() -> AccuracyScore:

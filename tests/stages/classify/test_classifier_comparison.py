@@ -11,9 +11,9 @@ import pytest
 from stages.classify import classifier_comparison
 from stages.classify.classifier_comparison import ClassifierPredictions
 from stages.classify.held_out_pictures import HeldOutPictures
-from stages.classify.training.run_records import BackboneFacts
+from stages.record.origin import Origin
 
-BACKBONE = BackboneFacts("ab" * 32, "small at 224 px", 224, "pad", 2)
+BACKBONE = Origin("ab" * 32, "pad", 224, 2, "small at 224 px")
 
 
 def unseen(labels: Sequence[str]) -> HeldOutPictures:
@@ -59,7 +59,7 @@ def test_thousands_of_unknown_labels_are_examples() -> None:
 
 
 def test_thumbnails_that_are_scaled_up_are_a_caution() -> None:
-    large = replace(side(["a"], by_thumbnails=True), backbone=replace(BACKBONE, image_size=384))
+    large = replace(side(["a"], by_thumbnails=True), origin=replace(BACKBONE, image_size=384))
     told = classifier_comparison.compare_classifiers(unseen(["a"]), side(["a"], by_thumbnails=True), large)
     assert len(told["cautions"]) == 2
     assert told["cautions"][0].startswith("the current model was trained on pictures of 384 px (pad)")

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
-from stages.files.tables.label_table import LabelTable, read_labelled, write_labelled
-from stages.files.tables.prediction_table import (
-    CROSS_VALIDATION,
-    HELD_OUT,
-    PredictionTable,
-    read_predictions,
-    write_predictions,
-)
+from stages.files.tables.label_table import LabelTable
+from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
+from stages.record.origin import Origin
 
 IDS = ["0a" * 32, "0b" * 32]
 LABELLED = LabelTable(
@@ -24,12 +18,7 @@ LABELLED = LabelTable(
     sources=["cats/\udcff.jpg", "dogs/é.jpg"],
     labels=["cat", "hérisson"],
     thumbnails=[b"\xff\xd8one", b"\xff\xd8two"],
-    model="cd" * 32,
-    image_size=224,
-    fit="pad",
-    dimension=1280,
-    backbone="efficientnet-lite0 at 224 px",
-    devices=("cpu",),
+    origin=Origin("cd" * 32, "pad", 224, 1280, "efficientnet-lite0 at 224 px", ("cpu",)),
     held_out=0.2,
 )
 PREDICTIONS = PredictionTable(
@@ -44,28 +33,28 @@ PREDICTIONS = PredictionTable(
 
 
 def test_labelled_pictures_are_read_back(tmp_path: Path) -> None:
-    write_labelled(LABELLED, tmp_path / "a.parquet")
-    write_labelled(LABELLED, tmp_path / "b.parquet")
-    assert read_labelled(tmp_path / "a.parquet") == LABELLED
+    LABELLED.write(tmp_path / "a.parquet")
+    LABELLED.write(tmp_path / "b.parquet")
+    assert LabelTable.read(tmp_path / "a.parquet") == LABELLED
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def test_only_the_wanted_thumbnails_are_read(tmp_path: Path) -> None:
-    write_labelled(LABELLED, tmp_path / "a.parquet")
-    found = read_labelled(tmp_path / "a.parquet", {IDS[1], "ff" * 32})
-    assert found == replace(LABELLED, thumbnails=[b"", LABELLED.thumbnails[1]])
-
-
 def test_a_table_may_be_empty(tmp_path: Path) -> None:
-    empty = LabelTable([], [], [], [], "cd" * 32, 224, "pad", 1280)
-    write_labelled(empty, tmp_path / "a.parquet")
-    assert read_labelled(tmp_path / "a.parquet") == empty
+    empty = LabelTable(
+        ids=[],
+        sources=[],
+        labels=[],
+        thumbnails=[],
+        origin=Origin("cd" * 32, "pad", 224, 1280),
+    )
+    empty.write(tmp_path / "a.parquet")
+    assert LabelTable.read(tmp_path / "a.parquet") == empty
 
 
 def test_predictions_are_read_back(tmp_path: Path) -> None:
-    write_predictions(PREDICTIONS, tmp_path / "a.parquet")
-    write_predictions(PREDICTIONS, tmp_path / "b.parquet")
-    found = read_predictions(tmp_path / "a.parquet")
+    PREDICTIONS.write(tmp_path / "a.parquet")
+    PREDICTIONS.write(tmp_path / "b.parquet")
+    found = PredictionTable.read(tmp_path / "a.parquet")
     assert (found.ids, found.sources, found.labels) == (IDS, PREDICTIONS.sources, PREDICTIONS.labels)
     assert (found.splits, found.predicted) == (PREDICTIONS.splits, PREDICTIONS.predicted)
     np.testing.assert_array_equal(found.probabilities, PREDICTIONS.probabilities)
@@ -74,18 +63,30 @@ def test_predictions_are_read_back(tmp_path: Path) -> None:
 
 
 def test_each_refuses_the_others_table(tmp_path: Path) -> None:
-    write_labelled(LABELLED, tmp_path / "a.parquet")
-    write_predictions(PREDICTIONS, tmp_path / "b.parquet")
+    LABELLED.write(tmp_path / "a.parquet")
+    PREDICTIONS.write(tmp_path / "b.parquet")
     with pytest.raises(
         StageError, match="a.parquet is not a table that this version of lookalike wrote: it lacks split"
     ):
-        read_predictions(tmp_path / "a.parquet")
+        PredictionTable.read(tmp_path / "a.parquet")
     with pytest.raises(StageError, match="b.parquet is not a table that this version .* lacks thumbnail, model"):
-        read_labelled(tmp_path / "b.parquet")
+        LabelTable.read(tmp_path / "b.parquet")
 
 
 def test_rows_are_distinct_and_sorted() -> None:
     with pytest.raises(ValueError, match="distinct and sorted"):
-        LabelTable(IDS[::-1], ["a", "b"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
+        LabelTable(
+            ids=IDS[::-1],
+            sources=["a", "b"],
+            labels=["a", "b"],
+            thumbnails=[b"", b""],
+            origin=Origin("m", "pad", 1, 1),
+        )
     with pytest.raises(ValueError, match="differ in length"):
-        LabelTable(IDS, ["a"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
+        LabelTable(
+            ids=IDS,
+            sources=["a"],
+            labels=["a", "b"],
+            thumbnails=[b"", b""],
+            origin=Origin("m", "pad", 1, 1),
+        )

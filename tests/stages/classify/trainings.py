@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,14 @@ import numpy.typing as npt
 from PIL import Image
 
 from stages.classify.training import dataset, run_records, splits
-from stages.classify.training.run_records import AccuracyScore, BackboneFacts, PictureCounts, TrainingRun
+from stages.classify.training.run_records import AccuracyScore, PictureCounts, TrainingRun
 from stages.classify.training.training_parameters import parse
-from stages.files.tables.label_table import LabelTable, write_labelled
-from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable, write_predictions
+from stages.files.tables.label_table import LabelTable
+from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
+from stages.record.origin import Origin
 
 SHARE = 0.2
-BACKBONE = BackboneFacts("ab" * 32, "small at 32 px", 32, "pad", 6)
+BACKBONE = Origin("ab" * 32, "pad", 32, 6, "small at 32 px")
 
 Predict = Callable[[str, str], tuple[str, float]]
 """From a picture's source and label to the predicted label and its probability."""
@@ -68,7 +69,7 @@ def vector_of(source: str, dimension: int = BACKBONE.dimension) -> npt.NDArray[n
 
 
 def write_repos(
-    root: Path, given: Library, others: Mapping[str, Sequence[str]] | None = None, backbone: BackboneFacts = BACKBONE
+    root: Path, given: Library, others: Mapping[str, Sequence[str]] | None = None, backbone: Origin = BACKBONE
 ) -> None:
     """Writes the repos `labelled` (two segments or fewer, by the id's first digit) and `labels`. others: the known
     sources of a segment that its table does not name."""
@@ -83,15 +84,10 @@ def write_repos(
             sources=sources,
             labels=[given.of[source] for source in sources],
             thumbnails=[thumbnail(source) for source in sources],
-            model=backbone.sha256,
-            image_size=backbone.image_size,
-            fit=backbone.fit,
-            dimension=backbone.dimension,
-            backbone=backbone.described,
-            devices=("cpu",),
+            origin=replace(backbone, devices=("cpu",)),
             held_out=SHARE,
         )
-        write_labelled(table, root / "labelled" / f"{segment}.parquet")
+        table.write(root / "labelled" / f"{segment}.parquet")
         np.save(root / "labelled" / f"{segment}.npy", np.stack([*map(vector_of, sources)]))
         known = list((others or {}).get(segment, ()))
         told = {"mixed": {"count": 0, "examples": []}, "known": len(sources) + len(known), "others": known}
@@ -147,7 +143,7 @@ def write_run(
             "validation_accuracy": (1 - 0.8 / epochs).tolist(),
         },
         weights=weights,
-        backbone=BACKBONE,
+        origin=BACKBONE,
         device="cpu",
         held_out_share=SHARE,
         notes=notes,
@@ -156,7 +152,7 @@ def write_run(
     directory.mkdir(parents=True)
     (directory / run_records.FILE).write_bytes(run_records.format_run(run))
     (directory / run_records.MODEL).write_bytes(f"the network of {name}".encode())
-    write_predictions(predictions, directory / run_records.PREDICTIONS)
+    predictions.write(directory / run_records.PREDICTIONS)
     return run
 
 

@@ -31,7 +31,7 @@ def results(directory: Path) -> dict[str, Any]:
     trained = fine_tuning.train(given, chosen, tune, directory / "models", {})
     file = directory / "model.keras"
     network_file.save(trained.network, file)
-    framing = Framing(given.backbone.image_size, given.backbone.fit)
+    framing = Framing(given.origin.image_size, given.origin.fit)
     loaded = network_file.load(file)(frame_thumbnails([given.thumbnails[row] for row in given.unseen], framing))
     return {
         "devices": len(training_devices()),

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from stages import index, search
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.neighbour_table import read_neighbours
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable
 from stages.knn import code_index
 from stages.knn.code_index import CodeFacts
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
@@ -178,13 +179,9 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
             sources=[(Source(f"trip/{row:05}.jpg", id),) for row, id in zip(rows, ids, strict=True)],
             thumbnail_sizes=[4] * len(ids),
             hashes=[0] * len(ids),
-            model="5eed" * 16,
-            image_size=96,
-            fit="pad",
-            dimension=vectors.shape[1],
-            devices=("cpu",),
+            origin=Origin("5eed" * 16, "pad", 96, vectors.shape[1], devices=("cpu",)),
         )
-        write_images(images, root / "a" / f"part{part}.parquet")
+        images.write(root / "a" / f"part{part}.parquet")
         np.save(root / "vectors" / f"part{part}.npy", vectors[rows])
         thumbnail_files.write(root / "thumbnails" / f"part{part}.thumbnails", [b"jpeg"] * len(ids))
     inputs = [
@@ -201,9 +198,13 @@ def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
     entry = root / "queries" / "3f" / "e"
     entry.mkdir(parents=True)
     images = ImageTable(
-        ids, [()] * len(ids), [0] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
+        ids=ids,
+        sources=[()] * len(ids),
+        thumbnail_sizes=[0] * len(ids),
+        hashes=[0] * len(ids),
+        origin=Origin("5eed" * 16, "pad", 96, DIMENSION, "", ("cpu",)),
     )
-    write_images(images, entry / "images.parquet")
+    images.write(entry / "images.parquet")
     np.save(entry / "vectors.npy", vectors)
     return entry.parent
 
@@ -223,13 +224,13 @@ def test_the_stages_write_codes_on_request_and_search_by_them(
     assert stated > 0.9
     said = f"codes ivfflat: approximate, as asked; recall@10 {stated:.4f}, measured by index on 200 pictures of the"
     assert said in capsys.readouterr().out
-    found = read_neighbours(tmp_path / "out" / "e" / "a.parquet")
+    found = NeighbourTable.read(tmp_path / "out" / "e" / "a.parquet")
     search.start(CPU | {"K": "5"})(Datum(inputs, tmp_path / "exact"))
-    exact = read_neighbours(tmp_path / "exact" / "e" / "a.parquet")
+    exact = NeighbourTable.read(tmp_path / "exact" / "e" / "a.parquet")
     assert np.mean([mine == true for mine, true in zip(found.ids, exact.ids, strict=True)]) > 0.9
     search.start(CPU | {"ALGORITHM": "ivfpq", "K": "5"})(Datum(inputs, tmp_path / "other"))
     assert "a has no codes ivfpq of the euclidean distance: searching exactly" in capsys.readouterr().out
-    assert read_neighbours(tmp_path / "other" / "e" / "a.parquet").ids == exact.ids
+    assert NeighbourTable.read(tmp_path / "other" / "e" / "a.parquet").ids == exact.ids
     (coded / "codes.bin").write_bytes(b"damaged")
     with pytest.raises(StageError, match=r"codes\.bin is not a file of codes"):
         search.start(CPU | chosen)(Datum(inputs, tmp_path / "damaged"))

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from stages.datum.contract import StageError
 from stages.files.packs import Rejection
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.neighbour_table import NeighbourTable, read_neighbours, write_neighbours
+from stages.files.tables.neighbour_table import NeighbourTable
 from stages.quality.entry_answers import EntryAnswers, QueryMatch, SegmentReader, json_lines, merge
+from stages.record.origin import Origin
 from stages.record.sources import Source
 
 QUERY, OTHER = "0" * 64, "1" * 64
@@ -51,30 +52,24 @@ def segment(
         distances=np.array([row[2] for row in ordered], np.float32),
         sources=[row[3] for row in ordered],
         thumbnails=[b"jpeg" for _ in ordered],
-        model=model,
-        fit=fit,
+        origin=Origin(model, fit, backbone="a net at 96 px"),
         metric=metric,
         k=k,
-        backbone="a net at 96 px",
     )
     with TemporaryDirectory() as directory:
         path = Path(directory) / "segment.parquet"
-        write_neighbours(table, path)
+        table.write(path)
         content = path.read_bytes()
-    return lambda wanted: read_neighbours(BytesIO(content), wanted)
+    return lambda wanted: NeighbourTable.read(BytesIO(content), wanted)
 
 
 def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> ImageTable:
     return ImageTable(
-        queries,
-        [[source(f"q/{query[0]}.png")] for query in queries],
-        [1] * len(queries),
-        [0] * len(queries),
-        model,
-        96,
-        fit,
-        4,
-        "a net at 96 px",
+        ids=queries,
+        sources=[[source(f"q/{query[0]}.png")] for query in queries],
+        thumbnail_sizes=[1] * len(queries),
+        hashes=[0] * len(queries),
+        origin=Origin(model, fit, 96, 4, "a net at 96 px"),
     )
 
 
@@ -129,7 +124,7 @@ def test_either_side_may_be_missing() -> None:
 
     neither = merge("entry", 3, asked(), [], [Rejection("bad.jpg", "preprocess", "empty file")])
     bad = Rejection("bad.jpg", "preprocess", "empty file")
-    assert neither == EntryAnswers("entry", 3, MODEL, "pad", None, (), (bad,), "a net at 96 px")
+    assert neither == EntryAnswers("entry", 3, Origin(MODEL, "pad", 96, 4, "a net at 96 px"), None, (), (bad,))
 
 
 ROW = (QUERY, picture(1), 0.5, [source("a.jpg")])
@@ -156,7 +151,8 @@ def test_two_fits_models_or_metrics_are_not_mixed(
 
 
 def test_a_fit_is_that_of_both_sides() -> None:
-    assert merge("entry", 3, asked(QUERY, fit="crop"), [segment([ROW], fit="crop")]).fit == "crop"
+    both = merge("entry", 3, asked(QUERY, fit="crop"), [segment([ROW], fit="crop")])
+    assert both.origin is not None and both.origin.fit == "crop"
 
 
 def test_a_search_with_too_few_neighbours_is_named() -> None:

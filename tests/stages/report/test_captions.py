@@ -9,6 +9,7 @@ import pytest
 
 from stages.files.packs import Rejection
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
+from stages.record.origin import Origin
 from stages.report import captions
 
 MATCHES = tuple(QueryMatch(f"{n}", n / 10, (), b"a picture") for n in range(3))
@@ -25,7 +26,9 @@ def answers(
 ) -> EntryAnswers:
     most = queries if pictured is None else pictured
     each = tuple(QueryAnswer(f"{n}", (), None, (MATCHES if n < most else BARE)[:found]) for n in range(queries))
-    return EntryAnswers("garden", k, "m", "pad", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
+    return EntryAnswers(
+        "garden", k, Origin("m", "pad"), metric, each, (Rejection("a", "preprocess", "empty"),) * rejected
+    )
 
 
 def test_the_summary_counts_the_shown_queries() -> None:
@@ -37,9 +40,9 @@ def test_the_summary_counts_the_shown_queries() -> None:
         captions.summary(answers(7, 3), 5, 1)
         == "5 of 7 query pictures, each with its 1 nearest picture by euclidean distance"
     )
-    assert captions.summary(replace(answers(1, 3), backbone="a net at 96 px"), 1, 3).endswith(
-        "nearest pictures by euclidean distance with a net at 96 px"
-    )
+    assert captions.summary(
+        replace(answers(1, 3), origin=Origin("a" * 64, "pad", backbone="a net at 96 px")), 1, 3
+    ).endswith("nearest pictures by euclidean distance with a net at 96 px")
     assert captions.summary(answers(7, 2), 7, 3).startswith("7 query pictures, each with its 2 nearest pictures")
     assert captions.summary(answers(7, 0, metric=None), 7, 3) == "7 query pictures"
 

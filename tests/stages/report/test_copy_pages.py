@@ -3,12 +3,13 @@ import re
 import numpy as np
 
 from stages.quality.copy_groups import CopyCandidates, exact_groups, near_groups
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.report.copy_pages import EXACT, NEAR, CopyFacts, draw_pages, pages
 from tests.stages.pairings import candidates, source, thumbnail
 from tests.stages.report.page_documents import PageDocument
 
-FACTS = CopyFacts(0.5, "euclidean", "a backbone", "m" * 64, hash_bits=12)
+FACTS = CopyFacts(0.5, "euclidean", Origin("m" * 64, "pad", backbone="a backbone"), hash_bits=12)
 
 
 def star(sources: list[Source], turn: int = 0) -> CopyCandidates:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from stages.files.packs import Rejection
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.report import result_grid
 from stages.report.result_grid import TILE, grid
@@ -33,7 +34,7 @@ def answers(queries: int, found: int, k: int = 3) -> EntryAnswers:
     """Every query is grey, its neighbours have `COLOURS` in order."""
     matches = tuple(QueryMatch(f"m{n}", n / 8, source(f"lib/{n}.jpg"), jpeg(COLOURS[n])) for n in range(found))
     each = tuple(QueryAnswer(f"q{n}", source(f"q/{n}.png"), jpeg("grey"), matches) for n in range(queries))
-    return EntryAnswers("garden", k, "a" * 64, "pad", "euclidean" if found else None, each)
+    return EntryAnswers("garden", k, Origin("a" * 64, "pad"), "euclidean" if found else None, each)
 
 
 def ids(of: EntryAnswers) -> list[str]:
@@ -123,17 +124,17 @@ def test_k_may_be_smaller_than_the_columns(k: int) -> None:
 def hard_cases() -> Iterator[EntryAnswers]:
     nasty = source("x/" + "写真 <b>\u202e\x00\udcff" * 60)
     one = answers(1, 3).answers[0]
-    yield EntryAnswers("empty entry", 3, None, None, None, (), ())
+    yield EntryAnswers("empty entry", 3, None, None, (), ())
     yield EntryAnswers(
-        "nothing good", 3, "m", "pad", None, (), (Rejection("写" * 90, "preprocess", "word " * 200),) * 40
+        "nothing good", 3, Origin("m", "pad"), None, (), (Rejection("写" * 90, "preprocess", "word " * 200),) * 40
     )
     yield answers(5, 0)
     yield answers(2, 1)
-    yield EntryAnswers("写" * 200, 3, "m", "pad", "cosine", (replace(one, sources=nasty, thumbnail=None),))
-    yield EntryAnswers("many names", 3, "m", "pad", "cosine", (replace(one, sources=nasty * 5),))
-    yield EntryAnswers("unnamed", 3, "m", "pad", "cosine", (replace(one, sources=()),))
+    yield EntryAnswers("写" * 200, 3, Origin("m", "pad"), "cosine", (replace(one, sources=nasty, thumbnail=None),))
+    yield EntryAnswers("many names", 3, Origin("m", "pad"), "cosine", (replace(one, sources=nasty * 5),))
+    yield EntryAnswers("unnamed", 3, Origin("m", "pad"), "cosine", (replace(one, sources=()),))
     yield EntryAnswers(
-        "no thumbnails", 3, "m", "pad", "cosine", (replace(one, matches=(QueryMatch("m", 0, (), None),)),)
+        "no thumbnails", 3, Origin("m", "pad"), "cosine", (replace(one, matches=(QueryMatch("m", 0, (), None),)),)
     )
 
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 from stages.files.packs import Rejection
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.report.result_pages import MOST_QUERIES, pages
 from tests.stages.report.page_documents import PageDocument
@@ -35,7 +36,7 @@ def source(*paths: str) -> tuple[Source, ...]:
 def answers(query: str = "q.png", matches: int = 3, entry: str = "garden", k: int = 3) -> EntryAnswers:
     found = tuple(QueryMatch(f"m{n}", n / 8, source(f"lib/{n}.jpg"), BLUE) for n in range(matches))
     answer = QueryAnswer("m0", source(query), RED, found)
-    return EntryAnswers(entry, k, "a" * 64, "pad", "euclidean" if matches else None, (answer,))
+    return EntryAnswers(entry, k, Origin("a" * 64, "pad"), "euclidean" if matches else None, (answer,))
 
 
 def page(of: EntryAnswers) -> str:
@@ -50,7 +51,7 @@ def document(of: EntryAnswers) -> PageDocument:
 
 
 def test_the_model_is_named_before_its_hash() -> None:
-    texts = document(replace(answers(), backbone="efficientnet-lite0 at 224 px")).texts
+    texts = document(replace(answers(), origin=Origin("a" * 64, "pad", backbone="efficientnet-lite0 at 224 px"))).texts
     named = texts[texts.index("Model") + 1 :]
     assert [each.strip() for each in named[:2]] == ["efficientnet-lite0 at 224 px", "a" * 64]
     assert any(text.endswith("by euclidean distance with efficientnet-lite0 at 224 px") for text in texts)
@@ -116,7 +117,7 @@ def test_names_cannot_break_out_of_their_place(name: str, said: str) -> None:
 
 def test_rejected_files_and_notes_are_listed() -> None:
     rejected = tuple(Rejection(f"bad-{n}.jpg", "preprocess", f"reason {n}") for n in range(30))
-    texts = document(EntryAnswers("garden", 3, None, None, None, (), rejected)).texts
+    texts = document(EntryAnswers("garden", 3, None, None, (), rejected)).texts
     assert "This entry has no pictures to search for." in texts
     assert "30 files in this entry were rejected." in texts
     assert [text for text in texts if text.startswith("reason ")] == [f"reason {n}" for n in range(30)]

@@ -10,7 +10,8 @@ import numpy as np
 
 from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
-from stages.classify.training.run_records import MODEL, AccuracyScore, BackboneFacts
+from stages.classify.training.run_records import MODEL, AccuracyScore
+from stages.record.origin import Origin
 from stages.serving.follow.promoted_model import ModelCommits, PromotedModel
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
@@ -20,14 +21,14 @@ if TYPE_CHECKING:  # TensorFlow takes seconds
 LABELS = ("bird", "car", "cat", "dog", "ship")
 
 
-def backbone(spec: BackboneSpec) -> BackboneFacts:
+def backbone(spec: BackboneSpec) -> Origin:
     """A backbone as a classifier names it."""
-    return BackboneFacts(spec.sha256, spec.described, spec.image_size, "pad", spec.dimension)
+    return Origin(spec.sha256, "pad", spec.image_size, spec.dimension, spec.described)
 
 
 def write(
     directory: Path,
-    of: BackboneFacts,
+    of: Origin,
     seed: int = 0,
     labels: Sequence[str] = LABELS,
     takes: str = "vectors",

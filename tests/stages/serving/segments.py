@@ -13,8 +13,9 @@ from stages.datum.contract import DatumInput
 from stages.files import thumbnail_files
 from stages.files.segment_files import read_points
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.index_table import TABLE, read_indexed, write_indexed
+from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
+from stages.record.origin import ALL, Origin
 from stages.record.sources import Source
 
 PARTS = 3
@@ -55,7 +56,7 @@ def write_segment(
         sources=[held[id] for id in names],
         thumbnail_sizes=[len(each) for each in shown],
         hashes=hashes or range(len(names)),
-        **{name: known[name] for name in ("model", "image_size", "fit", "dimension", "backbone")},
+        origin=Origin.parse(known, ALL),
     )
     write_table(directory, images, vectors, shown)
     np.save(directory / "hashes.npy", np.array(images.hashes, "<u8"))
@@ -77,13 +78,15 @@ def write_table(
         np.save(segment / "vectors" / f"{name}.npy", vectors[part::PARTS].astype(np.float32))
         found |= zip(rows, thumbnail_files.places(name, map(len, some)), strict=True)
     places = [found[row] for row in range(len(images))]
-    write_indexed(images, places, [row // PARTS for row in range(len(images))], segment / TABLE)
+    IndexTable.of(images, **placed(places), vector_rows=[row // PARTS for row in range(len(images))]).write(
+        segment / TABLE
+    )
 
 
 def vectors_of(segment: Path) -> NDArray[np.float32]:
     """The vectors of a segment in the order of its table, float32 (n, d)."""
-    table = read_indexed(segment / TABLE)
-    return np.array(read_points(DatumInput("index", segment, segment.name, ""), table.vectors, table.dimension))
+    table = IndexTable.read(segment / TABLE)
+    return np.array(read_points(DatumInput("index", segment, segment.name, ""), table.vectors, table.origin.dimension))
 
 
 def write_index(

@@ -23,24 +23,28 @@ pytestmark = pytest.mark.late_alone
 LABELLED = """
 import hashlib, os, pathlib
 from stages.record.label_files import unite
-from stages.files.tables.label_table import LabelTable, write_labelled
+from stages.files.tables.label_table import LabelTable
+from stages.record.origin import Origin
 root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
 of = unite((each.name, each.read_bytes()) for each in sorted((root / "labels").iterdir())).of
 rows = sorted((hashlib.sha256(source.encode()).hexdigest(), source, label) for source, label in of.items())
 ids, sources, labels = zip(*rows) if rows else ((), (), ())
-write_labelled(LabelTable(ids, sources, labels, [b""] * len(ids), "0" * 64, 96, "pad", 16), root / "out" / "0.parquet")
+thumbnails, origin = [b""] * len(ids), Origin("0" * 64, "pad", 96, 16)
+table = LabelTable(ids=ids, sources=sources, labels=labels, thumbnails=thumbnails, origin=origin)
+table.write(root / "out" / "0.parquet")
 """
 TRAIN = """
 import os, pathlib
 import numpy as np
 from stages.classify.training import run_records, training_parameters
-from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingRun, AccuracyScore
-from stages.files.tables.label_table import read_labelled
-from stages.files.tables.prediction_table import PredictionTable, write_predictions
+from stages.classify.training.run_records import PictureCounts, TrainingRun, AccuracyScore
+from stages.files.tables.label_table import LabelTable
+from stages.record.origin import Origin
+from stages.files.tables.prediction_table import PredictionTable
 root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
 (file,) = (root / "parameters").iterdir()
 given = training_parameters.parse(file.name, file.read_bytes())
-table = read_labelled(root / "labelled" / "0.parquet")
+table = LabelTable.read(root / "labelled" / "0.parquet")
 labels = dict(zip(table.sources, table.labels))
 out = root / "out" / given.name
 out.mkdir()
@@ -54,13 +58,15 @@ else:
     ones = np.ones(len(names), np.float32)
     ids = [f"{at:064x}" for at in range(len(names))]
     own = [labels[name] for name in names]
-    table = PredictionTable(ids, names, own, ["cross-validation"] * len(names), said, ones, ones)
-    write_predictions(table, out / run_records.PREDICTIONS)
+    splits = ["cross-validation"] * len(names)
+    table = PredictionTable(ids=ids, sources=names, labels=own, splits=splits, predicted=said,
+              probabilities=ones, true_probabilities=ones)
+    table.write(out / run_records.PREDICTIONS)
     (out / run_records.MODEL).write_bytes(b"model")
     score = AccuracyScore.counted(right, len(names))
     run = TrainingRun(given.name, given, labels=kinds, pictures=PictureCounts(training=len(names)),
               cross_validation=score, weights=1,
-              backbone=BackboneFacts("0" * 64, "tiny", 96, "pad", 16), device="cpu", held_out_share=0.2)
+              origin=Origin("0" * 64, "pad", 96, 16, "tiny"), device="cpu", held_out_share=0.2)
 (out / run_records.FILE).write_bytes(run_records.format_run(run))
 """
 SELECT = """

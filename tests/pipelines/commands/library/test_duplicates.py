@@ -15,7 +15,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
-from stages.files.tables.nearest_table import PictureRows, write_pictures
+from stages.files.tables.nearest_table import PictureRows
+from stages.record.origin import Origin
 from tests.command import Command
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import pairings
@@ -66,8 +67,14 @@ def library(here: Connection, tmp_path: Path) -> Connection:
     pairings.write(tmp_path / "pairs", PICTURES, [("cat", "cat", 0), ("cat", "small", 0.25), ("dog", "dog", 0)])
     ids = sorted(map(pairings.id_of, PICTURES))
     by_id = {pairings.id_of(name): sorted(sources) for name, sources in PICTURES.items()}
-    table = PictureRows(ids, [by_id[id] for id in ids], "m" * 64, 96, "pad", 4, "euclidean", 3)
-    write_pictures(table, tmp_path / "pictures")
+    table = PictureRows(
+        ids=ids,
+        sources=[by_id[id] for id in ids],
+        origin=Origin("m" * 64, "pad", 96, 4),
+        metric="euclidean",
+        k=3,
+    )
+    table.write(tmp_path / "pictures")
     spec = format_spec(BackboneSpec("small", 96, "avg", 4, 8, "float32", WeightsOrigin("here", "f" * 64), "m" * 64))
     Repository(here, "models").write([PutFile("/backbone.json", spec.encode())])
     files = {"/pairs/0/0.parquet": tmp_path / "pairs", "/pictures/0.parquet": tmp_path / "pictures"}

@@ -10,8 +10,9 @@ import pytest
 
 from stages.classify.training import dataset, splits
 from stages.classify.training.dataset import Dataset
-from stages.classify.training.run_records import BackboneFacts, PictureCounts, TrainingFailure
+from stages.classify.training.run_records import PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
+from stages.record.origin import Origin
 from tests.stages.classify.labelled_sets import DIMENSION, MODEL, id_of, vector, write
 
 
@@ -28,7 +29,7 @@ def test_pictures_come_in_the_order_of_ids_with_all_that_is_theirs(tmp_path: Pat
     assert [found.labels[code] for code in found.codes] == [labels[source] for source in found.sources]
     np.testing.assert_array_equal(found.vectors, np.array([vector(name, labels[name]) for name in found.sources]))
     assert list(found.thumbnails) == [b"jpeg of " + source.encode() for source in found.sources]
-    assert found.backbone == BackboneFacts(MODEL, "small at 32 px", 32, "pad", DIMENSION)
+    assert found.origin == Origin(MODEL, "pad", 32, DIMENSION, "small at 32 px")
     assert (found.vectors.dtype, found.codes.dtype) == (np.dtype(np.float32), np.dtype(np.int32))
 
 

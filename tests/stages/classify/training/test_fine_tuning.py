@@ -176,7 +176,7 @@ def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Se
         of(replace(data, labels=[*data.labels[:-1], "z"])),
         of(replace(data, thumbnails=[*data.thumbnails[1:], data.thumbnails[0]])),
         of(replace(data, vectors=data.vectors + 1)),
-        of(replace(data, backbone=replace(data.backbone, sha256="0" * 64))),
+        of(replace(data, origin=replace(data.origin, model="0" * 64))),
         of(parameters=replace(chosen, seed=1)),
         of(parameters=replace(chosen, fine_tune=replace(TUNE, epochs=3))),
         of(environment={"LOOKALIKE_STAGE": "train-2"}),
@@ -207,7 +207,7 @@ def test_a_training_that_diverges_is_a_failed_run_with_its_reason(set: Set, tmp_
 
 
 def test_another_backbone_than_that_of_the_vectors_is_a_failed_run(set: Set, tmp_path: Path) -> None:
-    other = replace(set.dataset, backbone=replace(set.dataset.backbone, sha256="ab" * 32))
+    other = replace(set.dataset, origin=replace(set.dataset.origin, model="ab" * 32))
     with pytest.raises(
         TrainingFailure, match="the repo models holds small at 32 px .* come from .*abab.*: push that model again"
     ):
@@ -247,5 +247,5 @@ def test_unusual_backbones(tmp_path: Path, build: Callable[[], keras.Model], che
 
 def test_pictures_that_the_backbone_scales_up_are_worth_a_note(set: Set) -> None:
     assert fine_tuning.notes(set.dataset) == []
-    (note,) = fine_tuning.notes(replace(set.dataset, backbone=replace(set.dataset.backbone, image_size=384)))
+    (note,) = fine_tuning.notes(replace(set.dataset, origin=replace(set.dataset.origin, image_size=384)))
     assert "pictures of 384 px, but was trained on scaled-up thumbnails of 240 px at most" in note

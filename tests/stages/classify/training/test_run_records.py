@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 
 from stages.classify import classifier_description
 from stages.classify.training import run_records
-from stages.classify.training.run_records import (
-    AccuracyScore,
-    BackboneFacts,
-    PictureCounts,
-    TrainingRun,
-    format_run,
-    parse,
-)
+from stages.classify.training.run_records import AccuracyScore, PictureCounts, TrainingRun, format_run, parse
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
 from stages.datum.contract import StageError
 from stages.quality import measures
+from stages.record.origin import Origin
 
-BACKBONE = BackboneFacts("ab" * 32, "efficientnet-lite0 at 224 px", 224, "pad", 1280)
+BACKBONE = Origin("ab" * 32, "pad", 224, 1280, "efficientnet-lite0 at 224 px")
 RUN = TrainingRun(
     name="linear",
     parameters=TrainingParameters("linear", fine_tune=FineTuneParameters(layers=3)),
@@ -36,7 +30,7 @@ RUN = TrainingRun(
     ece=0.03125,
     curves={"loss": [1.5, 0.5], "validation_loss": [1.75, 1.0]},
     weights=2562,
-    backbone=BACKBONE,
+    origin=BACKBONE,
     device="cpu",
     held_out_share=0.2,
     notes=("The pictures were scaled up.",),
@@ -90,7 +84,7 @@ def test_a_classifier_is_described_by_its_run() -> None:
     described = classifier_description.of_run(RUN)
     assert classifier_description.parse(classifier_description.format_description(described)) == described
     assert (described.run, described.labels, described.takes) == ("linear", RUN.labels, "vectors")
-    assert (described.backbone, described.cross_validation, described.held_out) == (
+    assert (described.origin, described.cross_validation, described.held_out) == (
         BACKBONE,
         RUN.cross_validation,
         RUN.held_out,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from stages.classify.training.run_records import backbone_data
 from stages.quality.entry_answers import shortest
 from stages.record.framing import Framing
 from stages.serving.answer import upload_decoder
@@ -93,7 +94,7 @@ def test_a_picture_alone_has_its_labels_and_their_origin(alone: Service, model: 
         "sha256": "0" * 64,
         "takes": "vectors",
         "labels": 5,
-        "backbone": models.backbone(model.embedder.spec).as_data() if model.embedder else None,
+        "backbone": backbone_data(models.backbone(model.embedder.spec)) if model.embedder else None,
     }
     assert answer["devices"] == {"service": "cpu"}
     assert answer["seconds"].keys() == {"decode", "features", "classify"}

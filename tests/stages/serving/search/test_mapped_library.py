@@ -10,6 +10,7 @@ import pytest
 
 from stages.datum.contract import StageError
 from stages.files.thumbnail_files import ThumbnailPlace
+from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.serving.segments import MODEL, PARTS, ids, write_index, write_segment
@@ -49,10 +50,10 @@ def test_a_row_that_is_not_there(row: int, directories: list[Path]) -> None:
 def test_the_facts_of_all_segments(tmp_path: Path) -> None:
     write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2], facts={"devices": ["cpu"]})
     write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2], facts={"devices": ["NVIDIA H100", "cpu"]})
-    facts = MappedLibrary.open([tmp_path / "0", tmp_path / "1"]).facts
-    assert (facts.model, facts.dimension, facts.metric) == (MODEL, 8, "euclidean")
-    assert facts.devices == ("NVIDIA H100", "cpu")
-    assert facts.described == f"small {MODEL} (IMAGE_SIZE=96, FIT=pad, 8 dimensions)"
+    library = MappedLibrary.open([tmp_path / "0", tmp_path / "1"])
+    assert (len(library), library.metric) == (4, "euclidean")
+    assert library.origin == Origin(MODEL, "pad", 96, 8, "small", ("NVIDIA H100", "cpu"))
+    assert library.origin.described == f"small {MODEL} (IMAGE_SIZE=96, FIT=pad, 8 dimensions)"
 
 
 def test_all_files_but_thumbnails_may_be_deleted_once_open(directories: list[Path]) -> None:
@@ -171,7 +172,8 @@ def test_an_index_of_an_older_version(directories: list[Path]) -> None:
     facts = json.loads(path.read_text())
     del facts["devices"]
     path.write_text(json.dumps(facts))
-    with pytest.raises(StageError, match="older version of lookalike; reprocess the index pipeline"):
+    reason = "not one that this version of the index stage wrote; reprocess the index pipeline"
+    with pytest.raises(StageError, match=reason):
         MappedLibrary.open(directories)
 
 
@@ -184,7 +186,7 @@ def test_segments_of_two_models(directories: list[Path], tmp_path: Path) -> None
 def test_ids_out_of_order(tmp_path: Path) -> None:
     table = write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2]) / "images.parquet"
     pq.write_table(pq.read_table(table).take([1, 0]), table)
-    with pytest.raises(StageError, match="ids of segment 0 are not distinct and sorted"):
+    with pytest.raises(StageError, match="must be distinct and sorted by ids"):
         MappedLibrary.open([tmp_path / "0"])
     write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2])
     write_segment(tmp_path / "2", ids("1", 2), VECTORS[:2])

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from stages import search
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files.tables.image_table import ImageTable, write_images
-from stages.files.tables.neighbour_table import read_neighbours
+from stages.files.tables.image_table import ImageTable
+from stages.files.tables.neighbour_table import NeighbourTable
 from stages.knn.joint_queries import PointCombination
 from stages.knn.search_settings import SearchSettings
 from stages.knn.top_k import NONE, TopK
 from stages.knn.vector_set import VectorSet
+from stages.record.origin import Origin
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.knn.oracle import brute
@@ -103,9 +104,13 @@ def write_entry(
     order = sorted(range(len(names)), key=names.__getitem__)
     directory.mkdir(parents=True)
     images = ImageTable(
-        [names[at] for at in order], [()] * len(names), [0] * len(names), [0] * len(names), MODEL, 96, "pad", 12
+        ids=[names[at] for at in order],
+        sources=[()] * len(names),
+        thumbnail_sizes=[0] * len(names),
+        hashes=[0] * len(names),
+        origin=Origin(MODEL, "pad", 96, 12),
     )
-    write_images(images, directory / "images.parquet")
+    images.write(directory / "images.parquet")
     np.save(directory / "vectors.npy", queries[order])
     return directory
 
@@ -123,7 +128,7 @@ def test_answers_are_those_of_the_search_stage_over_all_segments(backend: str, m
         bucket = DatumInput("queries", entry.parent, "queries/3f", "")
         inputs = {"index": DatumInput("index", each, each.name, ""), "queries": bucket}
         process(Datum(inputs, tmp_path / "out"))
-        for near in read_neighbours(tmp_path / "out" / "e" / f"{each.name}.parquet"):
+        for near in NeighbourTable.read(tmp_path / "out" / "e" / f"{each.name}.parquet"):
             merged.setdefault(near.query, []).append((near.distance, near.id != near.query, near.id))
     answers = {query: [(id, distance) for distance, _, id in sorted(found)[:9]] for query, found in merged.items()}
 
