@@ -23,7 +23,7 @@ from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.files.pack_headers import picture_size
 from stages.record import entry_paths
 
-VERSION = 11
+VERSION = 12
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:

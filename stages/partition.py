@@ -26,7 +26,7 @@ from stages.files.merged_tables import read_bucket
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record import part_names
 
-VERSION = 3
+VERSION = 4
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _LIBRARY = "library"

@@ -81,6 +81,9 @@ _TRANSPARENT_TO_8_BITS = {
     "RGB;16B": lambda value: value >> 8,
 }
 
+_LONGEST_CAMERA = 80  # characters
+_LONGEST_TEXT = 1000  # characters of one of EXIF's texts that are looked at
+
 _EXIF_DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 
 pi_heif.options.THUMBNAILS = pi_heif.options.DEPTH_IMAGES = pi_heif.options.AUX_IMAGES = False  # not needed here
@@ -93,13 +96,15 @@ class BadPicture(Exception):
 @dataclass(frozen=True)
 class PictureFile:
     """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.record.sources.Source.
-    orientation, date: those from outside it, if any."""
+    orientation, date, make, model: those from outside it, if any."""
 
     picture: ImageFile.ImageFile
     coding: str
     encoder: str
     orientation: int | None = None
     date: str = ""
+    make: str = ""
+    model: str = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -126,6 +131,10 @@ class PictureFile:
         """The camera's date of a decoded picture: YYYY-MM-DDTHH:MM:SS, "" without a valid one."""
         return _date(self.date) or _date(_exif_date(self.picture))
 
+    def camera(self) -> str:
+        """The make and the model of a decoded picture's camera, "" without either."""
+        return _camera(self.make, self.model) or _camera(*_exif_camera(self.picture))
+
 
 def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     """Opens a file of that kind.
@@ -133,17 +142,18 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     Raises BadPicture for one with too many pixels or none, and for a RAW file without a preview; for damaged bytes
     whatever the decoder raises.
     """
-    orientation, date = None, ""
+    orientation, date, make, model = None, "", "", ""
     if kind is FileKind.RAW:
         preview = raw_preview.preview(data)
         if preview is None:
             raise BadPicture("a RAW picture without a preview: save it as JPEG")
         data, orientation, date = preview.jpeg, preview.orientation, preview.date
+        make, model = preview.make, preview.model
     picture = _DECODERS[kind](io.BytesIO(data))
     _check_size(picture, kind)
     if isinstance(picture, JpegImageFile):
         _check_scans(picture, data)
-    return PictureFile(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date)
+    return PictureFile(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date, make, model)
 
 
 def _encoder(picture: ImageFile.ImageFile, kind: FileKind) -> str:
@@ -226,3 +236,29 @@ def _date(text: str) -> str:
         return datetime(*map(int, found.groups())).isoformat()  # type: ignore[arg-type]
     except ValueError:
         return ""
+
+
+def _exif_camera(picture: ImageFile.ImageFile) -> tuple[str, str]:
+    try:
+        exif = picture.getexif()
+        make, model = (exif.get(tag, "") for tag in (ExifTags.Base.Make, ExifTags.Base.Model))
+    except Exception:  # as above
+        return "", ""
+    return make if isinstance(make, str) else "", model if isinstance(model, str) else ""
+
+
+def _camera(make: str, model: str) -> str:
+    """The make and the model in one text, without the make if the model begins with it, and cut if it is very long."""
+    made, modelled = _printable(make), _printable(model)
+    text = modelled if modelled.casefold().startswith(made.casefold()) else f"{made} {modelled}"
+    return text[:_LONGEST_CAMERA].strip()
+
+
+def _printable(text: str) -> str:
+    """A text of EXIF, a character for each byte, without NULs, controls and spaces around it. It should be ASCII;
+    cameras that write other characters write UTF-8."""
+    try:
+        content = text.encode("latin-1").decode()
+    except UnicodeError:  # of another code
+        content = text
+    return "".join(each for each in content[:_LONGEST_TEXT] if each.isprintable()).strip()

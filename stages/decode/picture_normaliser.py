@@ -50,7 +50,7 @@ class PictureIdentity(NamedTuple):
 class NormalisedPicture(NamedTuple):
     """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. thumbnail: of the same
     part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if it has not been
-    computed. taken, coding, encoder, pixels: as in Source; pixels is "" without a thumbnail."""
+    computed. taken, coding, encoder, pixels, camera: as in Source; pixels is "" without a thumbnail."""
 
     framed: PictureSquare
     size: tuple[int, int]
@@ -60,6 +60,7 @@ class NormalisedPicture(NamedTuple):
     coding: str = ""
     encoder: str = ""
     pixels: str = ""
+    camera: str = ""
 
 
 FACTS = tuple(name for name in NormalisedPicture._fields if name in Source._fields)
@@ -148,7 +149,9 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
     framed = framing.frame(_resized(rgb, (width, height)))
     shown_as = thumbnail(rgb) if shown else b""
-    return NormalisedPicture(framed, size, opened.taken(), shown_as, None, opened.coding, opened.encoder, pixels)
+    return NormalisedPicture(
+        framed, size, opened.taken(), shown_as, None, opened.coding, opened.encoder, pixels, opened.camera()
+    )
 
 
 def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> NormalisedPicture:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
-_EXIF, _DATE = 34665, 36867
-_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE))
+_EXIF, _DATE, _MAKE, _MODEL = 34665, 36867, 271, 272
+_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL))
 _OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
 _FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
 _MOST_DIRECTORIES = 64
@@ -31,12 +31,14 @@ TiffDirectory = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class RawPreview:
-    """A JPEG inside of a RAW file, from its first byte on. orientation, date: those that the file gives: one of EXIF's
-    numbers, None if none; the text of EXIF's DateTimeOriginal, "" if none."""
+    """A JPEG inside of a RAW file, from its first byte on. orientation, date, make, model: those that the file gives:
+    one of EXIF's numbers, None if none; the texts of EXIF's DateTimeOriginal, Make and Model, "" if none."""
 
     jpeg: bytes
     orientation: int | None
     date: str
+    make: str = ""
+    model: str = ""
 
 
 def is_raw(data: bytes) -> bool:
@@ -59,9 +61,12 @@ def preview(data: bytes) -> RawPreview | None:
     dated = directories or _directories(data, data.find(b"CMT2") + 4)
     orientation = described[0].get(_ORIENTATION, ()) if described else ()
     date = next((each[_DATE] for each in dated if _DATE in each), ())
-    return RawPreview(
-        data[-place:], orientation[0] if orientation else None, "".join(chr(each & 255) for each in date[:19])
-    )
+    make, model = (_text(described[0].get(tag, ()) if described else ()) for tag in (_MAKE, _MODEL))
+    return RawPreview(data[-place:], orientation[0] if orientation else None, _text(date[:19]), make, model)
+
+
+def _text(values: tuple[int, ...]) -> str:
+    return "".join(chr(each & 255) for each in values)
 
 
 def _is_of_a_sensor(directory: TiffDirectory) -> bool:

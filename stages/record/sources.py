@@ -17,7 +17,8 @@ class Source(NamedTuple):
     width, height: of the picture in the file, upright, in pixels; of a RAW file's preview. bytes: the size of the file,
     archive member or record. taken: the camera's date, YYYY-MM-DDTHH:MM:SS without a time zone, "" if the file does not
     have one. coding: RAW, LOSSLESS, LOSSY or PALETTE, the way in which the file holds its pixels. encoder: 8 hex
-    digits, equal for files that one program or camera writes in the same way. pixels: see `content`. The facts follow
+    digits, equal for files that one program or camera writes in the same way. pixels: see `content`. camera: its make
+    and model, as text for people, "" if the file does not tell. The facts follow
     from the bytes; 0 or "" where a test does not care.
     """
 
@@ -30,6 +31,7 @@ class Source(NamedTuple):
     coding: str = ""
     encoder: str = ""
     pixels: str = ""
+    camera: str = ""
 
     @property
     def content(self) -> str:

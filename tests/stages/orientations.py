@@ -1,4 +1,6 @@
-"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it; and its date."""
+"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it; and its date and name."""
+
+import struct
 
 import numpy as np
 from PIL import ExifTags, Image
@@ -33,3 +35,15 @@ def dated(date: str, orientation: int = 1) -> bytes:
     made = exif(orientation)
     made.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = date
     return made.tobytes()
+
+
+def shot_with(make: str | bytes, model: str | bytes, orientation: int = 1, kind: int = 2) -> bytes:
+    """EXIF with the make and the model of a camera: texts, or bytes as they are in the file, which Pillow would not
+    write. kind: TIFF's type of both, 2 for text."""
+    texts = [(each.encode() if isinstance(each, str) else each) + bytes(5) for each in (make, model)]
+    size = 2 if kind == 3 else 1  # fewer than five bytes would lie in the entry itself
+    first = 8 + 2 + 3 * 12 + 4
+    places = first, first + len(texts[0])
+    entries = [struct.pack("<HHII", 0x010F + at, kind, len(texts[at]) // size, places[at]) for at in range(2)]
+    entries.append(struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0))
+    return b"Exif\0\0II*\0\x08\0\0\0\3\0" + b"".join(entries) + bytes(4) + b"".join(texts)

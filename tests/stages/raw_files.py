@@ -11,7 +11,7 @@ SAMPLES = NOISE + b"\xff\xd8\xff\xc4\0\4ab\xff\xd8\xff" + NOISE
 
 WIDTH, HEIGHT, COMPRESSION, PHOTOMETRIC, STRIP, ORIENTATION, LENGTH = 256, 257, 259, 262, 273, 274, 279
 SUBFILE, BELOW, TILES, JPEG, JPEG_LENGTH, DNG_VERSION = 254, 330, 324, 513, 514, 50706
-EXIF, DATE = 34665, 36867
+EXIF, DATE, MAKE, MODEL = 34665, 36867, 271, 272
 CFA = 32803
 NEWLY, OLD_JPEG = 7, 6
 
@@ -40,7 +40,7 @@ class Tiff:
         """Appends a directory, by default as the next one of the chain, and returns its place."""
         entries = b""
         for tag, value in sorted(tags.items()):
-            kind = 4 if not isinstance(value, bytes) else 2 if tag == DATE else 7
+            kind = 4 if not isinstance(value, bytes) else 2 if tag in (MAKE, MODEL, DATE) else 7
             values = [value] if isinstance(value, int) else value
             packed = values if isinstance(values, bytes) else struct.pack(f"{self.order}{len(values)}I", *values)
             if len(packed) > 4:
@@ -64,7 +64,9 @@ def cr2(preview: bytes, orientation: int) -> bytes:
     return bytes(file.content)
 
 
-def nef(preview: bytes, orientation: int, order: str = ">", date: bytes = b"") -> bytes:
+def nef(
+    preview: bytes, orientation: int, order: str = ">", date: bytes = b"", camera: tuple[bytes, bytes] = (b"", b"")
+) -> bytes:
     """Nikon, and Sony's ARW: a small picture without compression, the preview and the samples in directories below."""
     file = Tiff(order)
     below = [
@@ -72,9 +74,10 @@ def nef(preview: bytes, orientation: int, order: str = ">", date: bytes = b"") -
         file.directory({SUBFILE: 0, PHOTOMETRIC: CFA, COMPRESSION: 34713, STRIP: file.put(SAMPLES)}, linked=False),
     ]
     small = {WIDTH: 16, HEIGHT: 12, 258: 8, COMPRESSION: 1, PHOTOMETRIC: 2, STRIP: file.put(bytes(16 * 12 * 3)), 277: 3}
+    made = {tag: text for tag, text in zip((MAKE, MODEL), camera, strict=True) if text}
     first: dict[int, int | list[int]] = {SUBFILE: 1, **small, LENGTH: 16 * 12 * 3, ORIENTATION: orientation}
     exif = {EXIF: file.directory({DATE: date}, linked=False)} if date else {}
-    file.directory({**first, BELOW: below, **exif})
+    file.directory({**first, **made, BELOW: below, **exif})
     return bytes(file.content)
 
 

@@ -77,6 +77,7 @@ def test_exact_groups_are_listed_and_near_ones_are_not(pairs: Path, tmp_path: Pa
         "coding": "",
         "encoder": "",
         "pixels": "cat",
+        "camera": "",
         "keep": True,
     }
 

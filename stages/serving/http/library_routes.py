@@ -22,6 +22,7 @@ from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import trace_renderer
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.trace_renderer import TraceRenderer
+from stages.serving.search.library_paths import FolderPicture
 
 MOST_LISTED = 500
 
@@ -101,14 +102,14 @@ class LibraryRoutes:
             raise bad_request(f"limit must be 1 to {MOST_LISTED}")
         try:
             found = await run_in_threadpool(lambda: snapshot.library.paths.listing(folder, after, limit))
+            pictures = await run_in_threadpool(lambda: [_listed(snapshot, each) for each in found.pictures])
         except FilterError as error:
             raise bad_request(str(error)) from error
-        ids = [(snapshot.library.id(each.row), each.path) for each in found.pictures]
         return AsciiJSONResponse(
             {
                 "folder": found.folder,
                 "folders": [{"name": each.name, "pictures": each.pictures} for each in found.folders],
-                "pictures": [{"id": id, "path": path, **search_answer.addresses(id)} for id, path in ids],
+                "pictures": pictures,
                 "after": found.after,
                 "total": found.total,
                 "commits": snapshot.commits.as_data(),
@@ -124,6 +125,13 @@ class LibraryRoutes:
         return await trace_renderer.response(
             self._tracer, self._asking, id, path or sources[0].path, snapshot.commits.index
         )
+
+
+def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, str]:
+    """A picture in a folder, with the camera of its file there."""
+    id, sources = snapshot.library.id(picture.row), snapshot.library.sources(picture.row)
+    camera = next((each.camera for each in sources if each.path == picture.path), "")
+    return {"id": id, "path": picture.path, "camera": camera, **search_answer.addresses(id)}
 
 
 def _row(snapshot: Snapshot, id: str) -> int:

@@ -59,6 +59,7 @@ def _decode(kind: FileKind, data: bytes) -> None:
     assert min(found.size) > 0
     assert found.thumbnail.startswith(b"\xff\xd8") or region is not None
     assert found.taken == "" or len(found.taken) == len("2026-01-31T12:00:00")
+    assert len(found.camera) <= 80 and (not found.camera or found.camera.isprintable())
     assert len(picture_id(found.framed)) == 64
 
 

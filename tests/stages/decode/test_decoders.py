@@ -17,7 +17,7 @@ from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG
 from stages.record.framing import CROP, Framing, Pixels
 from tests.stages.decode import drawn_scenes
 from tests.stages.decode.drawn_scenes import SIDE, scene
-from tests.stages.orientations import dated, exif, stored
+from tests.stages.orientations import dated, exif, shot_with, stored
 
 LOSSLESS: dict[str, dict[str, Any]] = {
     "HEIF": {"quality": -1, "chroma": 444},
@@ -208,6 +208,46 @@ def test_a_picture_without_a_date_has_none(kind: str) -> None:
 )
 def test_a_date_that_is_not_valid_is_none(date: str, expected: str) -> None:
     assert described(encode(PICTURE, "JPEG", exif=dated(date))).taken == expected
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_camera_is_the_files_also_of_a_turned_picture(kind: str, orientation: int) -> None:
+    data = encode(stored(scene(160, 80), orientation), kind, exif=shot_with("Sony", "DSC-W1", orientation))
+    assert (described(data).size, described(data).camera) == ((160, 80), "Sony DSC-W1")
+
+
+@pytest.mark.parametrize(
+    ("make", "model", "expected"),
+    [
+        ("Canon", "Canon EOS 5D", "Canon EOS 5D"),
+        ("CANON", "Canon EOS 5D", "Canon EOS 5D"),
+        ("NIKON CORPORATION", "NIKON D90", "NIKON CORPORATION NIKON D90"),
+        ("  Leica \0\0\0", "\0 M8  \0", "Leica M8"),
+        ("So\nny\x07", "A\x1b[31m7", "Sony A[31m7"),
+        ("", "Pixel 7", "Pixel 7"),
+        ("Nokia", "", "Nokia"),
+        (" \0", "\t", ""),
+        ("华为".encode(), b"P30", "华为 P30"),
+        (b"Caf\xe9", b"X", "Café X"),
+        ("a\u202eb".encode(), b"X", "ab X"),
+        ("M" * 60_000, "X", "M" * 80),
+        ("华".encode() * 20_000, b"", "华" * 80),
+        ("M" * 79, "X", "M" * 79),
+    ],
+)
+def test_the_name_of_a_camera_is_short_text_for_people(make: str | bytes, model: str | bytes, expected: str) -> None:
+    assert described(encode(PICTURE, "JPEG", exif=shot_with(make, model))).camera == expected
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "JPEG2000", "JPEG"])
+def test_a_picture_without_a_camera_has_none(kind: str) -> None:
+    assert described(encode(PICTURE, kind)).camera == ""
+
+
+def test_a_camera_that_is_no_text_is_none() -> None:
+    numbers = shot_with(b"\7\0\0", b"\7\0\0", kind=3)
+    assert described(encode(PICTURE, "JPEG", exif=numbers)).camera == ""
 
 
 def test_damaged_metadata_are_no_date() -> None:

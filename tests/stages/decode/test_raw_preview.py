@@ -17,7 +17,7 @@ from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.framing import CROP, Framing, Pixels
 from tests.example_counts import examples
 from tests.stages import raw_files
-from tests.stages.orientations import dated
+from tests.stages.orientations import dated, shot_with
 
 SIDE = 96
 ROWS, COLUMNS = np.mgrid[0:120, 0:160]
@@ -74,6 +74,14 @@ def test_the_date_is_the_files_or_else_the_previews_and_the_size_the_previews(
         ((160, 120), "2001-01-01T00:00:00"),
         ((160, 120), "2001-01-01T00:00:00"),
     ]
+
+
+def test_the_camera_is_the_files_or_else_the_previews() -> None:
+    preview = jpeg(exif=shot_with("Sony", "DSC-W1"))
+    names = (b"NIKON\0", b"NIKON D90\0\0"), (b"NIKON\0", b""), (b"", b"")
+    files = [*(raw_files.nef(preview, 1, camera=each) for each in names), raw_files.cr3(preview, 1)]
+    cameras = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).camera for data in files]
+    assert cameras == ["NIKON D90", "NIKON", "Sony DSC-W1", "Sony DSC-W1"]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

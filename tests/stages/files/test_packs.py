@@ -45,13 +45,13 @@ def test_a_pack_is_read_as_it_was_written(
 
 
 def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
-    facts = "2019-08-04T16:30:12", "lossy", "0123abcd", "ef" * 16
+    facts = "2019-08-04T16:30:12", "lossy", "0123abcd", "ef" * 16, "Canon EOS 5D"
     picture = PackPicture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, *facts),), (1, 1), 0xFE, 70)
     write_pack(tmp_path / "deep" / "src.npy", ONE, [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
         b'\1\2\3{"fit":"pad"}\n{"id":"' + b"ab" * 32 + b'","perceptual_hash":"00000000000000fe","size":[1,1],'
-        b'"sources":[{"bytes":999,"coding":"lossy","encoder":"0123abcd","height":30,"path":"a/\\u00e9.jpg",'
-        b'"pixels":"' + b"ef" * 16 + b'","sha256":"' + b"cd" * 32 + b'",'
+        b'"sources":[{"bytes":999,"camera":"Canon EOS 5D","coding":"lossy","encoder":"0123abcd","height":30,'
+        b'"path":"a/\\u00e9.jpg","pixels":"' + b"ef" * 16 + b'","sha256":"' + b"cd" * 32 + b'",'
         b'"taken":"2019-08-04T16:30:12","width":40}],"thumbnail_size":70}\n'
     )
 

@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
 from stages.files.thumbnail_files import ThumbnailPlace
+from stages.record.sources import Source
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient, PachydermError
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.mapped_library import MappedLibrary
 from tests.servers import Localpachd, Unique
 from tests.stages.serving import services
+from tests.stages.serving.segments import ids, write_segment
 from tests.stages.serving.services import Service, made
 
 if TYPE_CHECKING:
@@ -89,6 +92,23 @@ def test_folders_page_by_page(service: Service) -> None:
     assert seen == [f"trip/north/{seed:02}.png" for seed in range(1, 40, 2)]
     assert all(each["thumbnail"] == f"/images/{each['id']}" for each in page["pictures"])
     assert service.ask("/library?folder=nowhere").data["total"] == 0
+
+
+def test_a_listed_picture_has_the_camera_of_its_file(ready: Snapshot, tmp_path: Path) -> None:
+    names = ids("0", 2)
+    sources = {
+        names[0]: [Source("a.jpg", "1" * 64, camera="Canon EOS 5D"), Source("b.jpg", "2" * 64)],
+        names[1]: [Source("c.jpg", "3" * 64, camera="华为 P30")],
+    }
+    vectors = np.ones((2, ready.library.origin.dimension))
+    library = MappedLibrary.open([write_segment(tmp_path / "00", names, vectors, sources)])
+    with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
+        listed = service.ask("/library").data["pictures"]
+    assert [(each["path"], each["camera"]) for each in listed] == [
+        ("a.jpg", "Canon EOS 5D"),
+        ("b.jpg", ""),
+        ("c.jpg", "华为 P30"),
+    ]
 
 
 @pytest.mark.parametrize(
