@@ -30,7 +30,7 @@ from stages.report.result_grid import grid
 from stages.report.result_pages import pages
 
 STAGE = "render"
-VERSION = 9
+VERSION = 10
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 INPUTS = ("queries", "search")

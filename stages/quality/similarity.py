@@ -9,17 +9,14 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from stages.quality import calibration
-from stages.record.origin import Origin
-
-_STATED = ("model", "backbone", "image_size", "fit")
-"""The fields of the origin that a calibration states."""
 
 
 @dataclass(frozen=True)
 class SimilarityCalibration:
-    """A calibration for the distances of one model and metric. knots: see stages.quality.calibration."""
+    """A calibration for the distances of one model, given by its identity hash, and metric. knots: see
+    stages.quality.calibration."""
 
-    origin: Origin
+    model: str
     metric: str
     knots: tuple[tuple[float, float], ...]
 
@@ -35,6 +32,6 @@ def read(content: bytes) -> SimilarityCalibration | None:
         held = json.loads(content)
         knots = tuple((float(distance), float(share)) for distance, share in held["knots"])
         facts = held["facts"]
-        return SimilarityCalibration(Origin.parse(facts, _STATED), str(facts["metric"]), knots) if knots else None
+        return SimilarityCalibration(str(facts["model"]), str(facts["metric"]), knots) if knots else None
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -158,7 +158,7 @@ class IndexSource:
         if newest is None or not self._server.files("evaluate", newest.id, "/calibration.json"):
             return None
         found = similarity.read(b"".join(self._server.read("evaluate", newest.id, "calibration.json")))
-        return found if found is not None and found.origin.model == library.origin.model else None
+        return found if found is not None and found.model == library.origin.model else None
 
     def _settings_for(self, library: MappedLibrary) -> SearchSettings:
         named = self._environment.get("METRIC")

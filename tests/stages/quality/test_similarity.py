@@ -5,7 +5,6 @@ import json
 import pytest
 
 from stages.quality import similarity
-from stages.record.origin import Origin
 
 FACTS = {"model": "m", "backbone": "", "image_size": 96, "fit": "pad", "metric": "euclidean"}
 
@@ -13,7 +12,7 @@ FACTS = {"model": "m", "backbone": "", "image_size": 96, "fit": "pad", "metric":
 def test_per_cents_follow_the_knots() -> None:
     found = similarity.read(json.dumps({"knots": [[0, 0.9], [1, 0.1]], "facts": FACTS}).encode())
     assert found is not None
-    assert (found.origin, found.metric) == (Origin("m", "pad", 96), "euclidean")
+    assert (found.model, found.metric) == ("m", "euclidean")
     assert found.per_cent([0, 1]) == [90.0, 10.0]
 
 

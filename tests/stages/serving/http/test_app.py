@@ -13,7 +13,6 @@ from PIL import Image
 
 from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing
-from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.serving.answer import upload_decoder
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
@@ -202,9 +201,7 @@ def test_several_requests_in_one_call_one_of_them_bad(service: Service) -> None:
 def test_similarity_is_there_with_a_calibration_of_the_metric(
     ready: Snapshot, embedder: "Embedder", tmp_path: Path
 ) -> None:
-    calibration = SimilarityCalibration(
-        Origin(embedder.spec.sha256, "pad"), "euclidean", ((0.0, 1.0), (0.1, 0.5), (2.0, 0.0))
-    )
+    calibration = SimilarityCalibration(embedder.spec.sha256, "euclidean", ((0.0, 1.0), (0.1, 0.5), (2.0, 0.0)))
     calibrated = services.snapshot(ready.library, embedder, tmp_path, similarity=calibration)
     with services.running(SnapshotState("ready", snapshot=calibrated)) as service:
         assert service.ask("/status").data["calibrated"] is True
