@@ -118,30 +118,6 @@ def test_histories(client: Client, place: Place, refusal: Refusal) -> None:
     )  # fmt: skip
 
 
-def test_fsck_finds_nothing_in_a_new_repo(client: Client, place: Place) -> None:
-    master = place.branch()
-    place.put(master, a="1")
-    assert [each for each in client.pfs.fsck(fix=True) if master.repo.name in each.error] == []
-
-
-def test_file_sets(client: Client, place: Place) -> None:
-    def added(path: str, data: bytes) -> pfs.ModifyFileRequest:
-        return pfs.ModifyFileRequest(add_file=pfs.AddFile(path=path, raw=data))
-
-    made = client.pfs.create_file_set(iter([added("/a", b"1"), added("/b", b"2")])).file_set_id
-    client.pfs.renew_file_set(file_set_id=made, ttl_seconds=60)
-    other = client.pfs.create_file_set(iter([added("/a", b"+")])).file_set_id
-    whole = client.pfs.compose_file_set(file_set_ids=[made, other], ttl_seconds=60).file_set_id
-    virtual = pfs.Commit(repo=pfs.Repo(name="__filesets__"), id=whole)
-    assert place.read(pfs.File(commit=virtual, path="/a")) == "1+"
-    (shard,) = client.pfs.shard_file_set(file_set_id=whole).shards
-    assert (shard.lower, shard.upper) == ("", "")
-    master = place.branch()
-    with client.pfs.commit(branch=master) as commit:
-        client.pfs.add_file_set(commit=commit, file_set_id=whole)
-    assert place.read(pfs.File(commit=commit, path="/b")) == "2"
-
-
 @pytest.mark.since("2.11")
 def test_file_sets_of_wanted_size_and_kind(client: Client, place: Place) -> None:
     master = place.branch()

@@ -114,18 +114,6 @@ def _wait_for_state(client: Client, pipeline: pps.Pipeline, state: pps.PipelineS
         time.sleep(0.02)
 
 
-def test_a_failed_job_and_its_reason(client: Client, place: Place) -> None:
-    master = place.branch()
-    place.put(master, a="1")
-    pipeline = place.pipeline("echo why; exit 3", _input(master), datum_tries=1)
-    info = _job(client, pipeline, _head(client, pipeline))
-    assert info.state == pps.JobState.JOB_FAILURE
-    (datum,) = client.pps.list_datum(job=info.job)
-    assert datum.state == pps.DatumState.FAILED
-    assert info.reason == f"datum {datum.datum.id} failed"
-    assert "why" in [each.message for each in client.pps.get_logs(pipeline=pipeline) if each.user]
-
-
 def test_stopping_and_starting(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     place.put(master, a="1")
@@ -148,76 +136,9 @@ def test_stopping_and_starting(client: Client, place: Place, refusal: Refusal) -
     assert refusal(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
 
 
-@pytest.mark.since("2.8")
-def test_rerunning(client: Client, place: Place, refusal: Refusal) -> None:
-    master = place.branch()
-    place.put(master, a="1")
-    pipeline = place.pipeline("true", _input(master))
-    _job(client, pipeline, _head(client, pipeline))
-    client.pps.rerun_pipeline(pipeline=pipeline, reprocess=True)
-    info = _job(client, pipeline, _head(client, pipeline))
-    assert (info.pipeline_version, info.data_processed) == (2, 1)
-    ghost = pps.Pipeline(name=place.unique("ghost"))
-    assert refusal(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
-
-
-def test_inputs_of_every_kind(client: Client, place: Place) -> None:
-    left, right = place.branch(), place.branch()
-    place.put(left, a="1", b="2")
-    place.put(right, b="3", c="4")
-
-    def of(branch: pfs.Branch, **fields: object) -> pps.Input:
-        return pps.Input(pfs=pps.PfsInput(repo=branch.repo.name, glob="/(*)", **fields))
-
-    for kind, count in (("cross", 4), ("union", 4), ("join", 1), ("group", 3)):
-        fields = {"join": {"join_on": "$1"}, "group": {"group_by": "$1"}}.get(kind, {})
-        both = pps.Input(**{kind: [of(left, **fields), of(right, **fields)]})
-        assert len(list(client.pps.list_datum(input=both))) == count, kind
-
-
 @pytest.mark.since("2.9")
 def test_datums_are_generated_in_batches(client: Client, place: Place) -> None:
     master = place.branch()
     place.put(master, a="1", b="2")
     batches = client.pps.generate_datums(_input(master), 1)
     assert [len(batch) for batch in batches] == [1, 1]
-
-
-def test_cron(client: Client, place: Place) -> None:
-    pipeline = place.pipeline("true", pps.Input(cron=pps.CronInput(name="tick", spec="@never")))
-    client.pps.run_cron(pipeline=pipeline)
-    info = _job(client, pipeline, _head(client, pipeline))
-    assert (info.state, info.data_total) == (pps.JobState.JOB_SUCCESS, 1)
-
-
-@pytest.mark.since("2.8")
-def test_defaults(client: Client, place: Place) -> None:
-    project = pfs.Project(name=place.unique("project"))
-    client.pfs.create_project(project=project)
-    client.pps.set_project_defaults(
-        project=project, project_defaults_json=json.dumps({"createPipelineRequest": {"datumTries": 7}})
-    )
-    kept = client.pps.get_project_defaults(project=project).project_defaults_json
-    assert json.loads(kept)["createPipelineRequest"]["datumTries"] == 7
-    assert json.loads(client.pps.get_cluster_defaults().cluster_defaults_json) is not None
-    client.pfs.delete_project(project=project)
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"pipeline": pps.Pipeline(name="a b")}, "only alphanumeric characters"),
-        ({"input": pps.Input(pfs=pps.PfsInput(repo="any"))}, "input must specify a glob"),
-        ({"transform": None}, "must specify a transform"),
-    ],
-    ids=["name", "input", "transform"],
-)
-def test_invalid_specifications(
-    client: Client, place: Place, refusal: Refusal, fields: dict[str, Any], text: str
-) -> None:
-    whole = {
-        "pipeline": pps.Pipeline(name=place.unique("p")),
-        "transform": pps.Transform(cmd=["true"]),
-        "input": _input(place.branch()),
-    }
-    assert text in refusal(client.pps.create_pipeline, **{**whole, **fields})[1]

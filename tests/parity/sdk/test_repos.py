@@ -55,14 +55,6 @@ def test_repos(client: Client, place: Place, refusal: Refusal) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.since("2.8")
-def test_deleting_a_repo_reports_whether_it_existed(client: Client, place: Place) -> None:
-    repo = pfs.Repo(name=place.unique("r"))
-    client.pfs.create_repo(repo=repo)
-    assert client.pfs.delete_repo(repo=repo).deleted
-    assert not client.pfs.delete_repo(repo=repo).deleted
-
-
 def test_branches(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     other = pfs.Branch(repo=master.repo, name="other")
@@ -78,37 +70,3 @@ def test_branches(client: Client, place: Place, refusal: Refusal) -> None:
     assert refusal(client.pfs.inspect_branch, branch=other) == (
         grpc.StatusCode.NOT_FOUND, f'branch "other" not found in repo default/{master.repo.name}',
     )  # fmt: skip
-
-
-def test_triggers(client: Client, place: Place) -> None:
-    master = place.branch()
-    place.put(master, a="1")
-    release = pfs.Branch(repo=master.repo, name="release")
-    client.pfs.create_branch(branch=release, trigger=pfs.Trigger(branch="master", commits=2))
-    before = client.pfs.inspect_branch(branch=release)
-    assert (before.trigger.branch, before.trigger.commits) == ("master", 2)
-    second, _ = place.put(master, a="2"), place.put(master, a="3")
-    assert client.pfs.inspect_branch(branch=release).head.id == second.id
-    fourth = place.put(master, a="4")
-    assert client.pfs.inspect_branch(branch=release).head.id == fourth.id
-
-
-@pytest.mark.since("2.10")
-def test_walking_provenance(client: Client, place: Place) -> None:
-    upstream, downstream = place.branch(), place.branch()
-    commit = place.put(upstream, a="1")
-    client.pfs.create_branch(branch=downstream, provenance=[upstream])
-    above = client.pfs.walk_branch_provenance(start=[downstream.as_picker()])
-    assert [each.branch.repo.name for each in above] == [upstream.repo.name]
-    head = client.pfs.inspect_branch(branch=downstream).head
-    (found,) = client.pfs.walk_commit_provenance(start=[head.as_picker()])
-    assert found.commit.id == commit.id
-    below = client.pfs.walk_commit_subvenance(start=[commit.as_picker()], max_depth=1)
-    assert [each.commit.id for each in below] == [head.id]
-
-
-def test_invalid_names(client: Client, refusal: Refusal) -> None:
-    text = refusal(client.pfs.create_repo, repo=pfs.Repo(name="a/b"))[1]
-    assert text.endswith("invalid: only alphanumeric characters, underscores, and dashes are allowed")
-    with pytest.raises(grpc.RpcError, match="reserved"):
-        client.pfs.create_repo(repo=pfs.Repo(name="__filesets__"))

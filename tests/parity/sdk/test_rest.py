@@ -5,7 +5,7 @@ from pachyderm_sdk import Client
 from pachyderm_sdk.api import logs, metadata, pfs, pps
 from pachyderm_sdk.errors import AuthServiceNotActivated
 
-from tests.parity.sdk.places import Place, Refusal
+from tests.parity.sdk.places import Place
 
 
 def test_the_server_reports_its_version_and_id(client: Client) -> None:
@@ -33,15 +33,6 @@ def test_an_exception_in_a_transaction_leaves_nothing(client: Client, place: Pla
         raise ZeroDivisionError
     assert not client.pfs.repo_exists(repo)
     assert not client.transaction.transaction_exists(transaction)
-
-
-def test_secrets(client: Client, place: Place, refusal: Refusal) -> None:
-    name = place.unique("secret")
-    client.pps.create_secret(name=name, data={"key": "value"})
-    assert client.pps.inspect_secret(secret=pps.Secret(name=name)).secret.name == name
-    assert name in [each.secret.name for each in client.pps.list_secret().secret_info]
-    client.pps.delete_secret(secret=pps.Secret(name=name))
-    refusal(client.pps.inspect_secret, secret=pps.Secret(name=name))
 
 
 @pytest.mark.since("2.10")
