@@ -240,11 +240,6 @@ def check_workers(mine: Client) -> None:
     assert "TOKEN" not in kept
 
 
-def test_workers_of_a_server_with_a_token(start_pachd: StartPachd, tmp_path: Path, token_file: Path) -> None:
-    server = start_pachd(tmp_path / "root", "--token-file", str(token_file))
-    check_workers(client(server, TOKEN))
-
-
 def test_a_spouts_sidecar_asks_for_the_token(start_pachd: StartPachd, tmp_path: Path, token_file: Path) -> None:
     server = start_pachd(tmp_path / "root", "--token-file", str(token_file))
     mine = client(server, TOKEN)

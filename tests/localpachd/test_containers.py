@@ -82,24 +82,6 @@ def test_pipelines_run_in_their_images_one_after_the_other(start_pachd: StartPac
 
 
 @in_containers
-def test_failures_and_logs_are_as_with_processes(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
-    client = start_pachd(tmp_path / "root", "--runner", "docker").client()
-    client.create_repo("texts")
-    put(client, a=b"", b=b"")
-    script = "echo says $in; echo because > /tmp/reason; [ $in != /pfs/in/b ]"
-    rescue = {"err_cmd": ["sh", "-c", "cat /tmp/reason; [ $in = /pfs/in/b ]"]}
-    create(client, "rescued", "texts", image, script, transform=rescue, datum_tries=2)
-    create(client, "failing", "texts", image, f"{script} || exit 3", datum_tries=1)
-    rescued, failing = finished(client, "rescued"), finished(client, "failing")
-    assert (rescued.state, rescued.data_recovered) == (pps_pb2.JOB_SUCCESS, 1)
-    assert (failing.state, failing.data_failed) == (pps_pb2.JOB_FAILURE, 1)
-    said = [line.message for line in client.get_job_logs("rescued", rescued.job.id) if line.user]
-    assert sorted(said) == ["because", "because", "says /pfs/in/a", "says /pfs/in/b", "says /pfs/in/b"]
-    log = [line.message for line in client.get_job_logs("failing", failing.job.id) if not line.user]
-    assert any(line.endswith(": exit status 3") for line in log)
-
-
-@in_containers
 def test_a_stopped_job_leaves_no_container(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     root = tmp_path / "root"
     client = start_pachd(root, "--runner", "docker").client()

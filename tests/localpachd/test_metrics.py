@@ -146,17 +146,6 @@ def test_the_state_is_that_of_the_server(start_pachd: StartPachd, tmp_path: Path
     assert found["localpachd_process_resident_memory_bytes",] > 1e7
 
 
-def test_the_bytes_are_measured_again_by_a_start(start_pachd: StartPachd, tmp_path: Path) -> None:
-    first = start_pachd(tmp_path / "root")
-    client = first.client()
-    client.create_repo("in")
-    with client.commit("in", "master") as commit:
-        client.put_file_bytes(commit, "/file", random.Random(2).randbytes(1_000_000))
-    first.stop()
-    found = samples(address(start_pachd(tmp_path / "root", *ON)))
-    assert found["localpachd_disk_bytes", "chunks"] > 1_000_000
-
-
 def test_only_the_token_opens_them(start_pachd: StartPachd, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "scrape").write_text(SCRAPE)

@@ -1,9 +1,7 @@
 """A server killed at any time continues after a restart: nothing is lost and no work is repeated."""
 
-import contextlib
 import itertools
 import os
-import select
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,16 +58,6 @@ def hashes(client: python_pachyderm.Client, repo: str) -> dict[str, bytes]:
     return {each.file.path: each.hash for each in client.walk_file((repo, "master"), "/")}
 
 
-def wait_until_gone(process: int) -> None:
-    """Blocks until a process has ended, at most a minute."""
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(process)
-        try:
-            assert select.select([handle], [], [], 60)[0], f"process {process} outlives its server"
-        finally:
-            os.close(handle)
-
-
 @pytest.fixture
 def go(tmp_path: Path) -> Path:
     """A named pipe on which the waiting datum blocks without polling."""
@@ -114,29 +102,6 @@ def test_a_killed_server_continues_where_it_was(start_pachd: StartPachd, tmp_pat
     assert content(client, "copy") == {f"/{name}": name.encode() for name in "abcdef"}
     assert finished(client, "copy2").state == pps_pb2.JOB_SUCCESS
     assert content(client, "copy2") == content(client, "copy")
-
-
-def test_user_code_does_not_outlive_the_server(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
-    server = start_pachd(tmp_path / "root")
-    client = server.client()
-    client.create_repo("texts")
-    put(client, "a")
-    pipeline(client, "wait", "texts", f"echo waiting\ncat {go}")
-    assert next(said(client, "wait")) == "waiting"
-    mine = children(server.process.pid)
-    assert mine
-    server.kill()
-    for process in mine:
-        wait_until_gone(process)
-
-
-def children(process: int) -> list[int]:
-    """The descendants of a process."""
-    found = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *children(int(child))]
-    return found
 
 
 def test_a_stopped_server_continues_as_well(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:

@@ -9,7 +9,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import grpc
 import pytest
 import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -62,11 +61,6 @@ def test_two_servers_do_not_share_a_root(start_pachd: StartPachd, tmp_path: Path
     )
 
 
-def test_the_root_of_a_killed_server_is_free_again(start_pachd: StartPachd, tmp_path: Path) -> None:
-    start_pachd(tmp_path / "root").kill()
-    start_pachd(tmp_path / "root")
-
-
 def test_a_taken_port_is_explained(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -113,41 +107,6 @@ def test_the_servers_identity_survives_a_restart(start_pachd: StartPachd, tmp_pa
     assert before.id
     assert before.deployment_id
     assert before.version_warnings_ok
-
-
-def test_a_waiting_call_ends_when_the_server_stops(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root")
-    client = server.client()
-    client.create_repo("in")
-    with client.commit("in", "master") as commit:
-        client.put_file_bytes(commit, "/a", b"x")
-    commits = client.subscribe_commit("in", "master")
-    assert next(commits).commit.id == commit.id
-    server.stop()
-    with pytest.raises(grpc.RpcError):
-        next(commits)
-
-
-def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root")
-    client = server.client()
-    client.create_repo("in")
-    client.create_pipeline(
-        "p",
-        transform=pps_pb2.Transform(cmd=["sh"], stdin=["echo begun", "exec sleep 60"]),
-        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
-    )
-    with client.commit("in", "master") as commit:
-        client.put_file_bytes(commit, "/a", b"x")
-    assert any(line.message.strip() == "begun" for line in client.get_pipeline_logs("p", follow=True))
-    server.process.terminate()
-    assert server.process.wait(timeout=30) == 0
-    client = start_pachd(tmp_path / "root").client()
-    (job,) = client.inspect_job(commit.id, pipeline_name="p")
-    assert job.state == pps_pb2.JOB_RUNNING
-    client.stop_job(commit.id, "p")
-    (job,) = client.inspect_job(commit.id, pipeline_name="p", wait=True)
-    assert job.state == pps_pb2.JOB_KILLED
 
 
 def test_deleted_data_is_removed_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_a_datum_names_the_directory_of_its_files(copied: Copied, client: Client
     assert info.pfs_state.path == f"/pfs/{new.datum.id}"
     assert (info.pfs_state.commit.repo.type, info.pfs_state.commit.id) == ("meta", second)
     below = client.walk_file(info.pfs_state.commit, info.pfs_state.path)
-    assert {f"/pfs/{new.datum.id}/in/c", f"/pfs/{new.datum.id}/out/c"} <= {each.file.path for each in below}
+    assert {f"/pfs/{new.datum.id}/{file}" for file in ("in/c", "out/c", ".env")} <= {each.file.path for each in below}
     with client.get_file(info.pfs_state.commit, f"/pfs/{new.datum.id}/out/c") as file:
         assert file.read() == b"333"
 

@@ -15,13 +15,14 @@ def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, c
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
     first = place.job(name, place.put(repo, a="1", b="2"))
     assert (first.state, first.data_processed, first.data_skipped, first.data_total) == (pps_pb2.JOB_SUCCESS, 2, 0, 2)
-    second = place.job(name, place.put(repo, c="3"))
-    assert (second.data_processed, second.data_skipped, second.data_total) == (1, 2, 3)
-    assert second.stats.upload_bytes == 1
+    second = place.job(name, place.put(repo, b="4", c="3"))
+    assert (second.data_processed, second.data_skipped, second.data_total) == (2, 1, 3)
+    assert second.stats.upload_bytes == 2
     assert second.started.seconds <= second.finished.seconds
     assert second.output_commit.repo.name == second.output_commit.branch.repo.name == name
     assert second.details.input.pfs.commit == second.job.id
     assert place.paths(name) == ["/a", "/b", "/c"]
+    assert place.read(name, "/b") == "4"
 
 
 def test_deleting_an_input_deletes_its_output(place: Place, pfs: MakeInput) -> None:
@@ -47,16 +48,18 @@ def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/\ntest ! -e /pfs/in/bad", input=pfs(repo, name="in"), datum_tries=1)
     below = place.pipeline("true", input=pfs(name, name="upstream"))
+    last = place.pipeline("true", input=pfs(below, name="upstream"))
     commit = place.put(repo, good="1", bad="2")
     job = place.job(name, commit)
     (failed,) = client.list_datum(name, commit, datum_filter=_states(pps_pb2.FAILED))
     assert failed.stats.HasField("process_time") and not failed.stats.HasField("upload_time")
     assert (job.state, job.reason) == (pps_pb2.JOB_FAILURE, f"datum {failed.datum.id} failed")
     assert (job.data_processed, job.data_failed) == (1, 1)
-    unrunnable = place.job(below, commit)
-    assert unrunnable.state == pps_pb2.JOB_UNRUNNABLE
-    assert unrunnable.stats == pps_pb2.ProcessStats()
-    assert unrunnable.reason == "unrunnable because the following upstream pipelines failed: upstream"
+    for each in (below, last):
+        unrunnable = place.job(each, commit)
+        assert unrunnable.state == pps_pb2.JOB_UNRUNNABLE
+        assert unrunnable.stats == pps_pb2.ProcessStats()
+        assert unrunnable.reason == "unrunnable because the following upstream pipelines failed: upstream"
     (output,) = client.inspect_commit((name, "master", commit))
     assert output.error == job.reason
     # The output of the failed job can be read there, but no later commit builds on it.
@@ -74,7 +77,9 @@ def test_two_datums_with_one_path_fail_the_job_at_its_end(place: Place, pfs: Mak
     name = place.pipeline("echo x > /pfs/out/same", input=pfs(repo))
     job = place.job(name, place.put(repo, a="1", b="2"))
     assert (job.state, job.data_processed) == (pps_pb2.JOB_FAILURE, 2)
-    assert job.reason.startswith("duplicate path output by different datums (")
+    assert job.reason.startswith("duplicate path output by different datums (/same from ")
+    mended = place.job(name, place.put(repo, b=None))
+    assert (mended.state, mended.data_processed, mended.data_skipped) == (pps_pb2.JOB_SUCCESS, 1, 0)
 
 
 def test_a_datum_that_err_cmd_recovers_is_tried_again_by_the_next_job(place: Place, pfs: MakeInput) -> None:

@@ -46,25 +46,6 @@ def test_a_path_that_is_file_and_directory_is_an_error_of_the_commit(
     assert write(pfs, a, {paths[1]: b"2"}).error == f"file / directory path collision ({max(paths)})"
 
 
-def test_a_datums_files_are_removed_by_its_tag_alone(pfs: PfsService, a: Repo) -> None:
-    one, two = "1" * 64, "2" * 64
-
-    def first(txn: Transaction) -> None:
-        info = commits.start(txn, Branch(a, "master"))
-        contents.add_layer(txn, info, [("/1", one, pfs.chunks.store([b"1"])), ("/2", two, pfs.chunks.store([b"2"]))])
-        commits.finish(txn, info)
-
-    def second(txn: Transaction) -> CommitInfo:
-        info = commits.start(txn, Branch(a, "master"))
-        contents.delete_tags(txn, info, [one])
-        return commits.finish(txn, info)
-
-    pfs.transact(first)
-    info = pfs.transact(second)
-    assert tree(pfs, info.commit) == {"/2": b"2"}
-    assert info.size == 1
-
-
 def test_an_open_commit_is_bounded_by_what_it_stands_on_and_what_was_written(pfs: PfsService, a: Repo) -> None:
     first = write(pfs, a, {"/x": b"123"})
 

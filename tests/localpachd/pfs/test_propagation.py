@@ -34,19 +34,6 @@ def members(pfs: PfsService, commit_set: str) -> dict[str, CommitInfo]:
         return {info.commit.repo.name: info for info in commit_sets.members(conn, commit_set)}
 
 
-def test_a_commit_opens_one_downstream_of_it_everywhere_at_once(pfs: PfsService) -> None:
-    a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
-    wire(pfs, b, a)
-    wire(pfs, c, b)
-    opened = pfs.transact(lambda txn: commits.start(txn, master(a)))
-    found = members(pfs, opened.commit.id)
-    assert list(found) == ["a", "b", "c"]
-    assert [info.origin for info in found.values()] == ["USER", "AUTO", "AUTO"]
-    assert all(info.finished is None for info in found.values())
-    assert [str(each) for each in found["c"].provenance] == [f"default/b@{opened.commit.id}"]
-    assert len({info.started for info in found.values()}) == 1
-
-
 def test_a_branch_gets_its_commit_after_those_upstream_however_old_it_is(pfs: PfsService) -> None:
     a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
     wire(pfs, c, a)
@@ -92,12 +79,3 @@ def test_lists_of_branches_are_sorted_by_their_keys(pfs: PfsService) -> None:
     # "-" comes before the "." that follows a repo's name in a key.
     assert [each.repo.name for each in info.provenance] == ["a-b", "a", "b"]
     assert info.direct_provenance == info.provenance
-
-
-def test_repos_are_deleted_together_downstream_first(pfs: PfsService) -> None:
-    b, a = repo(pfs, "b"), repo(pfs, "a")
-    wire(pfs, b, a)
-    gone = pfs.transact(lambda txn: repos.delete_many(txn, ["default"]))
-    assert set(gone) == {a, b}
-    with pfs.db.read() as conn:
-        assert repos.list_all(conn) == [] and branches.list_all(conn) == []

@@ -139,11 +139,3 @@ def test_a_loop_through_other_branches_is_refused(pfs: PfsService, a: Repo) -> N
     follow(pfs, a, "one", branch="two", commits=1)
     with pytest.raises(PachError, match="triggers cannot form a loop"):
         follow(pfs, a, "two", branch="one", commits=1)
-
-
-def test_a_branch_has_provenance_or_a_trigger(pfs: PfsService, a: Repo) -> None:
-    b = Repo("default", "b")
-    pfs.transact(lambda txn: repos.create(txn, b))
-    with pytest.raises(PachError, match="cannot have both provenance and a trigger"):
-        pfs.transact(lambda txn: branches.create(txn, Branch(a, "x"), provenance=[Branch(b, "master")],
-                                                 trigger={"branch": "master"}))  # fmt: skip

@@ -1,7 +1,6 @@
 """Jobs end to end: real files, real processes, the rules of skipping, failing and cascading; `tests/parity` has those
 that a client sees of one job, one update and one restart."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from localpachd.worker.tasks import DatumOutcome
 from tests.localpachd.pps.engine import Engine, blocking
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
-LIST = 'ls "$PFS/in" > "$PFS/out/list"'
 
 
 def only(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:
@@ -34,43 +32,6 @@ def shout(engine: Engine) -> Engine:
     engine.put("texts", {"/a": "one", "/b": "two"})
     engine.create("shout", only("texts"), SHOUT)
     return engine
-
-
-def test_only_what_changed_is_processed_again(shout: Engine) -> None:
-    shout.settle("shout")
-    shout.put("texts", {"/b": "three", "/c": "new"})
-    job = shout.settle("shout")
-    assert counted(job) == (2, 1, 3)
-    assert shout.files("shout") == {"/a": "ONE", "/b": "THREE", "/c": "NEW"}
-    found = shout.datums(job.job)
-    assert {path: each.skipped for path, each in found.items()} == {"/a": True, "/b": False, "/c": False}
-    assert {each.outcome for each in found.values()} == {DatumOutcome.PROCESSED}
-
-
-def test_deleting_and_adding_again_gives_the_same_output(shout: Engine) -> None:
-    shout.settle("shout")
-    before = shout.files("shout")
-    shout.put("texts", {"/a": None})
-    assert set(shout.datums(shout.settle("shout").job)) == {"/b"}
-    assert not any(path.startswith("/pfs/") and path.endswith("/a") for path in shout.files("shout", kind="meta"))
-    shout.put("texts", {"/a": "one"})
-    assert counted(shout.settle("shout")) == (1, 1, 2)
-    assert shout.files("shout") == before
-
-
-def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout: Engine) -> None:
-    job = shout.settle("shout")
-    datum = shout.datums(job.job)["/a"]
-    found = shout.files("shout", job.job.id, "meta")
-    assert found[f"/pfs/{datum.id}/in/a"] == "one"
-    assert found[f"/pfs/{datum.id}/out/a"] == "ONE"
-    assert f"PACH_DATUM_ID={datum.id}\n" in found[f"/pfs/{datum.id}/.env"]
-    record = json.loads(found[f"/meta/{datum.id}/meta"])
-    assert record["inputs"][0]["fileInfo"]["file"]["path"] == "/a"
-    shown = shout.pps.inspect_datum(job.job, datum.id)
-    assert (shown.pfs_state, str(shown.pfs_commit)) == (f"/pfs/{datum.id}", f"default/shout.meta@{job.job.id}")
-    with pytest.raises(PachError, match=f"datum nothing not found in job default/shout@{job.job.id}"):
-        shout.pps.inspect_datum(job.job, "nothing")
 
 
 def test_lazy_inputs_leave_no_copy_in_the_meta_commit(engine: Engine) -> None:
@@ -103,34 +64,6 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout: Engine)
     assert shout.files("shout") == {"/a": "ONE", "/b": "CHANGED", "/c": "NEW"}
 
 
-def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {"/a": "one", "/b": "two"})
-    engine.create("clash", only("texts"), 'cat "$PFS"/in/* > "$PFS/out/same"')
-    job = engine.settle("clash")
-    assert job.state is JobState.FAILURE
-    assert job.reason.startswith("duplicate path output by different datums (/same from ")
-    assert engine.commit("clash", kind="meta").error == job.reason
-    engine.put("texts", {"/b": None})
-    mended = engine.settle("clash")
-    assert (mended.state, counted(mended)) == (JobState.SUCCESS, (1, 0, 1))
-    assert engine.files("clash") == {"/same": "one"}
-
-
-def test_failure_cascades_downstream_without_running_anything(shout: Engine) -> None:
-    shout.settle("shout")
-    shout.create("list", only("shout", "/"), LIST)
-    shout.create("list2", only("list", "/"), LIST)
-    assert shout.settle("list2").state is JobState.SUCCESS
-    shout.create("shout", only("texts"), "exit 3", update=True, reprocess=True, datum_tries="1")
-    assert shout.settle("shout").state is JobState.FAILURE
-    for name, upstream in (("list", "in"), ("list2", "in")):
-        job = shout.settle(name)
-        reason = f"unrunnable because the following upstream pipelines failed: {upstream}"
-        assert (job.state, job.reason) == (JobState.UNRUNNABLE, reason)
-        assert shout.commit(name).error == reason
-
-
 def test_every_job_reprocesses_every_time(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
@@ -139,24 +72,6 @@ def test_every_job_reprocesses_every_time(engine: Engine) -> None:
     engine.put("texts", {"/b": "two"})
     assert counted(engine.settle("shout")) == (2, 0, 2)
     assert engine.files("shout") == {"/a": "ONE", "/b": "TWO"}
-
-
-def test_datum_sets_run_side_by_side_and_keep_every_output(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {f"/{number}": str(number) for number in range(12)})
-    engine.create("shout", only("texts"), SHOUT, parallelism_spec={"constant": "3"}, datum_set_spec={"number": "2"})
-    job = engine.settle("shout")
-    assert (job.state, counted(job)) == (JobState.SUCCESS, (12, 0, 12))
-    assert engine.files("shout") == {f"/{number}": str(number) for number in range(12)}
-
-
-def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine: Engine) -> None:
-    repo = engine.repo("texts")
-    engine.create("shout", only("texts"), SHOUT)
-    engine.settle("shout")
-    opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
-    engine.pfs.transact(lambda txn: commits.finish(txn, opened, error="half written"))
-    assert engine.settle("shout").state is JobState.UNRUNNABLE
 
 
 HANG = "echo hanging; sleep 60"
@@ -182,14 +97,6 @@ def test_stop_job_kills_it_and_errors_its_commits(engine: Engine) -> None:
     engine.stop(job, "again")  # no error for a job that is over
     assert engine.pps.jobs.inspect(job).reason == "job stopped"
     engine.until(lambda: engine.pps.jobs.inspect(job).worker_status == ())
-
-
-def test_a_job_that_takes_too_long_is_killed(engine: Engine) -> None:
-    engine.repo("texts")
-    engine.put("texts", {"/a": "one"})
-    engine.create("hang", only("texts"), HANG, job_timeout="0.5s")
-    info = engine.settle("hang")
-    assert (info.state, info.reason) == (JobState.KILLED, " jobtimed out")
 
 
 def test_update_kills_the_running_job_and_covers_its_input(engine: Engine) -> None:
@@ -233,18 +140,6 @@ def test_delete_pipeline_ends_all_of_its_jobs_and_repos(engine: Engine) -> None:
     engine.pps.delete_pipeline(job.pipeline)  # no error
     engine.create("hang", only("texts"), SHOUT)  # the name is free again
     assert engine.settle("hang").state is JobState.SUCCESS
-
-
-def test_a_pipeline_with_readers_is_deleted_only_by_force(shout: Engine) -> None:
-    shout.create("list", only("shout", "/"), LIST)
-    shout.settle("list")
-    pipeline = Pipeline("default", "shout")
-    with pytest.raises(PachError, match="as subvenance, deleting it would break those branches"):
-        shout.pps.delete_pipeline(pipeline)
-    assert not shout.pps.inspect_pipeline(pipeline).stopped
-    shout.pps.delete_pipeline(pipeline, force=True)
-    assert [each.pipeline.name for each in shout.pps.list_pipelines()] == ["list"]
-    assert {each.name for each in shout.pps.delete_pipelines()} == {"list"}
 
 
 def test_autoscaling_pipelines_are_in_standby_between_jobs(engine: Engine) -> None:

@@ -53,13 +53,6 @@ def warm(engine: Engine) -> Engine:
     return engine
 
 
-def test_without_the_annotation_each_job_has_a_process_of_its_own(engine: Engine) -> None:
-    engine.repo("in")
-    engine.submit(request(engine, {}))
-    assert [seen(engine, text) for text in ("a", "b")] == ["1", "1"]
-    assert engine.runner.warm == 0
-
-
 def test_each_line_is_in_the_log_of_its_job(engine: Engine) -> None:
     engine.repo("in")
     engine.submit(request(engine, {SECONDS: "600"}, 'print("job", env["PACH_JOB_ID"], flush=True)'))
@@ -101,22 +94,6 @@ def test_a_killed_job_ends_its_process(engine: Engine) -> None:
     engine.stop(job)
     await_end(engine)
     assert seen(engine, "b") == "1"
-
-
-def test_a_job_that_times_out_ends_its_process(engine: Engine) -> None:
-    engine.repo("in")
-    body = 'if "hang" in (pfs / "in" / "f").read_text(): time.sleep(50)'
-    engine.submit(request(engine, {SECONDS: "600"}, body, job_timeout="5s"))
-    assert seen(engine, "a") == "1"
-    engine.put("in", {"/f": "hang"})
-    assert engine.settle("p").state is JobState.KILLED
-    await_end(engine)
-
-
-def test_a_stopped_server_leaves_no_process(warm: Engine) -> None:
-    warm.restart()
-    await_end(warm)
-    assert seen(warm, "c") == "1"
 
 
 def test_a_datum_that_is_run_again_has_a_process_of_its_own(warm: Engine) -> None:

@@ -123,12 +123,6 @@ def test_of_two_entries_in_one_layer_the_later_counts(db: Database) -> None:
         assert FileSet(conn, [ref]).weight() == 1
 
 
-def test_an_empty_file_is_a_file(db: Database) -> None:
-    (ref,) = write(db, [[("/empty", "default", FileContent(0, ()))]])
-    with db.read() as conn:
-        assert list(FileSet(conn, [ref]).walk()) == [TaggedFile("/empty", "default", FileContent(0, ()))]
-
-
 def test_no_layers_no_files(db: Database) -> None:
     with db.read() as conn:
         fs = FileSet(conn, ())

@@ -2,7 +2,7 @@
 
 import io
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
 
@@ -193,21 +193,6 @@ def test_more_files_than_one_query_reads(db: Database, chunks: ChunkStore, patte
     layer = db.write(lambda conn: write_layer(conn, ((name, "default", content) for name in numbered(300))))
     with db.read() as conn:
         assert len(list(trees.glob(FileSet(conn, [layer]), pattern))) == found
-
-
-def listed(db: Database, layers: Sequence[int], pattern: str) -> list[str]:
-    with db.read() as conn:
-        return [node.path for node in trees.glob(FileSet(conn, layers), pattern)]
-
-
-def test_common_globs(db: Database, chunks: ChunkStore) -> None:
-    names = ["/file0", "/file1", "/dir1/file2", "/dir1/file3.2", "/dir2/dir3/file4", "/dir2/dir3/file5.2"]
-    layers = store(db, chunks, {name: name.encode() for name in names})
-    assert listed(db, layers, "*") == ["/dir1/", "/dir2/", "/file0", "/file1"]
-    assert listed(db, layers, "*/*") == ["/dir1/file2", "/dir1/file3.2", "/dir2/dir3/"]
-    assert listed(db, layers, "**.2") == ["/dir1/file3.2", "/dir2/dir3/file5.2"]
-    assert listed(db, layers, "/dir2/") == ["/dir2/"]
-    assert listed(db, layers, "") == ["/"]
 
 
 FILES = {

@@ -132,10 +132,6 @@ def test_a_command_that_cannot_be_started_fails_with_a_reason(bench: Bench, task
     assert reason in result.reason
 
 
-def test_accepted_return_codes(bench: Bench) -> None:
-    assert bench.one(bench.sh("exit 3", accept_return_code=frozenset({3}))).state == "PROCESSED"
-
-
 def test_working_directory(bench: Bench) -> None:
     assert bench.one(bench.sh("pwd", working_dir="usr")).state == "PROCESSED"
     assert bench.one(bench.sh('[ "$(pwd)" = "$PFS" ]', working_dir="/pfs")).state == "PROCESSED"

@@ -2,7 +2,6 @@
 
 import os
 import queue
-import sys
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -154,35 +153,6 @@ def test_a_jobs_state_can_be_set(texts: Engine) -> None:
     texts.until(lambda: texts.pps.jobs.inspect(job).worker_status == ())
     with pytest.raises(PachError, match="has already finished"):
         tell(JobState.RUNNING)
-
-
-def test_a_batched_process_takes_its_datums_one_by_one(texts: Engine) -> None:
-    # The loop of the official client: NextDatum, work, NextDatum.
-    code = """
-import os, shutil, pathlib
-from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
-import grpc
-stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel("127.0.0.1:" + os.environ["PPS_WORKER_GRPC_PORT"]))
-root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
-error = ""
-while True:
-    env = dict(each.split("=", 1) for each in stub.NextDatum(worker_pb2.NextDatumRequest(error=error)).env)
-    name = pathlib.Path(env["in"]).name
-    error = "bad content" if (root / "in" / name).read_text() == "bad" else ""
-    shutil.copy(root / "in" / name, root / "out" / name)
-    print("served", name, os.getpid(), flush=True)
-"""
-    transform = {"cmd": [sys.executable, "-c", code], "stdin": [], "datum_batching": True}
-    texts.create("batch", ONE, "", transform=transform, datum_set_spec={"number": "10"}, datum_tries="1")
-    job = texts.settle("batch")
-    assert (job.state, job.counters.processed) == (JobState.SUCCESS, 2)
-    assert texts.files("batch") == {"/a": "one", "/b": "two"}
-    assert len({line.split()[2] for line in texts.lines("batch")}) == 1
-    texts.put("texts", {"/bad": "bad", "/c": "three"})
-    failed = texts.settle("batch")
-    bad = texts.datums(failed.job)["/bad"]
-    assert (failed.state, failed.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
-    assert (bad.reason, failed.counters.processed) == ("bad content", 1)
 
 
 def test_a_line_about_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts: Engine) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from localpachd.worker.layout.lazy_pipes import LazyPipes
 from localpachd.worker.layout.pipe_budget import PipeBudget
-from localpachd.worker.tasks import Task
 from tests.localpachd.worker.bench import Bench
 
 BIG = bytes(range(256)) * 12_000
@@ -34,11 +33,6 @@ def test_a_file_that_is_not_opened_is_not_loaded(bench: Bench) -> None:
     result = bench.one(bench.sh('ls "$in" > "$PFS/out/l"; cat "$in/a"'), bench.input("in", "/", content, lazy=True))
     assert bench.output(result) == {"/l": b"a\nb\n"}
     assert result.stats.download_bytes == 100
-
-
-def test_a_single_lazy_file(bench: Bench) -> None:
-    result = bench.one(bench.sh('cat < "$in" > "$PFS/out/f"'), bench.input("in", "/f", {"/f": b"x"}, lazy=True))
-    assert bench.output(result) == {"/f": b"x"}
 
 
 def test_pipes_can_be_read_by_turns(bench: Bench) -> None:
@@ -138,13 +132,6 @@ def test_many_lazy_files(bench: Bench) -> None:
     content = {f"/{number:04}": b"." for number in range(500)}
     result = bench.one(bench.sh('cat "$in"/* | wc -c > "$PFS/out/n"'), bench.input("in", "/", content, lazy=True))
     assert bench.output(result)["/n"].strip() == b"500"
-
-
-def test_python_reads_a_pipe(bench: Bench) -> None:
-    script = "import os, shutil; shutil.copyfileobj(open(os.environ['in'], 'rb'), open('copy', 'wb'))"
-    task = Task(("python3", "-c", script), working_dir="/pfs/out", tries=1)
-    result = bench.one(task, bench.input("in", "/f", {"/f": BIG}, lazy=True))
-    assert bench.output(result) == {"/copy": BIG}
 
 
 def test_closing_releases_readers_and_file_descriptors(tmp_path: Path) -> None:
