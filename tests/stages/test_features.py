@@ -112,28 +112,14 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_part_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
-    numbers = list(range(20))
-    part, repo_path = tmp_path / "in/0123456789abcdef-a", "library/0123456789abcdef-a"
-    pack(part / "aaaa", {number: f"{number}.png" for number in numbers})
-    features.start({})(datum(models["first"], part, repo_path, tmp_path / "out"))
-    assert tree(tmp_path / "out").keys() == {
-        f"library/{part_names.directory(part.name)}/{part.name}{suffix}" for suffix in (".npy", ".parquet")
-    }
-    images = embedded(tmp_path / "out", part.name)
-    assert list(images.ids) == sorted(map(id_of, numbers))
-    vectors = vectors_of(tmp_path / "out", part.name)
-    assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, expected(models["first"], numbers))
-    thumbnails = [shown(f"{number}.png") for number in sorted(numbers, key=id_of)]
-    assert list(images.thumbnails) == thumbnail_files.places("aaaa", map(len, thumbnails))
-
-
 def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
     bucket = tmp_path / "ab"
     pack(bucket / "aaaa", {0: "b.png", 1: "c.png"})
     pack(bucket / "bbbb", {0: "longer/a.png", 2: "d.png"})  # a picture again, from another place
     features.start({})(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
+    assert tree(tmp_path / "out").keys() == {
+        f"library/{part_names.directory('ab')}/ab{suffix}" for suffix in (".npy", ".parquet")
+    }
     vectors = vectors_of(tmp_path / "out", "ab")
     np.testing.assert_array_equal(vectors, expected(models["first"], [0, 1, 2]))
     images = embedded(tmp_path / "out", "ab")
@@ -291,14 +277,6 @@ def broken_models(models: dict[str, Path], tmp_path: Path) -> Iterator[dict[str,
     shutil.copy(models["second"] / MODEL_FILE, found["another model"][0])
     os.truncate(found["cut short"][0] / MODEL_FILE, 2000)
     yield found
-
-
-def test_a_broken_model_fails_with_a_reason(broken_models: dict[str, tuple[Path, str]], tmp_path: Path) -> None:
-    pack(tmp_path / "ab/aaaa", {1: "a.png"})
-    for name, (directory, reason) in broken_models.items():
-        process = features.start({})
-        with pytest.raises(StageError, match=reason):
-            process(datum(Pipes(directory, tmp_path / name).directory, tmp_path / "ab", "library/ab", tmp_path, name))
 
 
 def test_pictures_of_another_size_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:

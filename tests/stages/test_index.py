@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -187,13 +184,6 @@ def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: P
     assert np.array_equal(vectors_of(written), expected)
 
 
-def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
-    for bucket, device in (("a0", "cpu"), ("a1", "NVIDIA L4"), ("a2", "cpu")):
-        write_bucket(tmp_path / "a", bucket, np.eye(3), device=device)
-    written = run(tmp_path / "a", tmp_path / "out")
-    assert json.loads((written / "index.json").read_text())["devices"] == ["NVIDIA L4", "cpu"]
-
-
 def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
     write_bucket(tmp_path / "a", "a0", np.eye(3))
     write_bucket(tmp_path / "a", "a1", np.eye(3), model="beef" * 16)
@@ -211,28 +201,6 @@ def test_codes_of_a_vector_that_is_not_finite_are_refused_with_its_picture(tmp_p
         run(tmp_path / "a", tmp_path / "coded", {"ALGORITHM": "ivfflat"})
 
 
-def test_the_buckets_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
-    """But for the places of their vectors and thumbnails."""
-    whole, _ = merged(segment)
-    vectors = np.concatenate([np.load(path) for path in sorted(beside(segment, "vectors").iterdir())])
-    parted = tmp_path / "parted" / "a"
-    parted.mkdir(parents=True)
-    for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
-        part = whole.part(rows)
-        part.write(parted / f"{number}.parquet")
-        thumbnail_files.write(beside(parted) / f"{number}.thumbnails", [b"jpeg of " + id.encode() for id in part.ids])
-        write_vectors(parted, str(number), vectors[rows])
-    one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
-    for name in ("hashes.npy", "index.json"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
-    assert np.array_equal(vectors_of(one), vectors_of(other))
-    tables = [IndexTable.read(each / "images.parquet") for each in (one, other)]
-    assert tables[0].ids == tables[1].ids and list(tables[0].sources) == list(tables[1].sources)
-    libraries = [MappedLibrary.open([each]) for each in (one, other)]
-    shown = [[library.thumbnail(row) for row in range(60)] for library in libraries]
-    assert shown[0] == shown[1] == [b"jpeg of " + id.encode() for id in whole.ids]
-
-
 def test_a_directory_without_pictures(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(StageError, match="a does not hold pictures: .* that the partition stage wrote"):
@@ -243,16 +211,3 @@ def test_a_directory_without_pictures(tmp_path: Path) -> None:
 def test_bad_parameters(name: str, value: str) -> None:
     with pytest.raises(StageError, match=f"{name}='{value}'"):
         index.start({name: value})
-
-
-def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "stages.index", "--out", str(tmp_path / "two"), f"--input=features={segment}"]
-    command += [f"--input={kind}={beside(segment, kind)}" for kind in ("vectors", "thumbnails")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "index: segment a: 60 pictures" in done.stdout
-    for kind in ("vectors", "thumbnails"):
-        shutil.rmtree(beside(segment, kind))  # results on plain directories stay whole
-    written = [each for each in (tmp_path / "two" / "a").rglob("*") if each.is_file()]
-    assert len(written) == len(FILES) + 2 * 3
-    assert not any(each.is_symlink() for each in written)
-    assert MappedLibrary.open([tmp_path / "two" / "a"]).thumbnail(59).startswith(b"jpeg of af")

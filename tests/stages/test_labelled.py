@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,6 @@ from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.pipes import piped
 
-PROJECT = Path(__file__).parents[2]
 MODEL = "5eed" * 16
 DIMENSION = 6
 
@@ -147,20 +144,6 @@ def test_equal_inputs_give_equal_bytes_however_they_are_divided(root: Path, tmp_
     assert [(tmp_path / "one" / each).read_bytes() for each in files] == [
         (tmp_path / "two" / each).read_bytes() for each in files
     ]
-
-
-def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
-    run(root, tmp_path / "one")
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "stages.labelled", "--out", tmp_path / "two"),
-            *("--input", f"labels={root / 'labels'}", "--input", f"features={root}::library/a"),
-            *("--input", f"vectors={root}::vectors/a", "--input", f"thumbnails={root}::thumbnails/a"),
-        ],
-        check=True,
-        cwd=PROJECT,
-    )
-    assert (tmp_path / "one" / "a.parquet").read_bytes() == (tmp_path / "two" / "a.parquet").read_bytes()
 
 
 def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path: Path) -> None:

@@ -1,28 +1,17 @@
 """Thumbnails, made by preprocess and carried to the index: functions of the pictures that there are, in any order."""
 
-import hashlib
 import io
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
-from stages import features, index, partition, preprocess
-from stages.backbone.backbone_spec import WeightsOrigin
-from stages.backbone.backbones import describe, save_backbone
-from stages.datum.contract import Datum, DatumInput
 from stages.decode.picture_normaliser import normalise
 from stages.decode.thumbnails import SIDE, thumbnail
-from stages.files.tables.index_table import IndexTable
-from stages.files.thumbnail_files import ThumbnailFiles
 from stages.record.file_kinds import FileKind
 from stages.record.framing import CROP, PAD, Framing
 from stages.record.sources import Source, chosen
-from tests.stages.models import SmallModel
-
-PIXELS = 32
 
 
 def noise(size: tuple[int, int], seed: int = 0) -> Image.Image:
@@ -117,83 +106,3 @@ def test_the_thumbnail_of_the_smallest_hash_is_chosen_however_they_are_divided()
             assert merged == min((each.sha256, shown[each]) for each in first)[1]
             assert chosen([(first, merged), *(([each], shown[each]) for each in rest)]) == b"b"
     assert chosen([([], b"alone")]) == b"alone"
-
-
-class Chain:
-    """preprocess, features, partition and index on directories, with one model. Each datum of preprocess is run once: a
-    commit adds or removes what it made."""
-
-    def __init__(self, root: Path, models: Path, datums: dict[str, dict[str, bytes]]) -> None:
-        self.root = root
-        self._models = models
-        self._runs = 0
-        self._made: dict[str, dict[str, bytes]] = {}
-        self._features, self._partition = features.start({}), partition.start({})
-        self._index = index.start({"CUDA_VISIBLE_DEVICES": ""})
-        stage = preprocess.start({"IMAGE_SIZE": str(PIXELS)})
-        for name, files in datums.items():
-            path, out = root / "images" / name, root / "made" / name
-            for below, data in files.items():
-                file = path / below if below else path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
-            stage(Datum({"images": DatumInput("images", path, name, "c")}, out))
-            self._made[name] = {
-                each.relative_to(out).as_posix(): each.read_bytes() for each in out.rglob("*") if each.is_file()
-            }
-
-    def thumbnails(self, datums: tuple[str, ...]) -> dict[str, bytes]:
-        """The thumbnails in the index of these datums, written in this order, by the path of the first source."""
-        self._runs += 1
-        place = self.root / str(self._runs)
-        for name in datums:
-            for path, data in self._made[name].items():
-                file = place / path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
-        for part in (place / "library").iterdir():
-            inputs = [
-                DatumInput("models", self._models, "", "c"),
-                DatumInput("pictures", part, f"library/{part.name}", "c"),
-            ]
-            self._features(Datum({each.name: each for each in inputs}, place / "features"))
-        for bucket in (place / "features" / "library").iterdir():
-            self._partition(_joined(bucket, place / "partition", thumbnails=place / "thumbnails"))
-        found: dict[str, bytes] = {}
-        for segment in (place / "partition" / "library").iterdir():
-            beside = {kind: place / "partition" / kind for kind in ("vectors", "thumbnails")}
-            self._index(_joined(segment, place / "index", **beside))
-            written = place / "index" / segment.name
-            table, files = IndexTable.read(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
-            for row, sources in enumerate(table.sources):
-                found |= {sources[0].path: files.read(table.thumbnails[row])}
-        return found
-
-
-def _joined(directory: Path, out: Path, **beside: Path) -> Datum:
-    """A datum of a directory of /library and those of the same name in others, such as that of thumbnails."""
-    inputs = {
-        name: DatumInput(name, each / directory.name, f"{name}/{directory.name}", "") for name, each in beside.items()
-    }
-    return Datum({"features": DatumInput("features", directory, f"library/{directory.name}", ""), **inputs}, out)
-
-
-def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_smallest_hash(
-    small_model: SmallModel, tmp_path: Path
-) -> None:
-    """Three files of one colour have one id and thumbnails of three sizes. Two are put alone and share a part,
-    the third in a directory with another picture, and so in another part."""
-    plain = {name: png(Image.new("RGB", (side, side), "teal")) for name, side in (("a", 40), ("b", 64), ("d/c", 88))}
-    model = small_model(PIXELS)
-    (tmp_path / "models").mkdir()
-    save_backbone(model, describe(model, "small", "avg", WeightsOrigin("a test", "")), tmp_path / "models")
-    datums = {"a": {"": plain["a"]}, "b": {"": plain["b"]}, "d": {"c": plain["d/c"], "other.png": png(noise((50, 30)))}}
-    chain = Chain(tmp_path, tmp_path / "models", datums)
-    by_hash = sorted(plain, key=lambda name: hashlib.sha256(plain[name]).hexdigest())
-    for order in permutations(datums):
-        for count in range(1, 4):
-            for left in (order[:count], order[3 - count :]):  # added up to here; removed up to here
-                there = [name for name in by_hash if name.partition("/")[0] in left]
-                shown = chain.thumbnails(left)
-                assert shown.pop("d/other.png", b"") == (thumbnail(noise((50, 30))) if "d" in left else b"")
-                assert list(shown.values()) == [thumbnail(Image.open(io.BytesIO(plain[there[0]])))]

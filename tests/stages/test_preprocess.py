@@ -1,10 +1,6 @@
 import hashlib
 import io
-import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -80,7 +76,9 @@ def datums(tmp_path: Path) -> Datums:
     return Datums(tmp_path)
 
 
-def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -> None:
+def test_one_picture_is_one_pack_in_its_bucket(
+    datums: Datums, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
     digest = id_of(pixels)
@@ -96,6 +94,7 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     assert (source.coding, len(source.encoder), len(source.pixels)) == (LOSSLESS, 8, 32)
     assert pack.pictures == (PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
     assert pack.fit == "pad"
+    assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
 
 
 @pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("256", 2), ("4096", 3), ("65536", 4)])
@@ -292,25 +291,3 @@ def test_wrong_inputs_in_the_spec_are_reported(tmp_path: Path) -> None:
         process(Datum({"pictures": DatumInput("pictures", tmp_path, "", "")}, tmp_path))
     with pytest.raises(StageError, match=r'glob must be "/\*"'):
         process(Datum({"queries": DatumInput("queries", tmp_path, "", "")}, tmp_path))
-
-
-def test_it_runs_as_a_program_and_logs_its_counts(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(picture(1))
-    command = [
-        sys.executable,
-        "-m",
-        "stages.preprocess",
-        "--input",
-        f"images={tmp_path}/a.png",
-        "--out",
-        f"{tmp_path}/out",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "preprocess: images:/a.png\npreprocess: 1 pictures, 0 rejected\n"
-    assert len(tree(tmp_path / "out")) == 2
-    failed = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "IMAGE_SIZE": "-3"})
-    assert failed.returncode == 1
-    assert failed.stderr == (
-        "preprocess: IMAGE_SIZE='-3': must be a whole number from 8 to 1024; change it in the spec's env\n"
-    )

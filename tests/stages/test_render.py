@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -132,15 +130,12 @@ def lines(entry: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (entry / "neighbors.jsonl").read_text("ascii").splitlines()]
 
 
-def test_the_stage_as_a_process(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+def test_the_answers_are_those_of_the_segments_together(
+    tmp_path: Path, library: list[Picture], queries: list[Picture]
+) -> None:
     left = write_queries(tmp_path / "queries" / "trip", queries)
     right = write_search(tmp_path / "search" / "trip", queries, library)
-    command = [sys.executable, "-m", "stages.render", "--out", str(tmp_path / "out")]
-    command += ["--input", f"queries={left}", "--input", f"search={right}"]
-    done = subprocess.run(command, capture_output=True, text=True, env={"K": "3", "PATH": ""}, check=False)
-    assert done.returncode == 0, done.stderr
-    entry = tmp_path / "out" / "trip"
-    assert sorted(path.name for path in entry.iterdir()) == FILES
+    entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
     by_id = {picture.id: picture for picture in library}
     answers = lines(entry)
     assert [answer["query"] for answer in answers] == sorted(query.id for query in queries)
@@ -153,19 +148,6 @@ def test_the_stage_as_a_process(tmp_path: Path, library: list[Picture], queries:
         assert [each["sources"] for each in found] == [[source.path for source in by_id[id].sources] for _, id in near]
         assert (answer["k"], answer["metric"], answer["model"]) == (3, "euclidean", MODEL)
         assert answer["sources"] == [source.path for source in query.sources]
-
-
-def test_a_failing_stage_gives_its_reason_in_one_line(
-    tmp_path: Path, library: list[Picture], queries: list[Picture]
-) -> None:
-    right = write_search(tmp_path / "search" / "trip", queries, library)
-    command = [sys.executable, "-m", "stages.render", "--out", str(tmp_path / "out"), "--input", f"search={right}"]
-    for k, reason in (("7", "kept only 3"), ("three", "K='three'")):
-        done = subprocess.run(command, capture_output=True, text=True, env={"K": k, "PATH": ""}, check=False)
-        assert done.returncode == 1
-        assert len(done.stderr.splitlines()) == 1
-        assert reason in done.stderr
-        assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
@@ -255,13 +237,6 @@ def test_only_queries_means_an_empty_library(tmp_path: Path, queries: list[Pictu
     assert "The library is empty" in (entry / "index.html").read_text("utf-8")
 
 
-def test_only_search_still_gives_answers(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
-    right = write_search(tmp_path / "search" / "trip", queries, library)
-    entry = rendered(tmp_path / "out", search_input(right))
-    assert len(lines(entry)) == len(queries)
-    assert "(name unknown)" in (entry / "index.html").read_text("utf-8")
-
-
 def test_an_entry_without_a_good_picture(tmp_path: Path) -> None:
     rejected = [
         Rejection("trip/a.txt", "preprocess", "not a picture"),
@@ -273,41 +248,6 @@ def test_an_entry_without_a_good_picture(tmp_path: Path) -> None:
     html = (entry / "index.html").read_text("utf-8")
     assert "This entry has no pictures to search for." in html
     assert all(each.source in html and each.reason in html for each in rejected)
-
-
-def test_k_beyond_the_library(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
-    left = write_queries(tmp_path / "queries" / "trip", queries)
-    right = write_search(tmp_path / "search" / "trip", queries, library[:2], k=5)
-    entry = rendered(tmp_path / "out", queries_input(left), search_input(right), k=5)
-    assert {len(answer["neighbors"]) for answer in lines(entry)} == {2}
-    assert "The library has only 2 pictures, but 5" in (entry / "index.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ({"k": 2}, ""),
-        ({"k": 2, "max_distance": 4.5}, "Only library pictures within a distance of 4.5 are listed."),
-        ({"filter": "photos/"}, "Only library pictures matching photos/ are listed."),
-        ({"filter": "a", "max_distance": 0.0}, "No picture of the library fits the question."),
-        ({"k": 9}, "k is 9, but the pipelines keep 3 neighbours, K: the nearest 3 are listed"),
-    ],
-)
-def test_a_sheet_keeps_to_the_question(
-    question: dict[str, Any], words: str, tmp_path: Path, library: list[Picture], queries: list[Picture]
-) -> None:
-    left = write_queries(tmp_path / "queries" / "trip", queries)
-    right = write_search(tmp_path / "search" / "trip", queries, library)
-    every = lines(rendered(tmp_path / "all", queries_input(left), search_input(right)))
-    (left / "question.json").write_text(json.dumps(question))
-    entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
-    k, most = min(3, question.get("k", 3)), question.get("max_distance", 1e9)
-    for whole, found in zip(every, lines(entry), strict=True):
-        assert found["k"] == k
-        assert found["neighbors"] == [each for each in whole["neighbors"] if each["distance"] <= most][:k]
-        assert all(found[name] == value for name, value in question.items() if name != "k")
-    assert words in (entry / "index.html").read_text("utf-8")
-    assert "The library has only" not in (entry / "index.html").read_text("utf-8")
 
 
 def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) -> None:

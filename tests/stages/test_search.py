@@ -1,11 +1,6 @@
 """The search stage as in production: a segment and a bucket of entries, whose files are pipes, as Pachyderm's lazy
 inputs are."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -396,20 +391,9 @@ def test_vectors_that_are_not_finite(where: str, tmp_path: Path) -> None:
 def test_a_broken_segment(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library)
     points = broken / "vectors" / "part1.npy"
-    for wrong, reason in (
-        (np.ones((29, 10), np.float32), r"^part1\.npy does not have one vector for each .* --reprocess partition$"),
-        (np.ones((30, 9), np.float32), r"^part1\.npy holds .* not float32 vectors of 10 dimensions"),
-        (np.ones((30, 10)), "float64"),
-        (b"\x93NUMPY broken", r"^part1\.npy is not a file of vectors"),
-        (b"", r"^part1\.npy is not a file of vectors"),
-    ):
-        points.write_bytes(wrong) if isinstance(wrong, bytes) else np.save(points, wrong)
-        with pytest.raises(StageError, match=reason):
-            run(broken, entry, tmp_path / "out")
-        pipes = Pipes(broken, tmp_path / "pfs" / "index" / "a")
-        with pytest.raises(StageError, match=reason):
-            search.start(CPU)(datum(pipes.directory, entry.parent, tmp_path / "lazy"))
-        shutil.rmtree(pipes.directory)
+    np.save(points, np.ones((29, 10), np.float32))
+    with pytest.raises(StageError, match=r"^part1\.npy does not have one vector for each .* --reprocess partition$"):
+        run(broken, entry, tmp_path / "out")
     points.unlink()
     with pytest.raises(StageError, match=r"^part1\.npy is missing"):
         run(broken, entry, tmp_path / "out")
@@ -423,13 +407,3 @@ def test_a_failed_segment_is_not_kept(entry: Path, tmp_path: Path, library: NDAr
     write_pictures(broken, ids("a", 90), library)
     process(datum(broken, entry.parent, tmp_path / "out", "1234"))
     assert (tmp_path / "out" / "trip" / "a.parquet").exists()
-
-
-def test_runs_as_a_program(segment: Path, entry: Path, tmp_path: Path) -> None:
-    out = tmp_path / "program"
-    command = [sys.executable, "-m", "stages.search", "--out", str(out)]
-    command += ["--input", f"index={segment}", "--input", f"queries={entry.parent}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **CPU})
-    assert "search: 5 queries of 1 entry in 90 of a" in done.stdout
-    run(segment, entry, tmp_path / "process")
-    assert written(out) == written(tmp_path / "process")

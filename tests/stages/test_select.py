@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
 from tests.stages.report.page_documents import PageDocument
 
-PROJECT = Path(__file__).parents[2]
 INPUTS = ("labelled", "labels", "train")
 LABELS = ("ape", "cat", "dog")
 FILES = ["index.html", "labels.json", "metrics.json", "model-card.md", "model.keras", "runs.json"]
@@ -245,14 +242,6 @@ def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
     assert "- licence of the weights: MIT, if they are the published ones of resnet50" in card
 
 
-def test_runs_as_a_program(root: Path) -> None:
-    expected = run(root, "expected")
-    given = [part for name in INPUTS for part in ("--input", f"{name}={root / name}")]
-    command = [sys.executable, "-m", "stages.select", "--out", str(root / "program"), *given]
-    subprocess.run(command, check=True, cwd=PROJECT)
-    assert all((root / "program" / name).read_bytes() == (expected / name).read_bytes() for name in FILES)
-
-
 def test_a_run_without_its_model_is_refused(root: Path) -> None:
     (root / "train" / "good" / "model.keras").unlink()
     with pytest.raises(StageError, match=r"the run good has no model.keras: train it again"):
@@ -277,13 +266,6 @@ def made(name: str, right: int, of: int = 10**6, weights: int = 5) -> TrainingRu
 FAILED = TrainingRun("a-failed", None, "it diverged")
 
 
-def test_the_most_accurate_run_is_the_best() -> None:
-    runs = [made("b", 8), made("c", 9), FAILED, made("a", 7)]
-    assert [run.name for run in select.ranked(runs)] == ["c", "b", "a", "a-failed"]
-    assert select.best_run(runs) == runs[1]
-    assert select.runs_as_data(runs)["chosen"] == "c"
-
-
 def test_rounding_decides_nothing() -> None:
     """The accuracies of the records are equal."""
     runs = [made("a", 5 * 10**6 - 1, 10**7), made("b", 5 * 10**6, 10**7)]
@@ -291,11 +273,6 @@ def test_rounding_decides_nothing() -> None:
     assert score is not None
     assert score.accuracy == 0.5
     assert [run.name for run in select.ranked(runs)] == ["b", "a"]
-
-
-def test_of_equal_runs_the_smallest_is_chosen_and_then_the_first_by_name() -> None:
-    runs = [made("z", 8, weights=4), made("b", 8), made("a", 8)]
-    assert [run.name for run in select.ranked(runs)] == ["z", "a", "b"]
 
 
 def test_held_out_pictures_have_no_say() -> None:

@@ -18,11 +18,17 @@ def test_a_description_is_read_as_it_was_written() -> None:
         "",
         "[]",
         "{}",
+        "{",
+        "null",
+        b"\xff",
+        '{"name": "x"}',
         "[" * 100_000,
         format_spec(SPEC).replace("224", "9" * 5000),
         format_spec(SPEC).replace("32,", "-1,"),
     ],
 )
-def test_another_text_is_refused(text: str) -> None:
-    with pytest.raises(StageError, match=r"backbone\.json in the repo models is not a description of a backbone"):
+def test_another_text_is_refused(text: str | bytes) -> None:
+    with pytest.raises(
+        StageError, match=r"backbone\.json in the repo models is not a description of a backbone.* lookalike model push"
+    ):
         parse_spec(text)

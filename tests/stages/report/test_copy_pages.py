@@ -1,7 +1,5 @@
 import re
 
-import numpy as np
-
 from stages.quality.copy_groups import CopyCandidates, exact_groups, near_groups
 from stages.record.origin import Origin
 from stages.record.sources import Source
@@ -72,12 +70,3 @@ def test_a_large_group_shows_its_nearest_and_names_the_rest() -> None:
     PageDocument(page)
     assert "and 17 more files" in page
     assert "no preview" in page
-
-
-def test_without_groups_a_page_says_so() -> None:
-    nothing = candidates([])
-    assert np.size(nothing.first) == 0
-    ((_, page),) = pages(EXACT, exact_groups(nothing), FACTS, {})
-    assert "No exact copies in the library" in PageDocument(page).words
-    ((_, page),) = pages(NEAR, near_groups(nothing), CopyFacts(across=("a", "b")), {})
-    assert "No near copies in both a and b" in PageDocument(page).words

@@ -144,10 +144,6 @@ def queries(read: PageDocument) -> list[str]:
     return [each for each in read.alternatives if each.startswith("Query")]
 
 
-def test_queries_are_ordered_by_name() -> None:
-    assert queries(document(several(4))) == [f"Query picture {n:05}.png" for n in (1, 2, 3, 4)]
-
-
 def test_every_page_leads_to_the_others() -> None:
     of = several(12 * MOST_QUERIES + 1)
     found = {name: PageDocument(text) for name, text in pages(of)}

@@ -193,20 +193,6 @@ def test_a_change_brings_its_segment_alone_and_leaves_no_old_vectors(
     server.close()
 
 
-def test_a_later_service_reads_no_vectors_of_buckets(world: World, follow: Follow) -> None:
-    with_pipeline(world)
-    commit = world.change({"0": 5, "a": 7})
-    first = served(follow(), commit)
-    asked: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("files", "read", "archive"):
-            patch.setattr(PachydermClient, name, noted(getattr(PachydermClient, name), asked))
-        again = served(follow(), commit)
-    assert asked == ["/*/*", "/backbone.json", "backbone.json"]
-    rows = np.arange(12)
-    assert np.array_equal(again.library.vectors(rows), first.library.vectors(rows))
-
-
 def noted(call: Callable[..., Any], to: list[str]) -> Callable[..., Any]:
     """A call of the server with a repo, a commit and a path, which is noted."""
 

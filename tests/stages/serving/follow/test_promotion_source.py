@@ -230,15 +230,6 @@ def test_a_backbone_that_is_loaded_is_not_loaded_again(world: World, follow: Fol
     assert served(follow(given=backbones), commit).embedder is embedder
 
 
-def test_the_model_of_a_fixed_commit_stays(world: World, follow: Follow) -> None:
-    with_pipelines(world)
-    first, second = world.select(1), world.select(2)
-    world.promote(second)
-    assert served(follow(at=first), first).classifier.chosen.run == "run-1"
-    state = until(follow(at="f" * 32), lambda each: each.kind == "failed")
-    assert "select has no commit" in state.message
-
-
 def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, follow: Follow) -> None:
     lines: list[str] = []
     following = follow(report=lines.append, optional=True)

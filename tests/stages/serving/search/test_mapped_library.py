@@ -127,12 +127,6 @@ def test_vectors_are_those_of_the_table_whatever_else_their_files_hold(directori
         MappedLibrary.open(directories)
 
 
-def test_vectors_of_another_dimension(directories: list[Path]) -> None:
-    np.save(directories[3] / "vectors" / "part0.npy", np.zeros((2, 9), np.float32))
-    with pytest.raises(StageError, match=r"part0\.npy holds float32 of shape \(2, 9\), not .* of 8 dimensions"):
-        MappedLibrary.open(directories)
-
-
 @pytest.mark.parametrize("name", ["index.json", "images.parquet", "vectors/part1.npy", "hashes.npy"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other"])
 def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directories: list[Path]) -> None:
@@ -146,25 +140,6 @@ def test_a_damaged_file_is_named_in_a_sentence(name: str, damage: str, directori
         MappedLibrary.open(directories)
     assert "\n" not in str(failure.value)
     assert Path(name).stem in str(failure.value)
-
-
-@pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
-def test_a_damaged_file_of_thumbnails_is_named_when_it_is_needed(damage: str, directories: list[Path]) -> None:
-    """All others are read."""
-    path = directories[2] / "thumbnails" / "part1.thumbnails"
-    content = path.read_bytes()
-    if damage == "missing":
-        path.unlink()
-    else:
-        path.write_bytes({"empty": b"", "cut": content[:-1]}[damage])
-    library, damaged = MappedLibrary.open(directories), []
-    for row in range(len(library)):
-        try:
-            assert library.thumbnail(row) == b"jpeg of " + library.id(row).encode()
-        except StageError as failure:
-            assert "part1.thumbnails" in str(failure) and "\n" not in str(failure)
-            damaged.append(row)
-    assert damaged == ([15] if damage == "cut" else [12, 15])
 
 
 def test_an_index_of_an_older_version(directories: list[Path]) -> None:
