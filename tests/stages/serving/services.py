@@ -65,10 +65,12 @@ def made(seed: int) -> bytes:
 def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> MappedLibrary:
     """A library of these files, by true paths, in some segments; equal pictures have several sources."""
     framing = Framing(embedder.spec.image_size, "pad")
+    decoded: dict[bytes, DecodedUpload] = {}
     seen: dict[str, DecodedUpload] = {}
     sources: dict[str, list[Source]] = {}
     for path, content in sorted(files.items()):
-        picture = upload_decoder.decode_upload(path, content, framing)
+        picture = decoded.get(content) or upload_decoder.decode_upload(path, content, framing)
+        decoded[content] = picture
         seen[picture.id] = picture
         held = Source(path, hashlib.sha256(content).hexdigest(), picture.width, picture.height, len(content), "")
         sources.setdefault(picture.id, []).append(held)

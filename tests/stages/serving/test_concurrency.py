@@ -209,7 +209,7 @@ def test_a_picture_that_the_model_cannot_use_fails_alone(ready: Snapshot, embedd
     white = services.file(Image.new("RGB", (50, 50), "white"))
     with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given))) as service:
         with ThreadPoolExecutor(20) as threads:
-            files = [white if seed % 4 == 0 else made(seed) for seed in range(40)]
+            files = [white if seed % 4 == 0 else made(seed) for seed in range(20)]
             answers = list(threads.map(lambda each: service.search({"k": 1}, [each]), files))
         for seed, answer in enumerate(answers):
             assert (answer.status, answer.code) == ((422, "not-searchable") if seed % 4 == 0 else (200, ""))
@@ -217,7 +217,7 @@ def test_a_picture_that_the_model_cannot_use_fails_alone(ready: Snapshot, embedd
 
 def other_library(embedder: Embedder, root: Path) -> Snapshot:
     """A library of other pictures with other paths, of which a few are the same."""
-    files = {f"later/{seed:03}.png": made(seed) for seed in range(20, 90)}
+    files = {f"later/{seed:03}.png": made(seed) for seed in range(20, 50)}
     library = services.library(root / "other", embedder, files, segments=3)
     return services.snapshot(library, embedder, root / "cache", index="9" * 32)
 
@@ -243,9 +243,9 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
             client.close()
             return found
 
-        with ThreadPoolExecutor(8) as threads:
-            asked = [threads.submit(ask, number) for number in range(8)]
-            for change in range(8):
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(ask, number) for number in range(4)]
+            for change in range(6):
                 service.state = SnapshotState("ready", snapshot=list(snapshots.values())[change % 2])
                 enough = service.metric(ANSWERED) + 10
                 until(partial(lambda enough: service.metric(ANSWERED) > enough, enough))
@@ -284,7 +284,7 @@ def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder:
         assert service.state.snapshot is not None
         old = weakref.ref(service.state.snapshot.library)
         with ThreadPoolExecutor(8) as threads:
-            asked = [threads.submit(service.search, *question(seed)) for seed in range(40)]
+            asked = [threads.submit(service.search, *question(seed)) for seed in range(16)]
             service.state = SnapshotState("ready", snapshot=ready)
             assert {each.result().status for each in asked} == {200}
         assert service.search(*question(1)).status == 200
