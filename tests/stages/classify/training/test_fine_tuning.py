@@ -48,6 +48,12 @@ def set(tmp_path_factory: pytest.TempPathFactory) -> Set:
     return Set(finetuning_sets.written(directory, finetuning_sets.backbone(), *finetuning_sets.pictures(20)), directory)
 
 
+@pytest.fixture(scope="module")
+def tuned(set: Set) -> TrainingResult:
+    """The training with TUNE."""
+    return set.train(TUNE)
+
+
 def numbers(trained: TrainingResult) -> bytes:
     """All that a training gives, as bytes."""
     file = io.BytesIO()
@@ -76,25 +82,24 @@ def test_it_learns_and_gives_what_a_training_gives(set: Set) -> None:
     assert right.mean() > 0.5
 
 
-def test_equal_inputs_give_equal_bytes_and_another_seed_others(set: Set, tmp_path: Path) -> None:
-    once, again, other = set.train(TUNE), set.train(TUNE), set.train(TUNE, seed=1)
-    assert numbers(once) == numbers(again) != numbers(other)
-    for name, trained in (("once", once), ("again", again)):
+def test_equal_inputs_give_equal_bytes_and_another_seed_others(set: Set, tuned: TrainingResult, tmp_path: Path) -> None:
+    again, other = set.train(TUNE), set.train(TUNE, seed=1)
+    assert numbers(tuned) == numbers(again) != numbers(other)
+    for name, trained in (("once", tuned), ("again", again)):
         network_file.save(trained.network, tmp_path / name)
     assert (tmp_path / "once").read_bytes() == (tmp_path / "again").read_bytes()
 
 
-def test_the_saved_network_computes_the_same(set: Set, tmp_path: Path) -> None:
-    trained = set.train(TUNE)
-    network_file.save(trained.network, tmp_path / "model.keras")
+def test_the_saved_network_computes_the_same(set: Set, tuned: TrainingResult, tmp_path: Path) -> None:
+    network_file.save(tuned.network, tmp_path / "model.keras")
     unseen = frame_thumbnails(
         [set.dataset.thumbnails[row] for row in set.dataset.unseen], Framing(finetuning_sets.SIDE, PAD)
     )
     loaded = network_file.load(tmp_path / "model.keras")
-    assert np.allclose(loaded.predict(unseen, verbose=0), trained.held_out, atol=1e-5)
+    assert np.allclose(loaded.predict(unseen, verbose=0), tuned.held_out, atol=1e-5)
 
 
-def test_the_last_layers_alone_are_trained(set: Set, tmp_path: Path) -> None:
+def test_the_last_layers_alone_are_trained(set: Set) -> None:
     first = finetuning_sets.backbone().get_layer("one").get_weights()
     for layers, weights in ((1, 16 * 9 * 16 + 16), (2, 16 * 9 * 16 + 16 + 32)):
         trained = set.train(replace(TUNE, layers=layers))
@@ -106,8 +111,8 @@ def test_the_last_layers_alone_are_trained(set: Set, tmp_path: Path) -> None:
         )
 
 
-def test_statistics_of_batch_normalisation_do_not_change_but_scales_do(set: Set) -> None:
-    scale, offset, mean, variance = set.train(TUNE).network.get_layer("small").get_layer("norm").get_weights()
+def test_statistics_of_batch_normalisation_do_not_change_but_scales_do(tuned: TrainingResult) -> None:
+    scale, offset, mean, variance = tuned.network.get_layer("small").get_layer("norm").get_weights()
     before = finetuning_sets.backbone().get_layer("norm").get_weights()
     assert not np.array_equal(scale, before[0])
     assert not np.array_equal(offset, before[1])
@@ -157,11 +162,6 @@ def test_a_training_goes_on_from_every_round_to_the_same_bytes(
         assert numbers(set.train(tune, **others)) == whole
 
 
-def test_the_states_of_a_finished_training_are_removed(set: Set, tmp_path: Path) -> None:
-    set.train(replace(TUNE, checkpoints=f"file://{tmp_path}"))
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Set) -> None:
     chosen = TrainingParameters("tuned", fine_tune=TUNE)
     data = set.dataset
@@ -186,15 +186,18 @@ def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Se
     assert of() == of(parameters=replace(chosen, fine_tune=replace(TUNE, checkpoints="s3://b/c", checkpoint_steps=5)))
 
 
-def test_a_damaged_checkpoint_is_ignored(set: Set, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_checkpoint_is_ignored_and_the_finished_training_leaves_none(
+    set: Set, tuned: TrainingResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tune = replace(TUNE, checkpoints=f"file://{tmp_path}")
     chosen = replace(TrainingParameters("tuned", epochs=5, folds=2), fine_tune=tune)
     print_ = fine_tuning.fingerprint(set.dataset, chosen, trainer.devices(), {})
     CheckpointStore(tune.checkpoints, "tuned", print_).save(TrainingState({}, {"training": 1}))
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-1])
-    assert numbers(set.train(tune)) == numbers(set.train(TUNE))
+    assert numbers(set.train(tune)) == numbers(tuned)
     assert "is ignored: it is damaged" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_training_that_diverges_is_a_failed_run_with_its_reason(set: Set, tmp_path: Path) -> None:

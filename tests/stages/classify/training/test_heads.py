@@ -29,13 +29,19 @@ def linear(dataset: Dataset) -> TrainingResult:
     return heads.train(dataset, LINEAR)
 
 
+@pytest.fixture(scope="module")
+def trainings(dataset: Dataset, linear: TrainingResult) -> dict[str, TrainingResult]:
+    """One of each kind of head, by its name."""
+    return {"linear": linear, "mlp": heads.train(dataset, MLP)}
+
+
 def accuracy(dataset: Dataset, trained: TrainingResult) -> float:
     return float((trained.logits.argmax(axis=1) == dataset.codes[dataset.training]).mean())
 
 
-@pytest.mark.parametrize("parameters", [LINEAR, MLP], ids=["linear", "mlp"])
-def test_what_can_be_learnt_is_learnt(parameters: TrainingParameters, dataset: Dataset) -> None:
-    trained = heads.train(dataset, parameters)
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_what_can_be_learnt_is_learnt(head: str, dataset: Dataset, trainings: dict[str, TrainingResult]) -> None:
+    trained = trainings[head]
     assert accuracy(dataset, trained) > 0.8
     assert (trained.held_out.argmax(axis=1) == dataset.codes[dataset.unseen]).mean() > 0.8
     assert {name: len(curve) for name, curve in trained.curves.items()} == dict.fromkeys(CURVES, 20)
@@ -76,8 +82,10 @@ def test_a_number_that_never_changes_does_no_harm(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("parameters", [LINEAR, MLP], ids=["linear", "mlp"])
-def test_equal_inputs_give_equal_bits(parameters: TrainingParameters, dataset: Dataset) -> None:
-    one, other = heads.train(dataset, parameters), heads.train(dataset, parameters)
+def test_equal_inputs_give_equal_bits(
+    parameters: TrainingParameters, dataset: Dataset, trainings: dict[str, TrainingResult]
+) -> None:
+    one, other = trainings[parameters.name], heads.train(dataset, parameters)
     np.testing.assert_array_equal(one.logits, other.logits)
     np.testing.assert_array_equal(one.held_out, other.held_out)
     assert one.curves == other.curves
@@ -87,8 +95,7 @@ def test_equal_inputs_give_equal_bits(parameters: TrainingParameters, dataset: D
 
 def test_the_seed_changes_the_order(dataset: Dataset, linear: TrainingResult) -> None:
     other = heads.train(dataset, replace(LINEAR, seed=1))
-    again = heads.train(dataset, replace(LINEAR, seed=2))
-    assert not np.array_equal(other.logits, again.logits)
+    assert not np.array_equal(other.logits, linear.logits)
     assert accuracy(dataset, other) == pytest.approx(accuracy(dataset, linear), abs=0.1)
 
 
@@ -138,7 +145,7 @@ def test_a_training_that_diverges_is_a_failure_with_its_reason(dataset: Dataset)
         heads.train(dataset, wild)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 65_536])
+@pytest.mark.parametrize("batch_size", [1, 65_536])
 def test_any_size_of_batches_trains(batch_size: int) -> None:
     small = made(clouds(30, noise=0.5))
     trained = heads.train(small, replace(LINEAR, batch_size=batch_size, epochs=5, learning_rate=0.05))
