@@ -81,20 +81,13 @@ def test_a_taken_port_is_explained(tmp_path: Path) -> None:
         (["--port", "-1"], "-1 is not a valid port"),
         (["--root", ""], "the name of a directory is missing"),
         (["--root", __file__], "is not a directory"),
+        (["--root", f"{__file__}/root"], "Not a directory"),
     ],
 )
 def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: str) -> None:
     refused = servers.run("--root", str(tmp_path / "root"), "--port", "0", *arguments)
     assert refused.returncode != 0
     assert text in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
-def test_a_root_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    refused = servers.run("--root", str(tmp_path / "file" / "root"), "--port", "0")
-    assert refused.returncode == 1
-    assert "Not a directory" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -1,4 +1,4 @@
-"""Thumbnails, made by preprocess and carried to the index: functions of the pictures that there are, in any order."""
+"""Thumbnails: what they show, and which of several is chosen, in any order."""
 
 import io
 from itertools import permutations

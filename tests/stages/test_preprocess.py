@@ -97,14 +97,14 @@ def test_one_picture_is_one_pack_in_its_bucket(
     assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
 
 
-@pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("256", 2), ("4096", 3), ("65536", 4)])
+@pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("65536", 4)])
 def test_a_power_of_sixteen_buckets_are_the_first_digits_of_ids(buckets: str, digits: int, datums: Datums) -> None:
     found = parts_of(datums.run("a", picture(1), BUCKETS=buckets))
     assert found == {id_of(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]}
 
 
 def test_a_single_bucket_holds_all(datums: Datums) -> None:
-    assert {part for seed in range(4) for part in parts_of(datums.run("a", picture(seed), BUCKETS="1"))} == {"0"}
+    assert {part for seed in range(2) for part in parts_of(datums.run("a", picture(seed), BUCKETS="1"))} == {"0"}
 
 
 @pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])

@@ -173,10 +173,6 @@ def test_cross_loops_over_its_first_member_once() -> None:
     assert len([path for path, _ in itertools.groupby(firsts)]) == 3
 
 
-def test_a_member_without_files_empties_the_cross() -> None:
-    assert list(expand(CrossInput((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
-
-
 def test_an_incomplete_join_uses_the_settings_of_a_unions_first_member() -> None:
     """The union is one datum before it is joined (`processMergeTask` reads what was stored first under an id)."""
     inner, outer = leaf("s", join_on="$1"), leaf("s", join_on="$1", outer_join=True)

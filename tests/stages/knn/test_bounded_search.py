@@ -74,7 +74,7 @@ def test_equals_float64_brute_force_on_hard_families(family: Vectors, makes: lis
     random = np.random.default_rng(3)
     queries = np.concatenate([family[:30], family[-30:], family[random.permutation(len(family))[:30]]])
     queries[::3] += (np.abs(queries[::3]) * 1e-6 * random.normal(size=queries[::3].shape)).astype(np.float32)
-    parts = cut(family, metric, makes, [40, 41, 200])
+    parts = cut(family, metric, makes, [40, 41, 100])
     asked = VectorSet(queries, metric)
     check(nearest(parts, JointQueries.single(asked, nothing(90)), 7), queries, family, 7, metric, nothing(90))
     mask = random.random(len(family)) < 0.3

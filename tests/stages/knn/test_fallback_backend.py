@@ -57,7 +57,7 @@ def near_duplicates(dimension: int, count: int = 400) -> Vectors:
 @pytest.mark.parametrize("product", [*PRECISE, *COARSE], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("dimension", [24, 512, pytest.param(2048, marks=pytest.mark.only_in_all)])
 def test_a_kernel_is_exact_or_refused(product: Product, dimension: int) -> None:
-    vectors = near_duplicates(dimension)
+    vectors = near_duplicates(dimension, 400 if dimension == 24 else 150)
     library, said = VectorSet(vectors), list[str]()
     found = opened(library, product, said).search(library, 5, np.arange(len(vectors)))
     distances, rows = brute(vectors, vectors, 5, exclude=np.arange(len(vectors)))

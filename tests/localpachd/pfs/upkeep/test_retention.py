@@ -131,16 +131,6 @@ def test_old_commits_go_and_heads_stay(pfs: PfsService) -> None:
     assert files == {"/1": b"1", "/2": b"2", "/3": b"3"}
 
 
-def test_what_a_kept_commit_was_made_from_stays(pfs: PfsService) -> None:
-    graph(pfs)
-    first, model, second = put(pfs, A, b"1"), put(pfs, MODELS, b"m"), put(pfs, A, b"2")
-    pfs.transact(lambda txn: branches.create(txn, Branch(TIP, "liked"), Commit(TIP, model)))
-    days_pass(pfs, 10)
-    retention.squash_old(pfs, 5)
-    # tip@model was made from b@first, which is in the set of a@first.
-    assert {first, model, second} <= kept(pfs)
-
-
 def test_what_was_made_from_old_sets_goes_before_them(pfs: PfsService) -> None:
     graph(pfs)
     model, first = put(pfs, MODELS, b"m"), put(pfs, A, b"1")  # tip@first was made from models@model
