@@ -1,5 +1,6 @@
 import hashlib
 import io
+import json
 import random
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The search stage as in production: a segment and a bucket of entries, whose files are pipes, as Pachyderm's lazy
 inputs are."""
 
+import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
