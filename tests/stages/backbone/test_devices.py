@@ -91,6 +91,7 @@ PREPARE = "from stages.backbone import devices; import tensorflow as tf; print(d
 GROWS = "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))\n"
 
 
+@pytest.mark.only_in_all
 def test_devices_are_prepared_before_the_first_tensor_and_again(tmp_path: Path) -> None:
     said = fake_gpus.python(f"{PREPARE}tf.ones(3) + 1\nprint(devices.prepare({{}}))\n{GROWS}", tmp_path / "log")
     assert said == ["1 GPU, memory taken: as it grows"] * 2 + ["True"]

@@ -40,7 +40,7 @@ def test_vectors_are_float32_of_length_one(vectors: NDArray[np.float32]) -> None
     assert len(np.unique(vectors, axis=0)) == NUMBER_OF_TILES
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(6))
 @given(st.lists(st.integers(0, NUMBER_OF_TILES - 1), max_size=70))
 def test_a_vector_does_not_depend_on_its_batch(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32], chosen: list[int]
@@ -52,7 +52,7 @@ def test_a_vector_does_not_depend_on_its_position(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (len(tiles), 96, 96, 3), np.uint8)
-    for place in (0, 1, 2, 7, 8, 15, 16, 30, 31):
+    for place in (0, 7, 16, 31):
         batch = noise[: embedder.spec.batch].copy()
         batch[place] = tiles[7]
         np.testing.assert_array_equal(embedder(batch)[place], vectors[7])

@@ -21,6 +21,7 @@ from stages.backbone.backbones import describe, forward, load_backbone, save_bac
 from stages.backbone.catalogue import CATALOGUE, INSTALLED
 from stages.backbone.embedder import Embedder
 from stages.backbone.embedder_factory import KNOWN, agrees, fingerprint, known_architecture
+from stages.backbone.forward_passes import ForwardPass
 from stages.backbone.graphs import keras_parity, tensorflow_library
 from stages.backbone.graphs.graph_network import GraphNetwork
 from stages.backbone.graphs.graph_operations import GraphSession, OperationGraph
@@ -61,8 +62,8 @@ def noise(spec: BackboneSpec, count: int = 0) -> NDArray[np.uint8]:
     return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
 
 
-def compare(directory: Path, spec: BackboneSpec) -> None:
-    """The graph of a file gives the bytes that Keras gives."""
+def compare(directory: Path, spec: BackboneSpec) -> ForwardPass:
+    """The graph of a file gives the bytes that Keras gives; returns the pass of Keras."""
     network = GraphNetwork(read(directory / MODEL_FILE, spec), spec)
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
     extremes = np.where(noise(spec) < 128, 0, 255).astype(np.uint8)
@@ -71,6 +72,7 @@ def compare(directory: Path, spec: BackboneSpec) -> None:
         assert found.dtype == expected.dtype == np.float32
         assert np.isfinite(found).all() and found.any()
         assert found.tobytes() == expected.tobytes()
+    return by_keras
 
 
 def small(layer: Layer, side: int = 24) -> keras.Model:
@@ -84,11 +86,10 @@ def small(layer: Layer, side: int = 24) -> keras.Model:
 
 def test_the_installed_backbone(lite0: Path, tiles: NDArray[np.uint8]) -> None:
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
-    compare(lite0, spec)
+    by_keras = Embedder(compare(lite0, spec), spec)
     assert KNOWN[fingerprint(read(lite0 / MODEL_FILE, spec).config)] == "efficientnet-lite0"
     found = embedder_factory.embedder(lite0 / MODEL_FILE, spec, {})
     assert isinstance(found._forward, GraphNetwork) and found.device == devices.kind() == "cpu"
-    by_keras = Embedder(forward(load_backbone(lite0 / MODEL_FILE, spec)), spec)
     expected = by_keras(tiles)
     np.testing.assert_array_equal(found(tiles), expected)
     for count in (1, 7, 8, 9, 24):  # by small passes, unless this processor computes other bits with them
@@ -281,16 +282,18 @@ def test_no_graph_is_compared_where_it_would_not_be_used(
     assert not agrees(read(tmp_path / MODEL_FILE, spec), spec, forward(load_backbone(tmp_path / MODEL_FILE, spec)))
 
 
-def test_without_the_library_keras_runs_the_backbone(lite0: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
+def test_without_the_library_keras_runs_the_backbone(
+    small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(saved(small_model(), tmp_path), graph=True)
     monkeypatch.setattr(tensorflow_library, "_FILE", "libtensorflow_cc.so.1")
     tensorflow_library.library.cache_clear()
     try:
         with pytest.raises(LibraryError, match="cannot open shared object"):
             OperationGraph()
-        found = embedder_factory.embedder(lite0 / MODEL_FILE, spec, {})
+        found = embedder_factory.embedder(tmp_path / MODEL_FILE, spec, {})
         assert not isinstance(found._forward, GraphNetwork)
-        assert found(noise(spec, 3)).shape == (3, 1280)
+        assert found(noise(spec, 3)).shape == (3, spec.dimension)
     finally:
         tensorflow_library.library.cache_clear()
 

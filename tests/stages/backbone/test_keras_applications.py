@@ -20,7 +20,7 @@ from stages.backbone.precision import in_precision
 from stages.datum.contract import StageError
 
 NETWORKS = [entry for entry in CATALOGUE.values() if entry.network]
-QUICK = ("mobilenet", "mobilenetv3small")
+QUICK = ("mobilenet",)
 
 
 def pictures(size: int) -> NDArray[np.uint8]:
