@@ -1,4 +1,5 @@
-"""The answers of the service over HTTP are those of the batch stages to the last digit, over the sample set.
+"""The answers of the service over HTTP are those of the batch stages to the last digit, over the sample set, of which
+`make test` takes a part.
 
 All stages run as in production, from the files of the pictures to neighbors.jsonl; the service decodes, computes and
 searches for itself, and shares with them the index alone.
@@ -25,6 +26,7 @@ from stages.record import entry_paths
 from stages.serving.follow.snapshots import SnapshotState
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
+from tests.file_schedule import everything
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
 
@@ -87,10 +89,15 @@ def joined(directory: Path, **others: Path) -> list[DatumInput]:
 
 
 @pytest.fixture(scope="module")
-def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipelines:
-    """The whole sample set; a few pictures of the library are queries, too."""
+def pipelines(lite0: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pipelines:
+    """The sample set, or every third picture of it; a few pictures of the library are queries, too."""
     place = tmp_path_factory.mktemp("equality")
     made = samples.write_samples(place / "files")
+    if not everything(request.config):
+        for directory in (made.library, made.queries):
+            for number, path in enumerate(sorted(directory.iterdir())):
+                if number % 3:
+                    path.unlink()
     for path in sorted(made.library.iterdir())[::60]:
         (made.queries / f"known {path.name}").write_bytes(path.read_bytes())
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
     from stages.serving.follow.snapshots import Snapshot
 
-REQUESTS = examples(6_000)
+REQUESTS = examples(3_000)
 CLIENTS = 4
 
 GROWTH = 100 << 20
