@@ -104,6 +104,17 @@ class Command:
         return CommandResult(process.wait(), said, complained)
 
 
+def next_line(process: subprocess.Popen[str], part: str) -> str:
+    """The next line of a process that has this part, as soon as it is there."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if part in line:
+            return line.rstrip("\n")
+    raise AssertionError(f"no {part!r} in {lines}, {process.communicate()}")
+
+
 def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -> CommandResult:
     returncode = 0
     with (

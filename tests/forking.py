@@ -1,7 +1,8 @@
 """Servers forked from a process that has imported localpachd's program, which takes a tenth of the processor time of
-another start. What the program sees is what it would see otherwise: its arguments, variables, directory, and streams.
+another start, and other programs in the same way. What a program sees is what it would see otherwise: its arguments,
+variables, directory, and streams.
 
-    python -m tests.forking FD    # serves the requests that come through the socket FD
+    python -m tests.forking PROGRAM FD    # serves the requests that come through the socket FD
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,13 +71,13 @@ class Forked:
 
 
 class _Origin:
-    """The process that all are forked from. It ends with this one, and they with it."""
+    """The process that all of a program are forked from. It ends with this one, and they with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.forking", program, str(theirs.fileno())],
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -94,14 +96,26 @@ class _Origin:
         return Forked(pid, os.fdopen(output), status)
 
 
-_origins: list[_Origin] = []
+_origins: dict[str, _Origin] = {}
 
 
-def start(arguments: Sequence[str], stderr: int) -> Forked:
-    """Starts localpachd with these arguments, this process's variables and directory, and a pipe as its stdout."""
-    if not _origins:
-        _origins.append(_Origin())
-    return _origins[0].start(arguments, stderr)
+def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM) -> Forked:
+    """Starts a program with these arguments, this process's variables and directory, and a pipe as its stdout."""
+    if program not in _origins:
+        _origins[program] = _Origin(program)
+    return _origins[program].start(arguments, stderr)
+
+
+def run(arguments: Sequence[str], program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    """Runs a program with these arguments until it ends by itself."""
+    with tempfile.TemporaryFile("w+") as stderr:
+        process = start(arguments, stderr.fileno(), program)
+        assert process.stdout is not None
+        with process.stdout as stdout:
+            said = stdout.read()
+        status = process.wait(60)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(list(arguments), status, said, stderr.read())
 
 
 def _serve(requests: socket.socket) -> None:
@@ -159,10 +173,10 @@ def main() -> int:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tests end it
     gc.disable()
-    program = importlib.import_module(PROGRAM)
+    program = importlib.import_module(sys.argv[1])
     gc.freeze()
     gc.enable()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[2])))
     for number, handler in handlers.items():
         signal.signal(number, handler)
     return int(program.main())

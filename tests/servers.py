@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,15 +110,7 @@ def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Runs localpachd with these arguments until it ends by itself, forked like a server."""
-    words = [str(each) for each in arguments]
-    with tempfile.TemporaryFile("w+") as stderr:
-        process = forking.start(words, stderr.fileno())
-        assert process.stdout is not None
-        with process.stdout as stdout:
-            said = stdout.read()
-        status = process.wait(60)
-        stderr.seek(0)
-        return subprocess.CompletedProcess(words, status, said, stderr.read())
+    return forking.run(list(map(str, arguments)))
 
 
 @contextlib.contextmanager

@@ -9,38 +9,11 @@ import pytest
 from benchmarks import localpachd
 from benchmarks.kit import report
 
-TINY = (
-    "--rounds",
-    "1",
-    "--put",
-    "5",
-    "--list",
-    "5",
-    "--logs",
-    "5",
-    "--batched",
-    "3",
-    "--unbatched",
-    "3",
-    "--jobs",
-    "4",
-    "8",
-    "--steps",
-    "16",
-    "--read",
-    "1",
-    "--calls",
-    "5",
-    "--held",
-    "2",
-    "2",
-    "2",
-    "--scale",
-    "4",
-    "4",
-    "4",
-    "4",
-)
+TINY = [
+    *("--rounds", "1", "--put", "5", "--list", "5", "--logs", "5", "--batched", "3", "--unbatched", "3"),
+    *("--jobs", "4", "8", "--steps", "16", "--read", "1", "--calls", "5", "--held", "2", "2", "2"),
+    *("--scale", "4", "4", "4", "4"),
+]
 
 
 @pytest.mark.soak

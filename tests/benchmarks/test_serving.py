@@ -1,7 +1,6 @@
 """The benchmark of the service: its clients, and its arithmetic. The measurement itself takes minutes: make soak."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ import pytest
 from benchmarks import serving
 from benchmarks.service import uploads
 from benchmarks.service.httpload import Load, Taken, measure
+from tests import http_servers
 
 
 @contextmanager
@@ -34,14 +34,8 @@ def server(*statuses: int) -> Iterator[int]:
             """Nothing."""
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    try:
+    with http_servers.serving(made):
         yield made.server_address[1]
-    finally:
-        made.shutdown()
-        thread.join()
-        made.server_close()
 
 
 def test_every_question_is_counted_once() -> None:

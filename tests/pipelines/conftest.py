@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
-import threading
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,7 +20,12 @@ import python_pachyderm
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
+from pipelines.cluster import kube_client
 from pipelines.specifications import pipeline_specs
+from tests import forking
+from tests.http_servers import serving
+from tests.pipelines.grpc_proxy import passed_on
+from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec
 from tests.servers import LATE, Pachd, Unique
 
 
@@ -67,6 +74,19 @@ def as_user(connection: Connection, own_configuration: Path) -> Connection:
     return connection
 
 
+def _run_forked(arguments: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+    """What subprocess.run gives for a question to Kubernetes, from a process that has imported its client already."""
+    assert arguments[:3] == [sys.executable, "-m", "pipelines.cluster.kube_api"]
+    return forking.run(arguments[3:], "tests.pipelines.forked_kube_api")
+
+
+@pytest.fixture(autouse=True)
+def forked_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions to Kubernetes are forked, since its client takes a second to import; those of a command that is a
+    process of its own are not."""
+    monkeypatch.setattr(kube_client, "subprocess", SimpleNamespace(run=_run_forked))
+
+
 @pytest.fixture
 def stranger() -> Iterator[str]:
     """The address of a server without any calls."""
@@ -78,37 +98,11 @@ def stranger() -> Iterator[str]:
         server.stop(None).wait()
 
 
-class _Through(grpc.GenericRpcHandler):
-    """Passes every call on to a localpachd, except its own ones."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        self._channel = channel
-
-    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
-        if details.method.startswith("/localpachd."):
-            return None
-        call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
-
-        def through(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-            try:
-                yield from call(requests)
-            except grpc.RpcError as error:
-                context.abort(error.code(), error.details() or "")
-
-        return grpc.stream_stream_rpc_method_handler(through)
-
-
 @pytest.fixture
-def like_a_cluster(pachd: Pachd, connection: Connection) -> Iterator[Connection]:
+def like_a_cluster(connection: Connection) -> Iterator[Connection]:
     """The connection, to a server that does not know localpachd's own calls, as a real Pachyderm does not."""
-    with grpc.insecure_channel(pachd.address.removeprefix("grpc://")) as channel, ThreadPoolExecutor(8) as threads:
-        server = grpc.server(threads, handlers=[_Through(channel)])
-        address = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-        server.start()
-        client = python_pachyderm.Client.new_from_pachd_address(address)
-        yield Connection(client, address, connection.project)
-        client._channel.close()
-        server.stop(None).wait()
+    with passed_on(connection, unknown="/localpachd.") as through:
+        yield through
 
 
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -180,10 +174,7 @@ def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Answers], str]]:
     with contextlib.ExitStack() as running:
 
         def serve(answers: Answers) -> str:
-            server = running.enter_context(_ApiServer(answers))
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            running.callback(server.shutdown)
-            address = f"http://127.0.0.1:{server.server_port}"
+            address = running.enter_context(serving(_ApiServer(answers)))
             kubeconfig(address, "pach")
             return address
 
@@ -196,21 +187,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def copying_spec(name: str, repo: str) -> dict[str, Any]:
-    """A specification that copies a repo, in place of one of lookalike's."""
-    return {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
-        "transform": {
-            "image": "lookalike-cpu:0.1.0",
-            "cmd": ["sh"],
-            "stdin": ["cp -r /pfs/in/. /pfs/out"],
-            "env": {"LOOKALIKE_STAGE": f"{name}-1"},
-        },
-        "resource_requests": {"cpu": 1.0, "memory": "1Gi"},
-    }
-
-
 WaitForJobs = Callable[..., list[Job]]
 
 
@@ -220,27 +196,10 @@ def wait_for_jobs(connection: Connection) -> WaitForJobs:
     return lambda *commits: ProjectJobs(connection).watch(commits, lambda jobs, troubles: None)
 
 
-RENDER = r"""
-out="${LOCALPACHD_PFS:-/pfs}/out/$(basename "$queries")"
-mkdir -p "$out"
-find "$queries" -type f -exec cat {} + > "$out/neighbors.jsonl"
-echo grid > "$out/grid.png"
-echo page > "$out/index.html"
-"""
-"""Replaces the stages from the queries to their sheets."""
-
-
 @pytest.fixture
-def sheets(connection: Connection, tmp_path: Path) -> Connection:
+def sheets(connection: Connection) -> Connection:
     """The connection, with a `render` that copies the queries to their sheets."""
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": RENDER.splitlines()},
-    }
-    (tmp_path / "sheets").mkdir()  # not specs, which commands below would use
-    (tmp_path / "sheets" / "render.json").write_text(json.dumps(document))
-    deploy(connection, pipeline_specs.load(tmp_path / "sheets"))
+    deploy_specs(connection, shell_spec("render", "queries", RENDER))
     return connection
 
 

@@ -10,40 +10,28 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.cluster import gpu_holders, kube_client, kube_objects, pipeline_status
-from pipelines.cluster.gpu_holders import GpuHolder, GpuMachine
+from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, PendingWorker
 from pipelines.commands.kit import display
 from pipelines.errors import LookalikeError
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
+from tests.pipelines.stand_ins import deploy_specs, gpu_spec
 from tests.servers import StartPachd
 
 
 def labels(pipeline: str) -> dict[str, str]:
-    return {
-        "suite": "pachyderm",
-        "component": "worker",
-        "app": "pipeline",
-        "pipelineName": pipeline,
-        "pipelineProject": "default",
-    }
+    of_workers = {"suite": "pachyderm", "component": "worker", "app": "pipeline"}
+    return {**of_workers, "pipelineName": pipeline, "pipelineProject": "default"}
 
 
 def node(name: str, ready: bool, gpus: int = 0, **named: str) -> dict[str, Any]:
+    allocatable = {"cpu": "7910m", "memory": "28Gi", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     return {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **named}},
-        "status": {
-            "allocatable": {
-                "cpu": "7910m",
-                "memory": "28Gi",
-                **({"nvidia.com/gpu": str(gpus)} if gpus else {}),
-            },
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-        },
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": str(ready)}]},
     }
 
 
@@ -51,15 +39,20 @@ def pod(name: str, pipeline: str = "", on: str = "", phase: str = "Running", gpu
     limits = {"nvidia.com/gpu": str(gpus), "memory": "4Gi"} if gpus else {}
     init = [{"name": "init", "resources": {"limits": limits}}] if pipeline else []
     containers = [{"name": "user", "resources": {"limits": limits}}, {"name": "storage", "resources": {}}]
+    where = {"name": name, "namespace": "pach" if pipeline else "other"}
     return {
-        "metadata": {
-            "name": name,
-            "namespace": "pach" if pipeline else "other",
-            "labels": labels(pipeline) if pipeline else None,
-        },
+        "metadata": {**where, "labels": labels(pipeline) if pipeline else None},
         "spec": {"nodeName": on or None, "initContainers": init, "containers": containers},
         "status": {"phase": phase, **status},
     }
+
+
+def container(ready: bool = False, **fields: Any) -> dict[str, Any]:
+    return {"name": "user", "ready": ready, "image": "i", "imageID": "", "restartCount": 0, **fields}
+
+
+def unschedulable(message: str) -> dict[str, str]:
+    return {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
 
 
 def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
@@ -86,37 +79,16 @@ NODES = [
     node("gpu-a", ready=True, gpus=4, **{"nvidia.com/gpu.product": "Tesla-T4"}),
 ]
 PODS = [
-    pod(
-        "default-features-v2-abcde",
-        "features",
-        on="gpu-a",
-        gpus=2,
-        containerStatuses=[{"name": "user", "ready": True, "image": "i", "imageID": "", "restartCount": 0}],
-    ),
+    pod("default-features-v2-abcde", "features", on="gpu-a", gpus=2, containerStatuses=[container(ready=True)]),
     pod("notebook", on="gpu-a", gpus=1),
     pod("finished", on="gpu-a", phase="Succeeded", gpus=1),
-    pod(
-        "default-search-v1-fghij",
-        "search",
-        phase="Pending",
-        gpus=1,
-        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": UNSCHEDULABLE}],
-    ),
+    pod("default-search-v1-fghij", "search", phase="Pending", gpus=1, conditions=[unschedulable(UNSCHEDULABLE)]),
     pod(
         "default-render-v1-klmno",
         "render",
         on="plain",
         phase="Pending",
-        containerStatuses=[
-            {
-                "name": "user",
-                "ready": False,
-                "image": "i",
-                "imageID": "",
-                "restartCount": 0,
-                "state": {"waiting": {"reason": "ImagePullBackOff", "message": PULLING}},
-            }
-        ],
+        containerStatuses=[container(state={"waiting": {"reason": "ImagePullBackOff", "message": PULLING}})],
     ),
 ]
 CONTROLLERS = [
@@ -151,23 +123,12 @@ def api_server(serve_api: Callable[[Any], str]) -> str:
     return serve_api(ANSWERS)
 
 
-def test_the_gpus_of_nodes_and_their_holders(api_server: str) -> None:
-    told = kube_client.holdings()
-    assert {each["name"]: each["gpus"] for each in told["nodes"]} == {"gpu-a": 4, "gpu-b": 1}
-    assert {each["name"]: (each["pipeline"], each["gpus"]) for each in told["pods"]} == {
-        "default-features-v2-abcde": ("default/features", 2),
-        "notebook": ("", 1),
-        "default-search-v1-fghij": ("default/search", 1),
-    }
-
-
 def test_a_worker_whose_image_is_pulled_or_that_lacked_memory(serve_api: Callable[[Any], str]) -> None:
-    state = {"name": "user", "ready": False, "image": "i", "imageID": "", "restartCount": 0}
-    creating = {**state, "state": {"waiting": {"reason": "ContainerCreating"}}}
-    killed = {**state, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    creating = container(state={"waiting": {"reason": "ContainerCreating"}})
+    killed = container(lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}})
     pods = [
-        pod(f"{name}-v1", name, on="plain", phase="Pending", containerStatuses=[container])
-        for name, container in (("preprocess", creating), ("index", creating), ("search", killed))
+        pod(f"{name}-v1", name, on="plain", phase="Pending", containerStatuses=[status])
+        for name, status in (("preprocess", creating), ("index", creating), ("search", killed))
     ]
     events = [
         event("Pod", "preprocess-v1", "Pulling", 'Pulling image "team/cpu:1"'),
@@ -226,41 +187,25 @@ def test_an_unreachable_cluster_is_one_line(
         kube_client.holdings()
 
 
+NO_PROGRAM = {"command": "log-in-to-nowhere", "interactiveMode": "Never"}
+
+
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("user", "said"),
     [
-        (lambda read: [], "kubectl's configuration is invalid"),
-        (
-            lambda read: (
-                read
-                | {
-                    "users": [
-                        {
-                            "name": "u",
-                            "user": {
-                                "exec": {
-                                    "apiVersion": "client.authentication.k8s.io/v1",
-                                    "command": "log-in-to-nowhere",
-                                    "interactiveMode": "Never",
-                                }
-                            },
-                        }
-                    ]
-                }
-            ),
-            "No such file .*log-in-to-nowhere",
-        ),
+        (None, "kubectl's configuration is invalid"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", **NO_PROGRAM}}, "No such file .*log-in-to-nowhere"),
     ],
     ids=["no object", "a missing program for logging in"],
 )
 def test_a_configuration_that_does_not_work_is_one_line(
-    api_server: str, change: Callable[[dict[str, Any]], Any], said: str
+    api_server: str, user: dict[str, Any] | None, said: str
 ) -> None:
     path = Path(os.environ["KUBECONFIG"])
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(
-        LookalikeError, match=f"^no Kubernetes cluster is configured: .*{said}.*; kubectl must work here$"
-    ):
+    changed = json.loads(path.read_text()) | {"users": [{"name": "u", "user": user}]} if user else []
+    path.write_text(json.dumps(changed))
+    match = f"^no Kubernetes cluster is configured: .*{said}.*; kubectl must work here$"
+    with pytest.raises(LookalikeError, match=match):
         kube_client.holdings()
 
 
@@ -274,26 +219,25 @@ def no_localpachd(stranger: str) -> Iterator[Connection]:
 
 def test_a_cluster_is_told_by_machine(api_server: str, no_localpachd: Connection) -> None:
     held = (GpuHolder("default/features", "pach/default-features-v2-abcde", 2), GpuHolder("", "other/notebook", 1))
-    assert gpu_holders.read(no_localpachd).nodes == [
-        GpuMachine("gpu-a", "Ready", "Tesla-T4", 4, held),
-        GpuMachine("gpu-b", "NotReady", "", 1, ()),
-    ]
+    nodes = [GpuMachine("gpu-a", "Ready", "Tesla-T4", 4, held), GpuMachine("gpu-b", "NotReady", "", 1, ())]
+    waiting = (PendingWorker("default/search", node_coming=False),)
+    assert gpu_holders.read(no_localpachd) == GpuHoldings(nodes, waiting)
 
 
-def command(connection: Connection, *arguments: str) -> list[str]:
+def gpus(typed: Command, connection: Connection, *arguments: str) -> list[str]:
     """The output of `lookalike gpus`."""
-    said = Command(Path(), {"PACHD_ADDRESS": connection.address}).says("gpus", *arguments)
-    return [" ".join(line.split()) for line in said.splitlines()]
+    typed.environment["PACHD_ADDRESS"] = connection.address
+    return [" ".join(line.split()) for line in typed.says("gpus", *arguments).splitlines()]
 
 
-def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection) -> None:
-    assert command(no_localpachd) == [
+def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection, command: Command) -> None:
+    assert gpus(command.as_process, no_localpachd) == [
         "node status kind GPUs allocated",
         "gpu-a Ready Tesla-T4 4 3",
         "gpu-b NotReady 1 0",
         "3 of 5 GPUs allocated (60%)",
     ]
-    assert command(no_localpachd, "-d")[1:4] == [
+    assert gpus(command, no_localpachd, "-d")[1:4] == [
         "gpu-a Ready Tesla-T4 4 3",
         "default/features pach/default-features-v2-abcde 2",
         "outside Pachyderm other/notebook 1",
@@ -301,10 +245,10 @@ def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection)
 
 
 def test_the_command_says_that_a_cluster_has_no_gpus_now(
-    serve_api: Callable[[Any], str], no_localpachd: Connection
+    serve_api: Callable[[Any], str], no_localpachd: Connection, command: Command
 ) -> None:
     serve_api(ANSWERS | {"/api/v1/nodes": [], "/api/v1/pods": []})
-    assert command(no_localpachd) == [
+    assert gpus(command, no_localpachd) == [
         "no node of the cluster has GPUs: pipelines that request one wait until such a node joins"
     ]
 
@@ -318,75 +262,53 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
     kubeconfig: Callable[[str, str], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    holder(tmp_path, "search", tmp_path / "gate")
-    deploy(connection, [pipeline_specs.read(tmp_path / "search.json")])
+    deploy_specs(connection, gpu_spec("search", tmp_path / "gate"))
     taint = "0/3 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}."
     for why, held, state, said in [
         (UNSCHEDULABLE, 4, "waiting", "search: waiting for a GPU, held by other/notebook outside Pachyderm"),
         (taint, 0, "running", REPELLED),
     ]:
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
-        ours = pod("search-v1-x", "search", phase="Pending", gpus=1, conditions=[condition])
+        ours = pod("search-v1-x", "search", phase="Pending", gpus=1, conditions=[unschedulable(why)])
         ours["metadata"]["labels"]["pipelineProject"] = connection.project
         monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
         monkeypatch.setitem(ANSWERS, "/api/v1/pods", [ours, pod("notebook", on="gpu-a", gpus=held)])
-        event_of_it = event("Pod", "search-v1-x", "FailedScheduling", why)
-        monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/events", [event_of_it])
+        told = [event("Pod", "search-v1-x", "FailedScheduling", why)]
+        monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/events", told)
         seen = pipeline_status.read(like_a_cluster, ["search"])
         assert seen.pipelines[0].state == state
         display.show_status(seen)
-        (line,) = [
-            each for each in capsys.readouterr().out.splitlines() if "cannot start" in each or "waiting for" in each
-        ]
-        assert line == said
+        lines = capsys.readouterr().out.splitlines()
+        assert [each for each in lines if "cannot start" in each or "waiting for" in each] == [said]
     kubeconfig("http://127.0.0.1:9", "pach")
-    assert (
-        "the reasons for which workers wait are unknown: the Kubernetes cluster at"
-        in pipeline_status.read(like_a_cluster, ["search"]).notes[0]
-    )
+    unknown = "the reasons for which workers wait are unknown: the Kubernetes cluster at"
+    assert unknown in pipeline_status.read(like_a_cluster, ["search"]).notes[0]
     assert pipeline_status.read(connection, ["search"]).pipelines[0].troubles == ()
 
 
-WAITING = """
-while [ ! -e {gate} ]; do sleep 0.05; done
-"""
-
-
-def holder(directory: Path, name: str, gate: Path) -> None:
-    """Writes the specification of a pipeline whose datums hold a GPU until the gate is there."""
-    document = {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": WAITING.format(gate=gate).splitlines()},
-        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
-    }
-    (directory / f"{name}.json").write_text(json.dumps(document))
-
-
-def test_a_local_server_reports_its_leases(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_a_local_server_reports_its_leases(start_pachd: StartPachd, tmp_path: Path, command: Command) -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine's own GPUs would be counted")
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "2").address))
-    holder(tmp_path, "holder", tmp_path / "gate")
-    deploy(connection, [pipeline_specs.read(tmp_path / "holder.json")])
+    deploy_specs(connection, gpu_spec("holder", tmp_path / "gate"))
     Repository(connection, "in").write([PutFile("/a", b"")])
     job = ProjectJobs(connection).newest("holder")
     assert job is not None
     held: list[str] = []
     while not held:  # until the datum runs
-        held = [line for line in command(connection, "-d") if line.startswith("holder")]
+        held = [line for line in gpus(command, connection, "-d") if line.startswith("holder")]
     assert held == ["holder GPU 0 1"]
-    assert command(connection)[-1] == "1 of 2 GPUs allocated (50%)"
+    assert gpus(command, connection)[-1] == "1 of 2 GPUs allocated (50%)"
     (tmp_path / "gate").touch()
     ProjectJobs(connection).watch([job.id], lambda jobs, troubles: None)
-    assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
+    assert gpus(command, connection)[-1] == "0 of 2 GPUs allocated (0%)"
 
 
-def test_a_machine_without_gpus_explains_the_consequence(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_a_machine_without_gpus_explains_the_consequence(
+    start_pachd: StartPachd, tmp_path: Path, command: Command
+) -> None:
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "0").address))
-    holder(tmp_path, "holder", tmp_path / "gate")
-    deploy(connection, [pipeline_specs.read(tmp_path / "holder.json")])
-    assert command(connection, "-d")[-2:] == [
+    deploy_specs(connection, gpu_spec("holder", tmp_path / "gate"))
+    assert gpus(command, connection, "-d")[-2:] == [
         "this machine has no GPU: pipelines that request one run on the CPU, or wait if the server has --strict-gpus",
         "holder requests 1 GPU per worker",
     ]

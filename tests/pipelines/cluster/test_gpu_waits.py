@@ -1,6 +1,5 @@
 """The waits for GPUs: their state and reason, from Pachyderm, from a cluster, and from localpachd's machine."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.cluster import gpu_waits, pipeline_status
 from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, PendingWorker
 from pipelines.cluster.gpu_waits import GpuDemand, GpuWaits, PipelineWait
-from pipelines.specifications import pipeline_specs
+from tests.pipelines.stand_ins import deploy_specs, gpu_spec
 from tests.servers import StartPachd
 
 SHORT = (
@@ -34,88 +32,51 @@ def pending(*pipelines: str, coming: bool = False) -> tuple[PendingWorker, ...]:
     return tuple(PendingWorker(f"p/{each}", coming) for each in pipelines)
 
 
+def held_by(*holders: str) -> GpuHoldings:
+    """A node whose GPUs are held, one by each, and a worker of index that has none."""
+    return GpuHoldings([node(len(holders), *holders)], pending("index"))
+
+
+INDEX, WITH_FEATURES = {"index": WAITING}, {"index": WAITING, "features": BUSY}
+STANDING_BY = {"index": WAITING, "features": STANDING}
+HELD = "waiting for a GPU, held by"
+NONE_FREE = "waiting for a GPU, which no node has to spare"
+KEPT = 'waiting for a GPU, kept between jobs by features: set "autoscaling": true there, or add a node with GPUs'
+NO_GPUS = "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu"
+TOO_MANY = (
+    "a worker requests 2 GPUs, and no node has more than 1: lower resource_limits.gpu.number, or add a larger node"
+)
+ADDED = "waiting for a node with a GPU, which the cluster is adding"
+NOT_READY = "waiting for a node with a GPU: not ready are n"
+
+
 @pytest.mark.parametrize(
     ("holdings", "wishes", "state", "text"),
     [
+        (held_by("p/features"), WITH_FEATURES, "waiting", f"{HELD} features"),
+        (held_by("q/other", "notebook"), INDEX, "waiting", f"{HELD} q/other, ns/notebook outside Pachyderm"),
+        (held_by("p/a", "p/b", "p/c", "p/d", "p/e"), INDEX, "waiting", f"{HELD} a, b, c and 2 more"),
+        (held_by("p/features"), STANDING_BY, "crashing", KEPT),
+        (held_by("p/features", "p/search"), {**STANDING_BY, "search": BUSY}, "waiting", f"{HELD} features, search"),
+        (GpuHoldings([], pending("index")), INDEX, "crashing", NO_GPUS),
+        (GpuHoldings([node(1, status="NotReady")], pending("index")), INDEX, "waiting", NOT_READY),
+        (GpuHoldings([node(1), node(1)], pending("index")), {"index": GpuDemand(2, True)}, "crashing", TOO_MANY),
+        (GpuHoldings([], pending("index", coming=True)), INDEX, "waiting", ADDED),
         (
-            GpuHoldings([node(1, "p/features")], pending("index")),
-            {"index": WAITING, "features": BUSY},
-            "waiting",
-            "waiting for a GPU, held by features",
-        ),
-        (
-            GpuHoldings([node(2, "q/other", "notebook")], pending("index")),
-            {"index": WAITING},
-            "waiting",
-            "waiting for a GPU, held by q/other, ns/notebook outside Pachyderm",
-        ),
-        (
-            GpuHoldings([node(5, "p/a", "p/b", "p/c", "p/d", "p/e")], pending("index")),
-            {"index": WAITING},
-            "waiting",
-            "waiting for a GPU, held by a, b, c and 2 more",
-        ),
-        (
-            GpuHoldings([node(1, "p/features")], pending("index")),
-            {"index": WAITING, "features": STANDING},
-            "crashing",
-            'waiting for a GPU, kept between jobs by features: set "autoscaling": true there, or add a node with GPUs',
-        ),
-        (
-            GpuHoldings([node(2, "p/features", "p/search")], pending("index")),
-            {"index": WAITING, "features": STANDING, "search": BUSY},
-            "waiting",
-            "waiting for a GPU, held by features, search",
-        ),
-        (
-            GpuHoldings([], pending("index")),
-            {"index": WAITING},
-            "crashing",
-            "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
-        ),
-        (
-            GpuHoldings([node(1, status="NotReady")], pending("index")),
-            {"index": WAITING},
-            "waiting",
-            "waiting for a node with a GPU: not ready are n",
-        ),
-        (
-            GpuHoldings([node(1), node(1)], pending("index")),
-            {"index": GpuDemand(2, True)},
-            "crashing",
-            "a worker requests 2 GPUs, and no node has more than 1: lower resource_limits.gpu.number, or add a larger "
-            "node",
-        ),
-        (
-            GpuHoldings([], pending("index", coming=True)),
-            {"index": WAITING},
-            "waiting",
-            "waiting for a node with a GPU, which the cluster is adding",
-        ),
-        (
-            GpuHoldings([node(2, "p/index", "p/features")], pending("index")),
+            held_by("p/index", "p/features"),
             {"index": BUSY, "features": BUSY},
             "running",
-            "1 worker more waiting for a GPU, held by features",
+            f"1 worker more {HELD} features",
         ),
         (GpuHoldings([node(1, "p/index")]), {"index": BUSY}, "running", ""),
-        (None, {"index": WAITING, "features": BUSY}, "waiting", "waiting for a GPU, held by features"),
-        (None, {"index": WAITING, "features": STANDING}, "waiting", "waiting for a GPU, held by features"),
-        (None, {"index": WAITING, "features": WAITING}, "waiting", "waiting for a GPU, which no node has to spare"),
+        (None, WITH_FEATURES, "waiting", f"{HELD} features"),
+        (None, STANDING_BY, "waiting", f"{HELD} features"),
+        (None, {"index": WAITING, "features": WAITING}, "waiting", NONE_FREE),
         (None, {"index": BUSY}, "running", ""),
         (None, {"index": GpuDemand(1, True, idle=True), "features": BUSY}, "standby", ""),
-        (
-            None,
-            {"index": GpuDemand(1, False, idle=True), "features": BUSY},
-            "waiting",
-            "waiting for a GPU, held by features",
-        ),
-        (  # kubectl's cluster is another one
-            GpuHoldings([node(1, "p/other")], pending("other")),
-            {"index": WAITING, "features": BUSY},
-            "waiting",
-            "waiting for a GPU, held by features",
-        ),
+        (None, {"index": GpuDemand(1, False, idle=True), "features": BUSY}, "waiting", f"{HELD} features"),
+        # kubectl's cluster is another one
+        (GpuHoldings([node(1, "p/other")], pending("other")), WITH_FEATURES, "waiting", f"{HELD} features"),
     ],
 )
 def test_waits_on_a_cluster(
@@ -212,23 +173,11 @@ def test_a_cluster_is_asked_for_the_holders(
     assert GpuWaits(like_a_cluster).look({**infos, "index": info("index", "RUNNING")}, {"features"}) == {}
 
 
-def holder(directory: Path, name: str, gate: Path) -> None:
-    document = {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": [f"while [ ! -e {gate} ]; do sleep 0.05; done"]},
-        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
-    }
-    (directory / f"{name}.json").write_text(json.dumps(document))
-
-
 def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "1").address))
     gate, names = tmp_path / "gate", ["first", "second"]
     none = Job("", "", "", 0, 0, 0, 0, None, "")
-    for name in names:
-        holder(tmp_path, name, gate)
-    deploy(connection, [pipeline_specs.read(tmp_path / f"{name}.json") for name in names])
+    deploy_specs(connection, *(gpu_spec(name, gate) for name in names))
     commit = Repository(connection, "in").write([PutFile("/a", b"")])
 
     def states() -> Sequence[pipeline_status.PipelineStatus]:
@@ -248,8 +197,7 @@ def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_p
 
 def test_a_machine_that_never_suffices(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "0", "--strict-gpus").address))
-    holder(tmp_path, "first", tmp_path / "gate")
-    deploy(connection, [pipeline_specs.read(tmp_path / "first.json")])
+    deploy_specs(connection, gpu_spec("first", tmp_path / "gate"))
     while (seen := pipeline_status.read(connection, ["first"]).pipelines[0]).state != "crashing":
         pass
     assert seen.reason.startswith("a worker requests 1 GPU, this machine has no GPU: start the server without")

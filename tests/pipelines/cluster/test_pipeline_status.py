@@ -1,15 +1,12 @@
 """The status: rejected files, the reasons of failed datums, and missing parts."""
 
 import io
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
@@ -20,11 +17,13 @@ from pipelines.commands.kit import display
 from pipelines.library import ingest, picture_sources, queries
 from pipelines.library.datasets.samples import library_crops, open_photograph
 from pipelines.specifications import pipeline_specs
+from pipelines.specifications.pipeline_specs import PipelineSpec
+from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.servers import Unique
 
 pytestmark = pytest.mark.late_alone
 
-WaitForJobs = Callable[..., list[Job]]
 
 PICKY = r"""
 for file in "$in"; do
@@ -36,18 +35,9 @@ done
 """
 
 
-def pipeline(connection: Connection, directory: Path, name: str = "picky", **changes: Any) -> None:
-    """Deploys a pipeline that fails on files called bad."""
-    document = {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": PICKY.splitlines()},
-        "datum_tries": 1,
-    }
-    directory.mkdir(exist_ok=True)
-    path = directory / f"{name}.json"
-    path.write_text(json.dumps(document | changes))
-    deploy(connection, [pipeline_specs.read(path)])
+def picky(name: str = "picky", repo: str = "in") -> dict[str, Any]:
+    """A pipeline that fails on files called bad."""
+    return shell_spec(name, repo, PICKY.replace("$in", f"${repo}"), datum_tries=1)
 
 
 def test_rejected_files_are_reported_with_their_reasons(
@@ -79,10 +69,8 @@ def test_rejected_files_are_reported_with_their_reasons(
     ]
 
 
-def test_failed_datums_are_reported_by_path_and_reason(
-    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
-) -> None:
-    pipeline(connection, tmp_path / "specs")
+def test_failed_datums_are_reported_by_path_and_reason(connection: Connection, wait_for_jobs: WaitForJobs) -> None:
+    deploy_specs(connection, picky())
     repo = Repository(connection, "in")
     wait_for_jobs(repo.write([PutFile("/one", b"1")]))
     (job,) = wait_for_jobs(repo.write([PutFile("/bad-a", b"a"), PutFile("/bad-b", b"b"), PutFile("/two", b"2")]))
@@ -99,12 +87,8 @@ def test_failed_datums_are_reported_by_path_and_reason(
     assert (found.job.state, list(found.failures)) == ("success", [])
 
 
-def test_jobs_below_a_failed_one_are_reported(
-    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
-) -> None:
-    pipeline(connection, tmp_path / "specs")
-    below = {"pfs": {"name": "in", "repo": "picky", "branch": "master", "glob": "/*"}}
-    pipeline(connection, tmp_path / "specs", "below", input=below)
+def test_jobs_below_a_failed_one_are_reported(connection: Connection, wait_for_jobs: WaitForJobs) -> None:
+    deploy_specs(connection, picky(), picky("below", "picky"))
     jobs = wait_for_jobs(Repository(connection, "in").write([PutFile("/bad", b"")]))
     assert [(job.pipeline, job.state) for job in jobs] == [("picky", "failure"), ("below", "unrunnable")]
     told = pipeline_status.read(connection, ["picky", "below"]).pipelines
@@ -148,18 +132,13 @@ def test_names_are_not_cut_on_a_terminal_of_80_columns(monkeypatch: pytest.Monke
     assert rows[0].split()[1:7] == ["crashing", "success", "100000", "2000", "3", "12345.6"]
 
 
-def test_the_status_of_an_empty_server(connection: Connection) -> None:
-    found = pipeline_status.read(connection, ["render"])
-    assert (found.pipelines, found.missing, found.rejected, len(found.notes)) == ([], ["render"], [], 3)
-
-
 def test_jobs_of_other_projects_are_left_out(
-    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, unique: Unique
+    connection: Connection, wait_for_jobs: WaitForJobs, unique: Unique
 ) -> None:
-    pipeline(connection, tmp_path / "specs")
+    deploy_specs(connection, picky())
     project = unique("other")
     connection.client.create_project(project)
-    foreign = pipeline_specs.read(tmp_path / "specs" / "picky.json").request()
+    foreign = PipelineSpec("picky", Path("picky.json"), picky()).request()
     foreign.pipeline.project.name = project
     foreign.input.pfs.project = connection.project
     foreign.input.pfs.branch = "master"
@@ -172,10 +151,9 @@ def test_jobs_of_other_projects_are_left_out(
         connection.client.delete_project(project)
 
 
-def test_a_commit_that_starts_nothing_has_no_jobs(connection: Connection, wait_for_jobs: WaitForJobs) -> None:
+def test_a_commit_that_starts_nothing_or_is_missing_has_no_jobs(
+    connection: Connection, wait_for_jobs: WaitForJobs
+) -> None:
     connection.client.create_repo("lonely", project_name=connection.project)
     assert wait_for_jobs(Repository(connection, "lonely").write([PutFile("/a", b"")])) == []
-
-
-def test_a_missing_commit_set_has_no_jobs(connection: Connection) -> None:
     assert ProjectJobs(connection).of_set("0123456789ab4def0123456789abcdef") == []

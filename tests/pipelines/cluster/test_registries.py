@@ -1,7 +1,6 @@
 """Asking registries for images: a real HTTP server with the registries' protocol, with and without tokens."""
 
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +9,7 @@ import pytest
 
 from pipelines.cluster.registries import ImageAvailability, ask
 from pipelines.specifications.image_reference import ImageReference
+from tests.http_servers import serving
 
 _THERE = ("team/open/manifests/1", "team/token/manifests/1")
 
@@ -55,13 +55,8 @@ class _Registry(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def registry() -> Iterator[str]:
     """The host and port of a registry."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Registry)) as url:
+        yield url.removeprefix("http://")
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from pipelines.library import blocks, folder_sync, ingest, picture_sources
 from pipelines.library.folder_sync import FolderWatcher
 from pipelines.library.ingest import IngestResult
 from pipelines.library.picture_hashes import PictureHashes
-from stages.record import block_names
-from stages.record.pfs_names import unescape
-from tests.pipelines.library.test_ingest import ODD, untar
+from tests.pipelines.library import picture_contents
+from tests.pipelines.library.picture_contents import ODD
 
 
 class Counted(grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor):
@@ -66,22 +65,10 @@ class Mirror:
         return ingest.mirror(self.connection, self.compare(), most_single=self.most_single)
 
     def library(self) -> dict[str, bytes]:
-        """Every picture by true name, read without the code of ingest."""
-        found: dict[str, bytes] = {}
-        for path, content in Repository(self.connection, "images").read_all("/**"):
-            name = path.strip("/")
-            held = {unescape(name): content} if block_names.prefix_of(name) is None else untar(content)
-            assert not found.keys() & held.keys(), "a picture is in the library twice"
-            found |= held
-        return found
+        return picture_contents.library(self.connection)
 
     def leaves(self) -> dict[str, set[str]]:
-        found = {}
-        for path, content in Repository(self.connection, "images").read_all("/*"):
-            prefix = block_names.prefix_of(path.strip("/"))
-            if prefix is not None:
-                found[prefix] = set(untar(content))
-        return found
+        return picture_contents.leaves(self.connection)
 
     def on_disk(self) -> dict[str, bytes]:
         files = (path for path in self.folder.rglob("*") if path.is_file())

@@ -18,36 +18,27 @@ from pipelines.specifications import drafts, optional_specs, overlays, pipeline_
 from stages.classify.training import training_parameters
 from stages.classify.training.training_parameters import TrainingParameters
 from tests.command import Command
-
-COPY = ["cp -r /pfs/in/. /pfs/out"]
+from tests.pipelines.stand_ins import copying_spec
 
 
 def document(name: str, repo: str, image: str = "lookalike-cpu:0.1.0", **fields: Any) -> dict[str, Any]:
     """A specification that copies a repo."""
-    env = {"LOOKALIKE_STAGE": f"{name}-1"} | fields.pop("env", {})
-    return {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
-        "transform": {"image": image, "cmd": ["sh"], "stdin": COPY, "env": env},
-        **fields,
-    }
+    found = copying_spec(name, repo)
+    found["transform"]["image"] = image
+    found["transform"]["env"] |= fields.pop("env", {})
+    del found["resource_requests"]
+    return {**found, **fields}
 
 
 GPU = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
+NEAR = {"METRIC": "euclidean", "K": "10", "THRESHOLD": "0.35"}
 RAPIDS = "lookalike-rapids:0.1.0"
 USUAL = (
     document("index", "images", RAPIDS, env={"METRIC": "euclidean", "K": "3"}, autoscaling=True, **GPU),
     document("render", "index", resource_requests={"cpu": 1.0, "memory": "1Gi"}),
 )
 OPT_IN = {
-    "duplicates/neighbours": document(
-        "neighbours",
-        "index",
-        RAPIDS,
-        env={"METRIC": "euclidean", "K": "10", "THRESHOLD": "0.35"},
-        autoscaling=True,
-        **GPU,
-    ),
+    "duplicates/neighbours": document("neighbours", "index", RAPIDS, env=NEAR, autoscaling=True, **GPU),
     "duplicates/duplicates": document("duplicates", "neighbours", resource_requests={"cpu": 1.0, "memory": "2Gi"}),
     "evaluate/evaluate": {
         **document("evaluate", "neighbours"),
@@ -87,14 +78,9 @@ def names(connection: Connection) -> set[str]:
 
 
 def test_a_group_needs_what_its_pipelines_read_in_other_groups(here: Connection) -> None:
-    assert [each.name for each in optional_specs.required_specs(specs_directory.current(), "duplicates")] == [
-        "neighbours",
-        "duplicates",
-    ]
-    assert [each.name for each in optional_specs.required_specs(specs_directory.current(), "evaluate")] == [
-        "neighbours",
-        "evaluate",
-    ]
+    for group in ("duplicates", "evaluate"):
+        found = optional_specs.required_specs(specs_directory.current(), group)
+        assert [each.name for each in found] == ["neighbours", group]
 
 
 def test_the_service_of_a_group_is_a_group_of_its_own(tmp_path: Path) -> None:

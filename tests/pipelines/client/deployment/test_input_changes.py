@@ -1,7 +1,6 @@
 """Deployments that move pipelines to the branch `train`, or cross them with a schedule, and back."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,12 @@ import pytest
 from pipelines.client import branches
 from pipelines.client.deployment import train_branch
 from pipelines.client.deployment.deployment import deploy
-from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
+from tests.pipelines.conftest import WaitForJobs
 
-WaitForJobs = Callable[..., list[Job]]
 COPY = """
 cd "${LOCALPACHD_PFS:-/pfs}"
 for each in first second images; do

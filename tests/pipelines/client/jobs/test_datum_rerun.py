@@ -1,26 +1,22 @@
 """Running one datum again: its log, the files it leaves, and no effect on anything else."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs import datum_rerun
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
+from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec, wait_for
 
 pytestmark = pytest.mark.late_alone
 
-WaitForJobs = Callable[..., list[Job]]
 
 SCRIPT = r"""
 pfs="${LOCALPACHD_PFS:-/pfs}"
@@ -38,20 +34,11 @@ def lines(said: list[tuple[str, bool]]) -> list[str]:
 @pytest.fixture
 def judged(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Job:
     """A job with a datum that succeeded and one that failed; its rules are a lazy input."""
-    document: dict[str, Any] = {
-        "pipeline": {"name": "judge"},
-        "input": {
-            "cross": [
-                {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
-                {"pfs": {"name": "rules", "repo": "rules", "branch": "master", "glob": "/", "lazy": True}},
-            ]
-        },
-        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": SCRIPT.splitlines(), "env": {"MOOD": "strict"}},
-        "datum_tries": 2,
-    }
-    path = tmp_path / "judge.json"
-    path.write_text(json.dumps(document))
-    deploy(connection, [pipeline_specs.read(path)])
+    document = shell_spec("judge", "in", SCRIPT, datum_tries=2)
+    rules = {"pfs": {"name": "rules", "repo": "rules", "branch": "master", "glob": "/", "lazy": True}}
+    document["input"] = {"cross": [document["input"], rules]}
+    document["transform"] |= {"cmd": ["sh"], "env": {"MOOD": "strict"}}
+    deploy_specs(connection, document)
     Repository(connection, "rules").write([PutFile("/allowed", b"good\nfine\n")])
     (job,) = wait_for_jobs(Repository(connection, "in").write([PutFile("/a", b"good"), PutFile("/b", b"vile")]))
     assert (job.state, job.processed, job.failed) == ("failure", 1, 1)
@@ -138,14 +125,8 @@ def test_a_job_that_has_not_started_says_what_to_do(
     judged: Job, as_user: Connection, command: Command, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    for name, repo in (("before", "in"), ("after", "before")):
-        document = {
-            "pipeline": {"name": name},
-            "input": {"pfs": {"name": "in", "repo": repo, "branch": "master", "glob": "/"}},
-            "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": [f"while [ ! -e {gate} ]; do sleep 0.05; done"]},
-        }
-        (tmp_path / f"{name}.json").write_text(json.dumps(document))
-        deploy(as_user, [pipeline_specs.read(tmp_path / f"{name}.json")])
+    held = wait_for(gate)
+    deploy_specs(as_user, shell_spec("before", "in", held, "/"), shell_spec("after", "before", held, "/"))
     done = command.run("debug", "datum", "after")
     gate.touch()
     assert (done.returncode, done.stdout) == (1, "")

@@ -1,6 +1,5 @@
 """Jobs with their busy workers."""
 
-import json
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -8,28 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import pipeline_status
 from pipelines.commands.kit import display
-from pipelines.specifications import pipeline_specs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec, wait_for
 
 
 def running(connection: Connection, directory: Path) -> str:
     """A commit whose job is busy with its datum until the file `gate` is there."""
-    document = {
-        "pipeline": {"name": "slow"},
-        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
-        "transform": {
-            "image": "shell:1",
-            "cmd": ["sh"],
-            "stdin": [f"while [ ! -e {directory}/gate ]; do sleep 0.05; done"],
-        },
-    }
-    (directory / "slow.json").write_text(json.dumps(document))
-    deploy(connection, [pipeline_specs.read(directory / "slow.json")])
+    deploy_specs(connection, shell_spec("slow", "in", wait_for(directory / "gate")))
     return Repository(connection, "in").write([PutFile("/a", b"")])
 
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import pytest
 
 from pipelines.client.services.search_client import QueryPicture, SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
+from tests.http_servers import serving
 
 REFUSED = {"error": {"code": "bad-request", "message": "mine.png is not a picture"}}
 
@@ -54,14 +54,8 @@ def server(*responses: tuple[int, Any], headers: dict[str, str] | None = None) -
             """Nothing."""
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{made.server_address[1]}", heard
-    finally:
-        made.shutdown()
-        thread.join()
-        made.server_close()
+    with serving(made) as url:
+        yield url, heard
 
 
 def at(url: str, token: Path | None = None) -> SearchClient:

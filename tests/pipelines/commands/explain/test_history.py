@@ -21,6 +21,7 @@ from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.pipelines.tcp_proxy import outlasts
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone, pytest.mark.usefixtures("own_cache")]
@@ -152,14 +153,7 @@ def test_answers_are_counted_that_a_change_made_different(
 def test_answers_that_are_missing_have_a_reason(
     as_user: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["false"]},
-        "datum_tries": 1,
-    }
-    (command.directory / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(command.directory / "render.json")])
+    deploy_specs(as_user, shell_spec("render", "queries", "false", datum_tries=1))
     wait_for_jobs(Repository(as_user, "queries").write([PutFile("/a", b"1")]))
     assert said(command, "queries")[-1] == "answers: missing, since a job failed"
     (found,) = data(command, "queries")

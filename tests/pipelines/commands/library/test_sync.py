@@ -13,7 +13,7 @@ import pytest
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from tests.command import Command
+from tests.command import Command, next_line
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -181,8 +181,7 @@ def watching(repo: Connection, command: Command, trip: Path) -> Iterator["subpro
 
 def until(process: "subprocess.Popen[str]", beginning: str) -> str:
     """The next line that begins so, without the commit."""
-    assert process.stdout is not None
-    return next(line.partition(": commit ")[0] for line in process.stdout if line.startswith(beginning))
+    return next_line(process, beginning).partition(": commit ")[0]
 
 
 def test_a_watch_takes_every_change_until_ctrl_c(

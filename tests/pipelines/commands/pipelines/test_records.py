@@ -3,24 +3,22 @@
 import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 
 pytestmark = pytest.mark.late_alone
 
 SAY = r"""
-for file in "$in"; do
+for file in "$queries"; do
   echo "reading $(basename "$file")"
   case "$file" in *bad*) exit 3;; esac
   cp "$file" "${LOCALPACHD_PFS:-/pfs}/out/"
@@ -29,16 +27,9 @@ done
 
 
 @pytest.fixture
-def judged(as_user: Connection, tmp_path: Path, wait_for_jobs: WaitForJobs) -> Job:
+def judged(as_user: Connection, wait_for_jobs: WaitForJobs) -> Job:
     """The second job of a pipeline that fails on files called bad."""
-    document = {
-        "pipeline": {"name": "say"},
-        "input": {"pfs": {"name": "in", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": SAY.splitlines()},
-        "datum_tries": 1,
-    }
-    (tmp_path / "say.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(tmp_path / "say.json")])
+    deploy_specs(as_user, shell_spec("say", "queries", SAY, datum_tries=1))
     queries = Repository(as_user, "queries")
     wait_for_jobs(queries.write([PutFile("/one", b"1")]))
     (job,) = wait_for_jobs(queries.write([PutFile("/bad", b"2")], description="the second [one]"))

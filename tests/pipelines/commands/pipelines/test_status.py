@@ -1,20 +1,18 @@
 """The head of the status: the facts about a library, for people and as JSON."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
 from stages.knn import gpu_notices
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.servers import OwnPort
 
 pytestmark = pytest.mark.late_alone
@@ -29,23 +27,15 @@ done
 """
 
 
-def pipeline(connection: Connection, directory: Path, name: str, **members: Any) -> None:
-    document = {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": "in", "repo": "images", "branch": "master", "glob": "/"}},
-        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": INDEX.splitlines(), "env": {"K": "4"}},
-        **members,
-    }
-    path = directory / f"{name}.json"
-    path.write_text(json.dumps(document))
-    deploy(connection, [pipeline_specs.read(path)])
+def pipeline(name: str, **members: Any) -> dict[str, Any]:
+    transform = {"image": "shell:1", "cmd": ["sh"], "stdin": INDEX.splitlines(), "env": {"K": "4"}}
+    return shell_spec(name, "images", glob="/", **{"transform": transform, **members})
 
 
 @pytest.fixture
-def library(as_user: Connection, preprocessing: Connection, tmp_path: Path, wait_for_jobs: WaitForJobs) -> Connection:
+def library(as_user: Connection, preprocessing: Connection, wait_for_jobs: WaitForJobs) -> Connection:
     """A library with an index, a model, a query that was rejected, and a `render` of four neighbours."""
-    for name in ("index", "render"):
-        pipeline(as_user, tmp_path, name)
+    deploy_specs(as_user, pipeline("index"), pipeline("render"))
     as_user.client.create_repo("models", project_name=as_user.project)
     Repository(as_user, "models").write([PutFile("/backbone.json", format_spec(NET).encode())])
     wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
@@ -86,20 +76,16 @@ def test_a_model_that_replaces_that_of_the_index_is_told(library: Connection, co
     assert "model     none: `lookalike model push" in command.says("status")
 
 
-def test_the_addresses_of_services_are_told(
-    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
-) -> None:
+def test_the_addresses_of_services_are_told(as_user: Connection, command: Command, own_port: OwnPort) -> None:
     as_user.client.create_repo("images", project_name=as_user.project)
     port = own_port()
     service = {"internal_port": port, "external_port": port}
     transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
-    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    deploy_specs(as_user, pipeline("serve", service=service, transform=transform))
     assert f"open      http://127.0.0.1:{port}\n" in command.says("status")
 
 
-def test_a_service_waits_behind_none_of_its_jobs(
-    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
-) -> None:
+def test_a_service_waits_behind_none_of_its_jobs(as_user: Connection, command: Command, own_port: OwnPort) -> None:
     """The older job ends for the newer one, and its datum is never done."""
     images = Repository(as_user, "images")
     as_user.client.create_repo("images", project_name=as_user.project)
@@ -108,7 +94,7 @@ def test_a_service_waits_behind_none_of_its_jobs(
     port = own_port()
     service = {"internal_port": port, "external_port": port}
     transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
-    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    deploy_specs(as_user, pipeline("serve", service=service, transform=transform))
     with as_user.client.commit("images", "master", project_name=as_user.project):
         states = [job.state for job in ProjectJobs(as_user).last("serve", 2)]
         said = command.says("status")
@@ -118,7 +104,7 @@ def test_a_service_waits_behind_none_of_its_jobs(
 
 
 def test_a_gpu_that_a_stage_does_not_use_is_told(
-    as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs: WaitForJobs
+    as_user: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:
     """With the newest job of a pipeline that requests GPUs, once for each reason; the lines of others are not read."""
     why = gpu_notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
@@ -126,7 +112,7 @@ def test_a_gpu_that_a_stage_does_not_use_is_told(
     gpus = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
     for name, wants in (("search", gpus), ("render", {})):
         transform = {"image": "shell:1", "cmd": ["sh"], "stdin": ["echo 3 of 4 queries", *[f"echo '{why}'"] * 2]}
-        pipeline(as_user, tmp_path, name, transform=transform, **wants)
+        deploy_specs(as_user, pipeline(name, transform=transform, **wants))
     wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
     said = [line for line in command.says("status").splitlines() if "not used" in line]
     assert said == [f"search, the {why}"]

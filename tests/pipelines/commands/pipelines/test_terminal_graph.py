@@ -12,35 +12,25 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import pipeline_specs
-from tests.command import Command
+from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec, wait_for
 
 pytestmark = pytest.mark.late_alone
-
-GATE = 'while [ ! -e "{gate}" ]; do sleep 0.1; done; test ! -s "{gate}"'
-"""Waits for the gate, and fails if it has content."""
 
 
 @pytest.fixture
 def gate(as_user: Connection, tmp_path: Path) -> Path:
-    """A project with `first`, and `second` behind it, whose jobs wait for this file."""
+    """A project with `first`, and `second` behind it, whose jobs wait for this file, and fail if it has content."""
     gate = tmp_path / "gate"
-    (tmp_path / "chain").mkdir()
+    specs = []
     for name, repo in (("first", "queries"), ("second", "first")):
-        document = {
-            "pipeline": {"name": name},
-            "input": {"cross": [{"pfs": {"name": "in", "repo": repo, "glob": "/*", "lazy": True}}]},
-            "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": [
-                GATE.format(gate=gate), 'touch "${LOCALPACHD_PFS:-/pfs}/out/x"',
-            ]},
-            "datum_tries": 1,
-        }  # fmt: skip
-        (tmp_path / "chain" / f"{name}.json").write_text(json.dumps(document))
-    deploy(as_user, pipeline_specs.load(tmp_path / "chain"))
+        script = f'{wait_for(gate)}test ! -s "{gate}"\ntouch "${{LOCALPACHD_PFS:-/pfs}}/out/x"'
+        leaf = {"pfs": {"name": "in", "repo": repo, "glob": "/*", "lazy": True}}
+        specs.append(shell_spec(name, repo, script, input={"cross": [leaf]}, datum_tries=1))
+    deploy_specs(as_user, *specs)
     return gate
 
 
@@ -79,28 +69,22 @@ def test_without_pipelines_it_says_how_to_make_them(as_user: Connection, command
 def watching(gate: Path, as_user: Connection, command: Command) -> "Iterator[subprocess.Popen[str]]":
     """A watch that has shown both pipelines."""
     process = command.start("watch", "--interval", "0.1", interruptible=True)
-    seen(process, "first: ")
-    seen(process, "second: ")
+    next_line(process, "first: ")
+    next_line(process, "second: ")
     yield process
     process.kill()
     process.communicate()
-
-
-def seen(process: "subprocess.Popen[str]", beginning: str) -> str:
-    """The next line that begins so."""
-    assert process.stdout is not None
-    return next(line.rstrip("\n") for line in process.stdout if line.startswith(beginning))
 
 
 def test_a_watch_tells_each_change_until_ctrl_c(
     watching: "subprocess.Popen[str]", as_user: Connection, gate: Path
 ) -> None:
     commit = put(as_user)
-    seen(watching, "first: running, 1 datum (commit ")
+    next_line(watching, "first: running, 1 datum (commit ")
     gate.touch()
-    assert seen(watching, "second: success") == f"second: success, 1 of 1 datum (commit {commit[:12]})"
+    assert next_line(watching, "second: success") == f"second: success, 1 of 1 datum (commit {commit[:12]})"
     as_user.client.delete_pipeline("second", project_name=as_user.project)
-    seen(watching, "second: deleted")
+    next_line(watching, "second: deleted")
     watching.send_signal(signal.SIGINT)
     _, complained = watching.communicate(timeout=60)
     assert (watching.returncode, complained) == (130, "lookalike: no longer watching, but the jobs continue\n")

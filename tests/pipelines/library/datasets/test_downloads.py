@@ -1,7 +1,6 @@
 """Downloads from a real HTTP server: interrupted, resumed, wrong, and impossible ones."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ import pytest
 
 from pipelines.errors import LookalikeError
 from pipelines.library.datasets.downloads import RemoteFile, download
+from tests.http_servers import serving
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -48,12 +48,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    with Web() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with serving(server := Web()):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_an_interrupted_download_is_resumed(web: Web, tmp_path: Path) -> None:
