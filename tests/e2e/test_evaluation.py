@@ -11,7 +11,7 @@ from pipelines.specifications import optional_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from tests.e2e.world import MakeWorld, Paint, World, specs
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
 
 OPT_IN = optional_specs.required_specs(SHIPPED_SPECS, "evaluate")
 NAMES = ("neighbours", "evaluate")

@@ -120,6 +120,7 @@ def test_moments_without_answers_are_refused(story: Story) -> None:
     )
 
 
+@pytest.mark.only_in_all
 def test_a_restored_library_answers_as_it_did(story: Story, backbones: dict[str, Path]) -> None:
     world, then = story.world, story.commits["asked"]
     world.deploy()

@@ -120,7 +120,6 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, compa
     steps["wider"] = step(world, world.newest("neighbours"))
     world.deploy(library_pipelines())
     steps["narrower"] = step(world, world.newest("neighbours"))
-    steps["second model"] = step(world, world.push(backbones["second"]))
     return Story(steps, again, id_of(added)[0])
 
 
@@ -160,12 +159,6 @@ def test_another_threshold_changes_the_pairs_alone(story: Story) -> None:
     for each in (wider, narrower):
         assert each.jobs["duplicates"].counts == (1, 0, 0)
         assert each.jobs["evaluate"].counts == (0, 1, 0)
-
-
-def test_another_model_recomputes_everything(story: Story) -> None:
-    narrower, second = story.steps["narrower"], story.steps["second model"]
-    assert second.jobs["neighbours"].counts == (len(narrower.segments) ** 2, 0, 0)
-    assert {path for path in narrower.files if path.startswith("/pictures/")} <= second.changed(narrower)
 
 
 def test_near_pictures_and_copies_are_found(story: Story, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
 from pipelines.client.services import service_discovery
 from pipelines.client.services.service_discovery import ServiceEndpoint
-from tests.command import Command
+from tests.command import Command, next_line
 from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World
 
@@ -50,9 +50,7 @@ def served(world: World) -> Iterator[World]:
     command = Command(world.scratch, {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")})
     process = command.start("serve", "--port", "0", "--no-browser", stderr=subprocess.STDOUT)
     try:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        assert any(line.startswith("ready in ") for line in lines)
+        next_line(process, "ready in ")
         yield world
     finally:
         process.kill()
@@ -152,7 +150,6 @@ def test_a_library_without_a_service_starts_its_own_and_another_when_it_has_ende
         assert second is not None
         library.close()
         assert second._process.poll() is not None
-        assert library.search(paint(7), k=1)[0].path == "trip/7.png"
 
 
 _ASKING = """

@@ -16,7 +16,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.services import service_credentials, service_discovery, service_roles
 from tests import fake_gpus
 from tests.certificates import self_signed
-from tests.command import Command
+from tests.command import Command, next_line
 from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
@@ -84,12 +84,7 @@ def started(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[s
     command = Command(world.scratch, environment)
     process = command.start("serve", "--port", "0", "--no-browser", *arguments, stderr=subprocess.STDOUT)
     try:
-        assert process.stdout is not None
-        lines: list[str] = []
-        while not (lines and lines[-1].startswith("lookalike serve: ")):
-            lines.append(process.stdout.readline())
-            assert lines[-1], lines
-        yield process, lines[-1].split()[-1]
+        yield process, next_line(process, "lookalike serve: ").split()[-1]
     finally:
         process.kill()
         process.communicate()
@@ -99,11 +94,7 @@ def started(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[s
 def serving(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The same, once it can answer."""
     with started(world, *arguments) as (process, url):
-        assert process.stdout is not None
-        lines: list[str] = []
-        while not (lines and lines[-1].startswith("ready in ")):
-            lines.append(process.stdout.readline())
-            assert lines[-1], lines
+        next_line(process, "ready in ")
         yield process, url
 
 
@@ -123,9 +114,7 @@ def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(
         assert b"trip/3.png" in page
         added = world.add({"trip/near.png": paint(3, 1)})
         world.settle(added)
-        assert process.stdout is not None
-        while "13 pictures" not in (line := process.stdout.readline()):
-            assert line
+        next_line(process, "13 pictures")
         answer = search(url, paint(3, 1))
         assert answer["commits"]["index"] == added
         assert answer["neighbours"][0]["distance"] == 0
@@ -140,13 +129,12 @@ def test_it_says_what_this_machine_lacks_and_goes_on(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with started(world) as (process, url):
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        assert next(line for line in lines if "trying again" in line).startswith(str(tmp_path / "file"))
+        assert next_line(process, "trying again").startswith(str(tmp_path / "file"))
         status, body = asked(url, "GET", "/ready")
         assert (status, json.loads(body)["state"]) == (503, "failed")
 
 
+@pytest.mark.only_in_all
 def test_it_serves_an_earlier_library(world: World, paint: Paint) -> None:
     before = world.newest("index")
     world.settle(world.add({"trip/later.png": paint(40)}))

@@ -4,25 +4,23 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import grpc
 import pytest
 
 from pipelines.analysis.tracing.trace_page import picture_page
 from pipelines.analysis.tracing.tracer import picture, trace
 from pipelines.analysis.tracing.traces import AnswerTrace, PictureOrigin, as_data
 from pipelines.client.repository import PutFile
-from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
 from stages.record import part_names
 from tests.e2e.world import MakeWorld, Paint, World, specs
+from tests.pipelines.grpc_proxy import passed_on
 from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(600)
@@ -102,13 +100,9 @@ def test_archives_folders_and_lone_files_are_followed(told: Told) -> None:
     archive, folder = only(told.trace("archive.png")), only(told.trace("folder.png"))
     assert (archive.file.path, archive.file.member) == ("/pack.zip", "in/a.png")
     assert (archive.file.commit, archive.name) == (told.commits["archive"], "pack.zip/in/a.png")
+    assert archive.file.commit != told.commits["same again"], "it put the same bytes"
     assert (folder.file.path, folder.file.member) == ("/folder/x.png", "")
     assert folder.file.commit == told.commits["folder"]
-
-
-def test_a_commit_that_puts_the_same_bytes_again_is_not_the_one_that_put_them(told: Told) -> None:
-    assert only(told.trace("archive.png")).file.commit == told.commits["archive"]
-    assert told.trace("alone.png").neighbour.origins[0].file.commit == told.commits["alone"]
 
 
 def test_a_picture_of_the_index_is_followed_as_in_an_answer(told: Told) -> None:
@@ -217,10 +211,10 @@ def test_a_query_that_is_in_the_library_is_its_own_neighbour(told: Told) -> None
 
 def test_the_number_of_calls_does_not_follow_the_size_of_the_library(told: Told) -> None:
     made: list[str] = []
-    connection = counting(told.world.connection, made)
-    trace(connection, "many", "block.png")
+    with passed_on(told.world.connection, heard=made.append) as connection:
+        trace(connection, "many", "block.png")
     assert len(made) < 90, made
-    assert not [each for each in made if each.endswith(("ListDatum", "InspectDatum", "WalkFile"))]
+    assert not {"ListDatum", "InspectDatum", "WalkFile"} & set(made)
 
 
 def test_the_command_shows_a_tree_and_writes_a_page(told: Told) -> None:
@@ -302,22 +296,3 @@ def test_another_model_and_squashed_commits(told: Told, backbones: dict[str, Pat
     assert (only(gone).preprocess.stage, only(gone).preprocess.version) == ("", None)
     assert gone.gaps == ["preprocess: its job was deleted, as jobs of squashed commits are, and its code is not known"]
     assert "not followed: preprocess" in told.world.lookalike("trace", "many", "--query", "block.png")
-
-
-def counting(connection: Connection, made: list[str]) -> Connection:
-    """The connection, whose calls are noted."""
-
-    class Counting(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
-        def intercept_unary_unary(self, go: Callable[..., Any], details: Any, request: Any) -> Any:
-            made.append(details.method)
-            return go(details, request)
-
-        def intercept_unary_stream(self, go: Callable[..., Any], details: Any, request: Any) -> Any:
-            made.append(details.method)
-            return go(details, request)
-
-    class Client:
-        _channel = grpc.intercept_channel(connection.client._channel, Counting())
-
-    client: Any = Client()
-    return Connection(client, connection.address, connection.project)
