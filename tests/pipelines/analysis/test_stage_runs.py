@@ -8,7 +8,8 @@ from skimage import data
 
 from pipelines.analysis.stage_runs import StageDatum, StageInput, run
 from pipelines.errors import LookalikeError
-from pipelines.library import backbone_push
+from stages.backbone.backbone_spec import WeightsOrigin
+from stages.backbone.backbones import describe, save_backbone
 from tests import fake_gpus
 
 VARIABLES = {"IMAGE_SIZE": "32", "FIT": "pad", "BUCKETS": "4"}
@@ -52,15 +53,16 @@ def test_a_stage_that_runs_here_uses_no_gpu(tmp_path: Path, monkeypatch: pytest.
     pixels = keras.Input((32, 32, 3), dtype="uint8", name="pixels")
     x = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(pixels))
     # No graph has softsign, so Keras runs it.
-    keras.Model(pixels, keras.layers.Activation("softsign")(x), name="small").save(tmp_path / "small.keras")
+    model = keras.Model(pixels, keras.layers.Activation("softsign")(x), name="small")
     for name, value in fake_gpus.variables(tmp_path / "log").items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     backbone, packs = tmp_path / "backbone", tmp_path / "packs"
-    backbone_push.make(str(tmp_path / "small.keras"), ["--image-size", "32"], backbone)
+    backbone.mkdir()
+    save_backbone(model, describe(model, "small", "", WeightsOrigin("a test", "")), backbone)
     run("preprocess", [StageDatum({"images": StageInput(_photograph(tmp_path / "a.png"), "a.png")}, packs)], VARIABLES)
     (part,) = {path.parent for path in (packs / "library").rglob("*.npy")}
     given = {"models": StageInput(backbone, ""), "pictures": StageInput(part, f"library/{part.name}")}
     run("features", [StageDatum(given, tmp_path / "out")], {"CUDA_VISIBLE_DEVICES": "0"})
     assert list((tmp_path / "out" / "library").rglob("*.npy"))
-    assert (tmp_path / "log").read_text() == "0 GPU\n" * 2
+    assert (tmp_path / "log").read_text() == "0 GPU\n"

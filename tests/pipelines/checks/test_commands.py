@@ -116,10 +116,3 @@ def test_specifications_are_written_with_overlays(run: Run) -> None:
     assert isinstance(done.exception, LookalikeError)
     assert str(done.exception).startswith("specs/p.json:17: transfrom: Pachyderm does not know this field")
     assert not Path("other").exists()
-
-
-def test_an_overlay_names_only_known_pipelines(run: Run) -> None:
-    write()
-    Path("mine.json").write_text(json.dumps({"pipelines": {"pp": {}}}))
-    said = " ".join(run("check", "specs", "--overlay", "mine.json").stderr.split())
-    assert "mine.json: unknown pipeline pp: did you mean p?" in said

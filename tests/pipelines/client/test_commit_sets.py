@@ -50,18 +50,12 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_ids_and_their_starts_name_commits(three: tuple[Connection, list[str]]) -> None:
-    connection, made = three
-    for each in made:
-        assert commit_at(connection, each) == each
-        assert commit_at(connection, each[:20]) == each
-        assert commit_at(connection, f" {each[:20]} ") == each
-
-
-def test_ancestors_are_counted_in_all_changes_or_in_one_repo(
+def test_ids_name_commits_and_ancestors_are_counted_in_all_changes_or_in_one_repo(
     three: tuple[Connection, list[str]], wait_for_jobs: WaitForJobs
 ) -> None:
     connection, made = three
+    assert [commit_at(connection, each) for each in made] == made
+    assert [commit_at(connection, f" {each[:20]} ") for each in made] == made
     make_repo(connection, "models")
     model = put(connection, "backbone", repo="models")
     wait_for_jobs(model)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import grpc
 import pytest
-import python_pachyderm
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
@@ -21,7 +20,7 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from tests.command import HEED_INTERRUPTS, Command
-from tests.servers import Pachd
+from tests.pipelines.grpc_proxy import passed_on
 
 REPO = "images"
 
@@ -202,9 +201,10 @@ def test_an_open_commit_of_others_is_waited_for(connection: Connection, repo: Re
 
 
 def test_directories_are_removed_as_they_are_at_that_moment(repo: Repository) -> None:
-    repo.write([PutFile("/d/a", b"1"), PutFile("/d/e/b", b"2"), PutFile("/dd", b"3")])
+    repo.write([PutFile(f"/{name}", b"1") for name in ("d/a", "d/e/b", "dd", "a", "ab")])
     repo.write([PutFile("/d/new", b"4"), DeleteFile("/d/"), PutFile("/d/newer", b"5"), DeleteFile("/dd/")])
-    assert files(repo) == {"/d/newer": b"5", "/dd": b"3"}
+    repo.write([DeleteFile("/a"), DeleteFile("/gone"), DeleteFile("/gone/")])
+    assert files(repo) == {"/d/newer": b"5", "/dd": b"1", "/ab": b"1"}
 
 
 def test_a_failed_write_leaves_nothing(connection: Connection, repo: Repository) -> None:
@@ -215,39 +215,15 @@ def test_a_failed_write_leaves_nothing(connection: Connection, repo: Repository)
         Repository(connection, "nosuch").write([PutFile("/a", b"a")])
 
 
-class Listening(grpc.GenericRpcHandler):
-    """Passes calls on to a server, and remembers the methods."""
+def test_file_sets_are_renewed_while_an_upload_goes_on(connection: Connection, repo: Repository) -> None:
+    called = Heard()
+    with passed_on(connection, heard=called) as through, FileSets(through, renew_every=0.01) as filesets:
+        filesets.make(repo.requests([PutFile("/a", b"a")]))
 
-    def __init__(self, channel: grpc.Channel) -> None:
-        self._channel = channel
-        self.heard = Heard()
+        def slow() -> Iterator[bytes]:
+            yield b"first"
+            with called.news:
+                assert called.news.wait_for(lambda: "RenewFileSet" in called.said, 60)
+            yield b"last"
 
-    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
-
-        def through(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-            yield from call(messages)
-            self.heard(details.method.rpartition("/")[2])
-
-        return grpc.stream_stream_rpc_method_handler(through)
-
-
-def test_file_sets_are_renewed_while_an_upload_goes_on(pachd: Pachd, connection: Connection, repo: Repository) -> None:
-    with grpc.insecure_channel(pachd.address.removeprefix("grpc://")) as channel, ThreadPoolExecutor(8) as threads:
-        listening = Listening(channel)
-        server = grpc.server(threads, handlers=[listening])
-        address = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-        server.start()
-        through = replace(connection, client=python_pachyderm.Client.new_from_pachd_address(address))
-        with FileSets(through, renew_every=0.01) as filesets:
-            filesets.make(repo.requests([PutFile("/a", b"a")]))
-
-            def slow() -> Iterator[bytes]:
-                yield b"first"
-                with listening.heard.news:
-                    assert listening.heard.news.wait_for(lambda: "RenewFileSet" in listening.heard.said, 60)
-                yield b"last"
-
-            filesets.make(repo.requests([PutFile("/b", slow())]))
-        through.client._channel.close()
-        server.stop(None).wait()
+        filesets.make(repo.requests([PutFile("/b", slow())]))

@@ -85,7 +85,8 @@ def test_up_passes_its_options_and_the_command_has_the_access(tmp_path: Path, co
         assert "localpachd_retention_days 90.0" in shown
         assert "localpachd_quota_bytes 5e+010" in shown or "localpachd_quota_bytes 5e+10" in shown
         assert command.run("commits", "nothing-there").stderr == NOTHING
-        assert metrics in command.says("up", "--port", "0")  # it is running already
+        again = command.says("up", "--port", "0")
+        assert metrics in again and "localpachd was running already at" in again
         assert command.run("commits", "nothing-there").stderr == NOTHING
     finally:
-        command.says("down")
+        assert "localpachd has stopped" in command.says("down")

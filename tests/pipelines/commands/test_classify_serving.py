@@ -24,7 +24,7 @@ from pipelines.client.services.service_roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
 from stages.record.origin import Origin
 from tests.command import Command
-from tests.pipelines.conftest import copying_spec
+from tests.pipelines.stand_ins import copying_spec
 from tests.servers import OwnPort
 from tests.stages.serving import models
 from tests.stages.serving.services import made
@@ -57,13 +57,20 @@ def asked(url: str, path: str) -> tuple[int, Any]:
     return answer.status, json.loads(answer.read())
 
 
-def test_it_says_what_to_promote_until_ctrl_c(as_user: Connection, command: Command) -> None:
+def test_without_a_model_it_says_what_to_promote_and_is_no_service_for_others(
+    as_user: Connection, command: Command
+) -> None:
+    with lookalike.Library(as_user, None, print) as library, pytest.raises(LookalikeError, match="no service that"):
+        library.classify(made(1))
     with serving(command) as (process, url):
         assert process.stdout is not None
         assert process.stdout.readline() == "no model is promoted: promote one with `lookalike classify promote`\n"
         status, said = asked(url, "/classes")
         assert (status, said["error"]["code"]) == (409, "no-model")
         assert asked(url, "/ready")[0] == 200
+        assert asked(url, "/status")[1]["search"] is False
+        assert service_discovery.running(as_user) is None
+        assert service_discovery.running(as_user, CLASSIFY) is None
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=60)
         assert (process.returncode, complained) == (130, "lookalike: the service has ended\n")
@@ -76,15 +83,6 @@ def test_it_ends_with_status_0_when_nobody_asks(as_user: Connection, command: Co
         assert (process.returncode, complained) == (0, "")
         assert said.endswith("no request for 2 s: the service ends\n")
     assert service_discovery.running(as_user, CLASSIFY) is None
-
-
-def test_a_service_without_a_model_is_not_one_for_others(as_user: Connection, command: Command) -> None:
-    with lookalike.Library(as_user, None, print) as library, pytest.raises(LookalikeError, match="no service that"):
-        library.classify(made(1))
-    with serving(command) as (_, url):
-        assert asked(url, "/status")[1]["search"] is False
-        assert service_discovery.running(as_user) is None
-        assert service_discovery.running(as_user, CLASSIFY) is None
 
 
 @pytest.mark.parametrize("option", [("--at", "f" * 32), ("--listen", "0.0.0.0:1"), ("--idle-exit", "60")])

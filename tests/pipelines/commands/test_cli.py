@@ -1,10 +1,6 @@
 """The command as people type it: its output and its exit status, and never a traceback."""
 
-import contextlib
 import json
-import os
-import pty
-import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
-from tests.servers import StartPachd
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
 
@@ -50,21 +44,6 @@ def test_without_a_server_every_command_says_how_to_get_one(command: Command, no
         assert command.fails(*arguments).startswith(NO_SERVER)
     assert "not running" in command.as_process.says("down")
     assert command.as_process.fails("status").startswith(NO_SERVER)
-
-
-@pytest.mark.parametrize("arguments", [["bogus"], ["add"], ["status", "--bogus"], ["up", "--port", "many"]])
-def test_a_wrong_command_line_has_an_exit_code_of_its_own(command: Command, arguments: list[str]) -> None:
-    done = command.run(*arguments)
-    assert done.returncode == 2
-    assert "Usage: " in done.stderr
-
-
-def test_help_names_every_command(command: Command) -> None:
-    text = command.says("--help")
-    for name in (
-        "up", "down", "stop", "status", "deploy", "specs", "check", "add", "remove", "query", "results", "model", "demo"
-    ):  # fmt: skip
-        assert f"  {name} " in text
 
 
 def test_on_an_empty_server(as_user: Connection, command: Command, picture: Path) -> None:
@@ -167,37 +146,11 @@ def test_datums_are_counted_against_repos(as_user: Connection, command: Command)
     assert "  this gives 2 datums\n" in command.says("check", "specs", "--against", "queries")
 
 
-def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_path: Path) -> None:
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"cmd": ["sh", "-c", "echo no; exit 1"]},
-        "datum_tries": 1,
-    }
-    (tmp_path / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
+def test_a_failed_job_is_a_failure(as_user: Connection, command: Command) -> None:
+    deploy_specs(as_user, shell_spec("render", "queries", "echo no; exit 1", datum_tries=1))
     (command.directory / "a").write_text("x")
     assert "render did not succeed: see `lookalike status` for the reasons" in command.fails("query", "a")
     assert "render failed on /a: " in command.says("status")
-
-
-def test_progress_bars_on_a_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
-    (command.directory / "a").write_text("x")
-    here, there = pty.openpty()
-    command.environment["TERM"] = "xterm"
-    typed = command.start("query", "a", stdin=there, stdout=there, stderr=there)
-    os.close(there)
-    said = b""
-    with (
-        contextlib.suppress(OSError),
-        os.fdopen(here, "rb", buffering=0) as terminal,
-    ):  # reading its end is an error, as on Linux
-        while piece := terminal.read(4096):
-            said += piece
-    assert typed.wait(timeout=60) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "\n")
-    assert re.search(r"^render +━+ 1/1 +0:00:\d\d success", text, re.MULTILINE)
-    assert "a: results/a/index.html" in text
 
 
 def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
@@ -212,40 +165,8 @@ def test_names_that_are_not_valid_text(as_user: Connection, sheets: Connection, 
     assert "results" in command.as_process.says("query", "\udcff😀.jpg")
 
 
-def test_up_and_down(command: Command, tmp_path: Path) -> None:
-    command.environment["LOOKALIKE_ROOT"] = str(tmp_path / "root")
-    try:
-        assert "localpachd is running at grpc://127.0.0.1:" in command.says("up", "--port", "0")
-        assert "localpachd was running already at" in command.says("up", "--port", "0")
-        assert "preprocess" in command.says("status")
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            port = str(taken.getsockname()[1])
-            assert "did not start: cannot listen on" in command.fails("up", "--root", tmp_path / "two", "--port", port)
-    finally:
-        assert "localpachd has stopped" in command.says("down")
-    assert "localpachd is not running" in command.says("down")
-
-
-def test_losing_the_server_is_reported(start_pachd: StartPachd, command: Command, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root")
-    command.environment["PACHD_ADDRESS"] = server.address
-    command.says("results")
-    server.kill()
-    assert command.fails("results").startswith(NO_SERVER)
-
-
-def test_interrupting_the_wait_says_that_the_jobs_continue(
-    as_user: Connection, command: Command, tmp_path: Path
-) -> None:
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"cmd": ["sleep", "60"]},
-    }
-    (tmp_path / "render.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
+def test_interrupting_the_wait_says_that_the_jobs_continue(as_user: Connection, command: Command) -> None:
+    deploy_specs(as_user, shell_spec("render", "queries", "sleep 60"))
     (command.directory / "a").write_text("x")
     typed = command.start("query", "a", interruptible=True)
     assert typed.stdout is not None

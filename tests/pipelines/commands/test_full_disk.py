@@ -1,6 +1,5 @@
 """Commands and jobs on a server whose disk is full: they say so, lose nothing, and continue when there is room."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
-from pipelines.specifications import pipeline_specs
 from tests import servers
-from tests.command import Command
+from tests.command import Command, next_line
 from tests.disks import MOUNTED, SIZE, SmallDisk, can_mount
+from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
 from tests.servers import LATE
 
 
@@ -40,53 +38,32 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, command: Command) -> It
     server.kill()
 
 
-SHEET = r"""
-while [ ! -e {gate} ]; do sleep 0.05; done
-out="${{LOCALPACHD_PFS:-/pfs}}/out/$(basename "$queries")"
-mkdir -p "$out"
-echo > "$out/neighbors.jsonl"
-{grid} > "$out/grid.png"
-echo page > "$out/index.html"
-"""
-
-
-def render(disk: SmallDisk, directory: Path, grid: str) -> None:
-    """Deploys a `render` with one attempt at each datum: its grid is what a command prints, once `gate` is there."""
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "datum_tries": 1,
-        "transform": {
-            "image": "shell:1",
-            "cmd": ["sh", "-e"],
-            "stdin": SHEET.format(gate=directory / "gate", grid=grid).splitlines(),
-        },
-    }
-    (directory / "render.json").write_text(json.dumps(document))
-    deploy(connection(disk), [pipeline_specs.read(directory / "render.json")])
+def render(disk: SmallDisk, gate: Path, grid: str) -> None:
+    """Deploys a `render` with one attempt at each datum, once the gate is there; its grid is what a command prints."""
+    script = wait_for(gate) + RENDER.replace("echo grid", grid)
+    deploy_specs(connection(disk), shell_spec("render", "queries", script, datum_tries=1))
 
 
 @pytest.mark.parametrize(
     ("disk", "grid"),
-    [("at once", "echo grid"), ("late", f"head -c {4 << 20} /dev/zero")],
+    [
+        pytest.param("at once", "echo grid", marks=pytest.mark.only_in_all, id="for its record"),
+        pytest.param("late", f"head -c {4 << 20} /dev/zero", id="for its output"),
+    ],
     indirect=["disk"],
-    ids=["for its record", "for its output"],
 )
 def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path, grid: str) -> None:
-    render(disk, tmp_path, grid)
+    render(disk, tmp_path / "gate", grid)
     (command.directory / "a").write_text("x")
     typed = command.start("query", "a")
-    assert typed.stdout is not None
-    while "put 1 file" not in typed.stdout.readline():
-        assert typed.poll() is None
+    next_line(typed, "put 1 file")
     jobs = ProjectJobs(connection(disk))
     while (job := jobs.newest("render")) is None or job.state != "running":
         assert typed.poll() is None
     disk.fill()
     (tmp_path / "gate").touch()
     waits = f"render: no space left on the disk of {disk.root}: free some, and the job continues by itself\n"
-    while waits not in (line := typed.stdout.readline()):
-        assert line, typed.communicate()
+    next_line(typed, waits.strip())
     assert waits in command.says("status")
     disk.free()
     said, complained = typed.communicate(timeout=60)

@@ -53,6 +53,7 @@ def test_the_version(command: Command) -> None:
         (["add", "x", "--split", "half"], "Invalid value for '--split': it takes a number"),
         (["up", "--runner", "pod"], "Invalid value for '--runner': 'pod' is not one of 'process', 'docker'."),
         (["add"], "Missing argument 'PATH'"),
+        (["status", "--bogus"], "No such option: --bogus"),
     ],
 )
 def test_a_wrong_value_is_answered_in_words(command: Command, typed: list[str], said: str) -> None:

@@ -1,7 +1,6 @@
 """Commands whose server is killed while they wait or read, and is started again on the same port and root."""
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -14,25 +13,14 @@ import grpc
 import pytest
 
 from pipelines.client.commit_history import CommitHistory
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server import connection as server_connection
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.errors import LookalikeError
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
+from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
 from tests.servers import OwnPort, StartPachd
-
-SHEET = r"""
-while [ ! -e {gate} ]; do sleep 0.05; done
-out="${{LOCALPACHD_PFS:-/pfs}}/out/$(basename "$queries")"
-mkdir -p "$out"
-echo > "$out/neighbors.jsonl"
-head -c {size} /dev/zero > "$out/grid.png"
-echo page > "$out/index.html"
-"""
-"""Makes a sheet with a grid of this size once the file `gate` is there."""
 
 LARGE = 64 << 20
 """Bytes, far more than lie in the buffers of a stream."""
@@ -68,18 +56,9 @@ def server(start_pachd: StartPachd, own_port: OwnPort, command: Command, tmp_pat
 
 
 def render(server: Server, directory: Path, size: int = 4) -> None:
-    """Deploys a `render` whose jobs wait for the gate."""
-    document = {
-        "pipeline": {"name": "render"},
-        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {
-            "image": "shell:1",
-            "cmd": ["sh", "-e"],
-            "stdin": SHEET.format(gate=directory / "gate", size=size).splitlines(),
-        },
-    }
-    (directory / "render.json").write_text(json.dumps(document))
-    deploy(server.connection(), [pipeline_specs.read(directory / "render.json")])
+    """Deploys a `render` whose jobs wait for the file `gate`, and then make sheets with a grid of this size."""
+    script = wait_for(directory / "gate") + RENDER.replace("echo grid", f"head -c {size} /dev/zero")
+    deploy_specs(server.connection(), shell_spec("render", "queries", script))
 
 
 def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
@@ -100,7 +79,7 @@ def running(server: Server) -> bool:
     return job is not None and job.state == "running"
 
 
-@pytest.fixture(params=["query", "import"])
+@pytest.fixture(params=["query", pytest.param("import", marks=pytest.mark.only_in_all)])
 def waiting(
     request: pytest.FixtureRequest, server: Server, command: Command, tmp_path: Path
 ) -> "Iterator[subprocess.Popen[str]]":

@@ -2,7 +2,6 @@
 attempt; and the progress within a datum."""
 
 import contextlib
-import json
 import os
 import pty
 import re
@@ -13,40 +12,23 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import pipeline_specs
-from tests.command import Command
-
-SHEET = r"""
-{before}
-out="${{LOCALPACHD_PFS:-/pfs}}/out/$(basename "$queries")"
-mkdir -p "$out"
-for name in neighbors.jsonl grid.png index.html; do echo > "$out/$name"; done
-"""
-
-AT_GATE = "while [ ! -e {gate} ]; do sleep 0.05; done"
-"""Waits until the file `gate` is there."""
+from tests.command import Command, next_line
+from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
 
 Render = Callable[..., Path]
 
 
 @pytest.fixture
 def render(as_user: Connection, tmp_path: Path) -> Render:
-    """Deploys a `render` that runs commands before it makes its sheets; returns the path of its gate."""
+    """Deploys a `render` that runs commands, and waits for its gate, before it makes its sheets; returns the path of
+    the gate."""
     gate = tmp_path / "gate"
 
-    def make(before: str = AT_GATE, **fields: Any) -> Path:
-        lines = SHEET.format(before=before.format(gate=gate)).splitlines()
-        document = {
-            "pipeline": {"name": "render"},
-            "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-            "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": lines},
-            **fields,
-        }
-        (tmp_path / "render.json").write_text(json.dumps(document))
-        deploy(as_user, [pipeline_specs.read(tmp_path / "render.json")])
+    def make(before: str = "", **fields: Any) -> Path:
+        script = before.format(gate=gate) + wait_for(gate) + RENDER
+        deploy_specs(as_user, shell_spec("render", "queries", script, **fields))
         return gate
 
     return make
@@ -56,17 +38,6 @@ def render(as_user: Connection, tmp_path: Path) -> Render:
 def pictures(command: Command) -> None:
     for name in "abc":
         (command.directory / name).write_text(name)
-
-
-def seen(typed: "subprocess.Popen[str]", part: str) -> str:
-    """The next line with this part."""
-    assert typed.stdout is not None
-    lines = []
-    for line in typed.stdout:
-        lines.append(line)
-        if part in line:
-            return line.rstrip("\n")
-    raise AssertionError(f"no {part!r} in {lines}, {typed.communicate()}")
 
 
 def ended(typed: "subprocess.Popen[str]") -> str:
@@ -82,13 +53,13 @@ def test_a_job_behind_another(as_user: Connection, render: Render, command: Comm
     first = ProjectJobs(as_user).newest("render")
     assert first is not None
     typed = command.start("query", "b")
-    line = seen(typed, "waits behind")
+    line = next_line(typed, "waits behind")
     assert line.startswith(f"render: waits behind commit {first.id[:12]} (")
     assert "its jobs are running" in command.says("query", "c", "--no-wait")
     newest = ProjectJobs(as_user).newest("render")
     assert newest is not None
     superseded = f"waits, superseded by the newer commit {newest.id[:12]}, behind commit {first.id[:12]} ("
-    assert seen(typed, "superseded").startswith(f"render: {superseded}")
+    assert next_line(typed, "superseded").startswith(f"render: {superseded}")
     gate.touch()
     # A late server counts the datum that it skips when the job ends.
     assert re.search("render: success, 1 of 2 datums computed, 1 unchanged\n", ended(typed))
@@ -117,7 +88,7 @@ def test_an_open_commit(as_user: Connection, render: Render, command: Command) -
     )
     # The open commit has a job of its own, which comes first.
     assert re.fullmatch(
-        rf"render: waits behind commit {opened.id[:12]} \((created|starting)\), which {waits}", seen(typed, "open")
+        rf"render: waits behind commit {opened.id[:12]} \((created|starting)\), which {waits}", next_line(typed, "open")
     )
     assert f"render: {waits}\n" in command.says("status")
     as_user.client.put_file_bytes(opened, "/model", b"")
@@ -126,9 +97,9 @@ def test_an_open_commit(as_user: Connection, render: Render, command: Command) -
 
 
 def test_a_worker_that_is_killed(render: Render, command: Command) -> None:
-    gate = render(f"[ -e {{gate}}.first ] || {{{{ touch {{gate}}.first; kill -9 $$; }}}}; {AT_GATE}")
+    gate = render("[ -e {gate}.first ] || {{ touch {gate}.first; kill -9 $$; }}\n")
     typed = command.start("query", "a")
-    line = seen(typed, "attempt")
+    line = next_line(typed, "attempt")
     assert re.fullmatch(
         r"render: an attempt at /a failed after \d+ s: signal: killed \(the machine may lack memory\)", line
     )
@@ -138,7 +109,7 @@ def test_a_worker_that_is_killed(render: Render, command: Command) -> None:
 
 
 def test_the_progress_within_a_datum(as_user: Connection, render: Render, command: Command) -> None:
-    gate = render(f"echo '120 of 400 pictures'; {AT_GATE}")
+    gate = render("echo '120 of 400 pictures'\n")
     here, there = pty.openpty()
     command.environment["TERM"] = "xterm"
     typed = command.start("query", "a", stdin=there, stdout=there, stderr=there)
@@ -153,6 +124,8 @@ def test_the_progress_within_a_datum(as_user: Connection, render: Render, comman
                 gate.touch()
     assert typed.wait(60) == 0
     assert re.search(r" 0/1 +0:00:\d\d /a for \d+ s, 120 of 400 pictures, about \d+ s left", said)
+    assert re.search(r"^render +━+ 1/1 +0:00:\d\d success", said.replace("\r", "\n"), re.MULTILINE)
+    assert "a: results/a/index.html" in said
 
 
 def test_a_job_without_datums(render: Render, command: Command) -> None:

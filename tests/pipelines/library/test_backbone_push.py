@@ -13,7 +13,7 @@ from pipelines.client.deployment.image_sizes import IMAGE_SIZE
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library.backbone_push import PushOutcome, make, push, push_command, put, same_model
+from pipelines.library.backbone_push import PushOutcome, make, push, push_command, put
 from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from tests import fake_gpus
@@ -93,14 +93,6 @@ def test_manual_changes_are_corrected(client: Client, repo: Repository, tmp_path
     assert (repo.read(f"/{MODEL_FILE}"), repo.read(f"/{SPEC_FILE}")) == (b"model", format_spec(SPEC).encode())
 
 
-def test_a_missing_repo_is_reported(client: Client, tmp_path: Path) -> None:
-    repo = Repository(Connection(client, "grpc://the-server", "default"), "no-such-repo")
-    with pytest.raises(
-        LookalikeError, match="the repo no-such-repo does not exist: create the repos and pipelines with"
-    ):
-        put(repo, SPEC, write(tmp_path / "made", SPEC, b"model"))
-
-
 def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_library(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,17 +129,3 @@ def test_without_a_network_the_alternatives_to_resnet50_are_named(
         make("resnet50", [], tmp_path)
     assert "lookalike model push resnet50 --weights resnet50_weights" in str(caught.value)
     assert "lookalike model push efficientnet-lite0" in str(caught.value)
-
-
-def test_an_unreadable_description_counts_as_missing() -> None:
-    assert parse_or_none(format_spec(SPEC).encode()) == SPEC
-    assert parse_or_none(None) is None
-    assert parse_or_none(b"") is None
-    assert parse_or_none(b"{}") is None
-
-
-def test_a_model_is_the_same_byte_by_byte(tmp_path: Path) -> None:
-    (tmp_path / MODEL_FILE).write_bytes(b"the model")
-    assert same_model(b"the model", tmp_path)
-    assert not same_model(b"the modem", tmp_path)
-    assert not same_model(None, tmp_path)

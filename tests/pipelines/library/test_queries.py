@@ -1,21 +1,19 @@
 """Putting queries: one entry each, replaced by name; renames inside an entry count as changes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
 from pipelines.library.datasets.samples import open_photograph, query_crops
 from stages.record.pfs_names import NAMES_FILE, escape_path, unescape
+from tests.pipelines.conftest import WaitForJobs
 
 pytestmark = pytest.mark.late_alone
 
-WaitForJobs = Callable[..., list[Job]]
 LONG = "x" + "😀" * 60 + ".jpg"
 
 
@@ -151,8 +149,3 @@ def test_skipped_files_are_reported(connection: Connection, repo: Repository, tm
     asked = queries.put(connection, [tmp_path / "trip"])
     assert asked.left_out == [f"{tmp_path}/trip/dead.jpg: a broken link"]
     assert asked.files == 1
-
-
-def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection, tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match="the repo queries does not exist: .*lookalike deploy"):
-        queries.put(connection, [file(tmp_path / "a.jpg")])

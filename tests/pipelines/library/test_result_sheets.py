@@ -1,20 +1,18 @@
 """Exporting result sheets: all or some, current or earlier, into directories named like the entries."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.result_sheets import directory_name, export
+from tests.pipelines.conftest import WaitForJobs
 
 pytestmark = pytest.mark.late_alone
 
-WaitForJobs = Callable[..., list[Job]]
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
 ODD = ['a "b" #1', "[x]{y}*?.jpg", "😀.jpg", "...", "%2F", "back\\slash", "..jpg", "x" + "é" * 100 + ".jpg"]
 
@@ -83,10 +81,10 @@ def test_earlier_sheets(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path
         export(sheets, to, ["b"], at=first)
 
 
-@pytest.mark.parametrize("at", ["nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"])
-def test_a_missing_commit(sheets: Connection, to: Path, at: str) -> None:
-    with pytest.raises(LookalikeError, match="render has no commit .*`lookalike commits render` lists them"):
-        export(sheets, to, at=at)
+def test_a_missing_commit(sheets: Connection, to: Path) -> None:
+    for at in ("nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"):
+        with pytest.raises(LookalikeError, match="render has no commit .*`lookalike commits render` lists them"):
+            export(sheets, to, at=at)
 
 
 def test_sheets_of_a_failed_job_do_not_count(

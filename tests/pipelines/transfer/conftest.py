@@ -1,17 +1,14 @@
 """Fixtures of the tests of moving: a library with a history, and a project to import it into."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pipelines.client.jobs.jobs import Job
 from pipelines.client.server.connection import Connection
+from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.transfer.libraries import put, shouting
 from tests.servers import Unique
-
-WaitForJobs = Callable[..., list[Job]]
 
 
 @pytest.fixture
@@ -29,9 +26,9 @@ def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def library(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Connection:
+def library(connection: Connection, wait_for_jobs: WaitForJobs) -> Connection:
     """A library with a history: pictures added, changed and removed, and a query."""
-    shouting(connection, tmp_path)
+    shouting(connection)
     for repo in ("queries", "models"):
         connection.client.create_repo(repo, project_name=connection.project)
     put(connection, "images", a="one", b="two", c="")

@@ -1,12 +1,8 @@
 """Small libraries for the tests of moving: commits, and a pipeline without a backbone."""
 
-import json
-from pathlib import Path
-
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.specifications import pipeline_specs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 
 COPY = r"""
 pfs="${LOCALPACHD_PFS:-/pfs}"
@@ -15,16 +11,11 @@ echo "$MOOD" > "$pfs/out/mood-$(basename "$images")"
 """
 
 
-def shouting(connection: Connection, directory: Path, mood: str = "calm") -> None:
+def shouting(connection: Connection, mood: str = "calm") -> None:
     """Deploys a pipeline that writes every picture in capitals, and its mood."""
-    document = {
-        "pipeline": {"name": "shout"},
-        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": COPY.splitlines(), "env": {"MOOD": mood}},
-    }
-    path = directory / "shout.json"
-    path.write_text(json.dumps(document))
-    deploy(connection, [pipeline_specs.read(path)])
+    document = shell_spec("shout", "images", COPY)
+    document["transform"]["env"] = {"MOOD": mood}
+    deploy_specs(connection, document)
 
 
 def put(connection: Connection, repo: str, **files: str | None) -> str:

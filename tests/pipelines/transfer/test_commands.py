@@ -82,13 +82,6 @@ def test_an_export_through_a_pipe(history: Connection, other: Connection, comman
     assert hashes(other) == hashes(history)
 
 
-def test_a_stream_has_the_bytes_of_a_file(history: Connection, command: Command) -> None:
-    command.says("export", "library.tar")
-    with (command.directory / "stream.tar").open("wb") as file:
-        assert command.start("export", "-", stdout=file.fileno()).wait(60) == 0
-    assert (command.directory / "stream.tar").read_bytes() == (command.directory / "library.tar").read_bytes()
-
-
 def test_a_closed_pipe_ends_an_export_with_one_sentence(history: Connection, command: Command) -> None:
     out = command.start("export", "-")
     assert out.stdout is not None and out.stderr is not None

@@ -71,27 +71,25 @@ class Library:
 
 @pytest.fixture
 def library(connection: Connection, tmp_path: Path) -> Library:
-    """An empty library with preprocess, which makes small pictures."""
-    deploy(
-        connection,
-        [with_environment(each, IMAGE_SIZE=str(SIDE)) for each in pipeline_specs.load() if each.name == "preprocess"],
-    )
+    """An empty library with preprocess, which makes small pictures, and blocks of up to 40 pictures."""
+    (preprocess,) = (each for each in pipeline_specs.load() if each.name == "preprocess")
+    deploy(connection, [with_environment(preprocess, IMAGE_SIZE=str(SIDE), PART="40")])
     return Library(connection, tmp_path)
 
 
 def test_blocks_that_are_divided_and_joined(library: Library, wait_for_jobs: WaitForJobs) -> None:
-    first = library.add(range(300))
-    second = library.add(range(300, 600))
+    first = library.add(range(30))
+    second = library.add(range(30, 60))
     repo = Repository(library.connection, "images")
     divided = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
     third = library.add([5])
-    gone = ingest.remove(library.connection, [f"p/{seed}.png" for seed in range(300, 600)]).commit
+    gone = ingest.remove(library.connection, [f"p/{seed}.png" for seed in range(30, 60)]).commit
     joined = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
     wait_for_jobs(first, second, third, gone)
     assert (len(divided) >= 2, joined) == (True, [""])
     for at in (first, second, third, gone):
         assert library.put_by("p/7.png", 7, at) == (first, True)
-    assert library.put_by("p/400.png", 400, third) == (second, True)
+    assert library.put_by("p/50.png", 50, third) == (second, True)
     assert library.put_by("p/5.png", 5, gone) == (first, True), "equal bytes are no new picture"
 
 

@@ -24,7 +24,8 @@ from stages.decode.picture_normaliser import picture_id
 from stages.record import entry_paths, part_names
 from stages.record.framing import PictureSquare
 from tests.e2e.world import with_environment
-from tests.pipelines.conftest import RENDER, WaitForJobs
+from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import RENDER, shell_spec
 
 pytestmark = pytest.mark.late_alone
 
@@ -40,14 +41,17 @@ def answer(query: str, *names: str, k: int = 3, near: int = 3) -> dict[str, Any]
     return {"query": query, "sources": list(names), "neighbors": neighbours, **facts}
 
 
-def put(connection: Connection, wait: WaitForJobs, entry: str, *answers: dict[str, Any] | str) -> None:
-    """Puts a query that `sheets` makes the answers of its entry."""
-    text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in answers)
-    wait(Repository(connection, "queries").write([PutFile(f"/{entry}", text.encode())]))
+def put(connection: Connection, wait: WaitForJobs, **entries: Sequence[dict[str, Any] | str]) -> None:
+    """Puts queries that `sheets` makes the answers of their entries."""
+    edits = []
+    for entry, answers in entries.items():
+        text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in answers)
+        edits.append(PutFile(f"/{entry}", text.encode()))
+    wait(Repository(connection, "queries").write(edits))
 
 
 def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
-    put(sheets, wait_for_jobs, "mine.png", answer("a" * 64, "mine.png"))
+    put(sheets, wait_for_jobs, **{"mine.png": [answer("a" * 64, "mine.png")]})
     found = trace(sheets, "mine.png", rank=2)
     assert (found.neighbour.id, found.distance, found.render.state) == ("1" * 64, 0.125, "processed")
     assert found.render.process is not None
@@ -64,11 +68,11 @@ def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs
 
 @pytest.mark.parametrize("directory", ["queries", "queries/09"])
 def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
-    directory: str, sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+    directory: str, sheets: Connection, wait_for_jobs: WaitForJobs
 ) -> None:
     script = f"mkdir -p /pfs/out/{directory}/mine.png && echo vector > /pfs/out/{directory}/mine.png/images.parquet"
-    deploy(sheets, [scripted("features-queries", "queries", script, tmp_path)])
-    put(sheets, wait_for_jobs, "mine.png", answer("a" * 64, "mine.png"))
+    deploy(sheets, [scripted("features-queries", "queries", script)])
+    put(sheets, wait_for_jobs, **{"mine.png": [answer("a" * 64, "mine.png")]})
     (origin,) = trace(sheets, "mine.png").query.origins
     assert origin.features.path == f"/{directory}/mine.png/images.parquet"
     assert entry_paths.directory("mine.png") == "queries/09/mine.png"
@@ -76,7 +80,7 @@ def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
 
 @pytest.mark.parametrize("layout", ["now", "smaller datums", "earlier"])
 def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_put_it(
-    layout: str, connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+    layout: str, connection: Connection, wait_for_jobs: WaitForJobs
 ) -> None:
     part = part_names.bucket(PICTURE_ID, part_names.BUCKETS)
     bucket, segment = part_names.directory(part), PICTURE_ID[0]
@@ -85,17 +89,17 @@ def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_p
     (preprocess,) = (each for each in pipeline_specs.load() if each.name == "preprocess")
     specs = [
         with_environment(preprocess, IMAGE_SIZE=str(SIDE)),
-        scripted("features", "images", writes(computed), tmp_path),
+        scripted("features", "images", writes(computed)),
     ]
     if layout != "earlier":
-        specs.append(scripted("partition", "images", writes(dealt), tmp_path))
-    specs.append(scripted("render", "queries", RENDER, tmp_path, beside=[each.name for each in specs]))
+        specs.append(scripted("partition", "images", writes(dealt)))
+    specs.append(scripted("render", "queries", RENDER, beside=[each.name for each in specs]))
     deploy(connection, specs)
     file = io.BytesIO()
     Image.fromarray(PIXELS).save(file, "PNG")
     wait_for_jobs(Repository(connection, "images").write([PutFile("/a.png", file.getvalue())]))
     near = {"id": PICTURE_ID, "distance": 0.5, "sources": ["a.png"]}
-    put(connection, wait_for_jobs, "mine.png", {**answer("a" * 64, "mine.png"), "neighbors": [near]})
+    put(connection, wait_for_jobs, **{"mine.png": [{**answer("a" * 64, "mine.png"), "neighbors": [near]}]})
     found = trace(connection, "mine.png")
     (origin,) = found.neighbour.origins
     assert (origin.features.path, origin.features.state) == (computed, "processed")
@@ -117,16 +121,11 @@ def writes(path: str) -> str:
     return f"mkdir -p /pfs/out{path.rpartition('/')[0]} && echo vector > /pfs/out{path}"
 
 
-def scripted(name: str, repo: str, script: str, directory: Path, beside: Sequence[str] = ()) -> PipelineSpec:
+def scripted(name: str, repo: str, script: str, beside: Sequence[str] = ()) -> PipelineSpec:
     """A pipeline of a shell script for each top-level entry of a repo, with all of others beside it."""
-    globs = {repo: "/*", **dict.fromkeys(beside, "/")}
-    leaves = [{"pfs": {"name": each, "repo": each, "branch": "master", "glob": glob}} for each, glob in globs.items()]
-    document = {
-        "pipeline": {"name": name},
-        "input": {"cross": leaves} if beside else leaves[0],
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": script.splitlines()},
-    }
-    return PipelineSpec(name, directory / f"{name}.json", document)
+    document = shell_spec(name, repo, script)
+    leaves = [document["input"], *({"pfs": {"name": each, "repo": each, "glob": "/"}} for each in beside)]
+    return PipelineSpec(name, Path(f"{name}.json"), {**document, "input": {"cross": leaves}} if beside else document)
 
 
 def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
@@ -135,7 +134,7 @@ def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jo
         answer("c3d4" + "0" * 60, "blue/b.png", "blue/sub/c.png"),
         answer("c3d5" + "0" * 60, "blue/other/c.png"),
     ]
-    put(sheets, wait_for_jobs, "blue", *several)
+    put(sheets, wait_for_jobs, blue=several)
     chosen = {
         query: trace(sheets, "blue", query).query.id[:4] for query in ("", "z.png", "blue/z.png", "sub/c.png", "c3d5")
     }
@@ -149,28 +148,26 @@ def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jo
         trace(sheets, "blue", "c3d")
 
 
-@pytest.mark.parametrize(
-    ("answers", "rank", "reason"),
-    [
-        (
-            [answer("a" * 64, "x")],
-            4,
-            r"x has 3 neighbours, so there is none of rank 4: `lookalike deploy --set K=4` keeps",
-        ),
-        ([answer("a" * 64, "x", near=2)], 3, "x has 2 neighbours, so there is none of rank 3: the library has no more"),
-        ([answer("a" * 64, "x", near=1)], -1, "x has 1 neighbour, so there is none of rank -1: ranks begin at 1"),
-        ([answer("a" * 64, "x", near=0)], 1, "x has no neighbours: the library was empty"),
-        ([], 1, "x has no pictures to search for: `lookalike results x`"),
-        (["not JSON"], 1, "the answers of x were not written by lookalike's render"),
-        (['{"query": 1}'], 1, "the answers of x were not written by lookalike's render"),
-    ],
-)
-def test_a_tile_that_is_not_there(
-    sheets: Connection, wait_for_jobs: WaitForJobs, answers: list[Any], rank: int, reason: str
-) -> None:
-    put(sheets, wait_for_jobs, "x", *answers)
-    with pytest.raises(LookalikeError, match=reason):
-        trace(sheets, "x", rank=rank)
+TILES = {
+    "few": (
+        [answer("a" * 64, "x")],
+        4,
+        "has 3 neighbours, so there is none of rank 4: `lookalike deploy --set K=4`",
+    ),
+    "small": ([answer("a" * 64, "x", near=2)], 3, "small has 2 neighbours, .* of rank 3: the library has no more"),
+    "negative": ([answer("a" * 64, "x", near=1)], -1, "has 1 neighbour, .* of rank -1: ranks begin at 1"),
+    "empty": ([answer("a" * 64, "x", near=0)], 1, "empty has no neighbours: the library was empty"),
+    "bare": ([], 1, "bare has no pictures to search for: `lookalike results bare`"),
+    "text": (["not JSON"], 1, "the answers of text were not written by lookalike's render"),
+    "odd": (['{"query": 1}'], 1, "the answers of odd were not written by lookalike's render"),
+}
+
+
+def test_a_tile_that_is_not_there(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
+    put(sheets, wait_for_jobs, **{entry: answers for entry, (answers, _, _) in TILES.items()})
+    for entry, (_, rank, reason) in TILES.items():
+        with pytest.raises(LookalikeError, match=reason):
+            trace(sheets, entry, rank=rank)
 
 
 def test_a_library_without_answers(sheets: Connection) -> None:

@@ -1,18 +1,18 @@
 """Deploying: creating, leaving alone, updating and reprocessing pipelines."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.client.deployment.deployment import ANNOTATION, DeploymentResult, deploy
-from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
+from tests.pipelines.conftest import WaitForJobs
 
 COPY: dict[str, Any] = {
     "pipeline": {"name": "copy"},
@@ -48,7 +48,6 @@ def here(connection: Connection, tmp_path: Path) -> Specs:
     return Specs(connection, tmp_path / "specs")
 
 
-WaitForJobs = Callable[..., list[Job]]
 AGAIN = "updated, reprocessing everything"
 
 
@@ -72,33 +71,27 @@ def test_existing_repos_are_used(here: Specs) -> None:
     assert Repository(here.connection, "in").exists("/a")
 
 
-@pytest.mark.parametrize(
-    ("changes", "action"),
-    [
+def test_a_pipeline_is_reprocessed_if_its_code_differs(here: Specs, wait_for_jobs: WaitForJobs) -> None:
+    """Each change takes the one before back."""
+    here.write(COPY)
+    here.deploy()
+    wait_for_jobs(Repository(here.connection, "in").write([PutFile("/a", b"a"), PutFile("/b", b"b")]))
+    code: list[dict[str, Any]] = [{"image": "shell:2"}, {"cmd": ["sh", "-e"]}, {"stdin": ["true"]}]
+    code += [{"env": {"A": "2"}}, {"env": {"A": "1", "B": ""}}]
+    for changes, action in (
         ({"description": "another"}, "updated"),
         ({"datum_tries": 1}, "updated"),
         ({"resource_requests": {"cpu": 0.5}}, "updated"),
         ({"metadata": {"annotations": {"note": "mine"}}}, "updated"),
-        ({"transform": {**COPY["transform"], "image": "shell:2"}}, AGAIN),
-        ({"transform": {**COPY["transform"], "cmd": ["sh", "-e"]}}, AGAIN),
-        ({"transform": {**COPY["transform"], "stdin": ["true"]}}, AGAIN),
-        ({"transform": {**COPY["transform"], "env": {"A": "2"}}}, AGAIN),
-        ({"transform": {**COPY["transform"], "env": {"A": "1", "B": ""}}}, AGAIN),
-    ],
-)
-def test_a_pipeline_is_reprocessed_if_its_code_differs(
-    here: Specs, wait_for_jobs: WaitForJobs, changes: dict[str, Any], action: str
-) -> None:
-    here.write(COPY)
-    here.deploy()
-    wait_for_jobs(Repository(here.connection, "in").write([PutFile("/a", b"a"), PutFile("/b", b"b")]))
-    here.write(COPY, **changes)
-    assert here.deploy()["copy"] == action
-    job = ProjectJobs(here.connection).newest("copy")
-    assert job is not None
-    (done,) = wait_for_jobs(job.id)
-    assert (done.processed, done.skipped) == ((2, 0) if action == AGAIN else (0, 2))
-    assert here.deploy()["copy"] == "unchanged"
+        *(({"transform": COPY["transform"] | each}, AGAIN) for each in code),
+    ):
+        here.write(COPY, **changes)
+        assert here.deploy()["copy"] == action, changes
+        job = ProjectJobs(here.connection).newest("copy")
+        assert job is not None
+        (done,) = wait_for_jobs(job.id)
+        assert (done.processed, done.skipped) == ((2, 0) if action == AGAIN else (0, 2)), changes
+        assert here.deploy()["copy"] == "unchanged"
 
 
 def test_an_unnamed_image_is_pachyderms_default(here: Specs) -> None:

@@ -42,9 +42,10 @@ def v2(path: Path) -> Any:
     return json.loads(path.read_text())["v2"]
 
 
-def test_up_starts_a_server_that_answers_and_down_stops_it(up: Up, tmp_path: Path) -> None:
+def test_up_starts_a_server_that_answers_and_down_stops_it_but_keeps_its_state(up: Up, tmp_path: Path) -> None:
     server = up()
     assert connect(target()).address == server.address
+    connect(target()).client.create_repo("kept")
     assert local_server.running(tmp_path / "root") == server
     assert up(fresh=False) == server
     assert local_server.down(tmp_path / "root") == server
@@ -52,12 +53,6 @@ def test_up_starts_a_server_that_answers_and_down_stops_it(up: Up, tmp_path: Pat
     assert local_server.down(tmp_path / "root") is None
     with pytest.raises(LookalikeError, match="server of the library in .*root is not running"):
         target()
-
-
-def test_the_state_survives_a_restart(up: Up, tmp_path: Path) -> None:
-    up()
-    connect(target()).client.create_repo("kept")
-    local_server.down(tmp_path / "root")
     up()
     assert connect(target()).client.inspect_repo("kept").repo.name == "kept"
 
@@ -84,9 +79,13 @@ def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configura
     assert list(own_configuration.parent.iterdir()) == [own_configuration]
 
 
-def test_a_context_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_configuration: Path) -> None:
+def test_a_project_and_a_context_chosen_meanwhile_stay(up: Up, tmp_path: Path, own_configuration: Path) -> None:
     up()
     config = json.loads(own_configuration.read_text())
+    config["v2"]["contexts"][CONTEXT]["project"] = "prints"
+    own_configuration.write_text(json.dumps(config))
+    up(fresh=False)
+    assert target().project == "prints"
     config["v2"]["contexts"]["work"] = {"pachd_address": "grpc://work:1"}
     config["v2"]["active_context"] = "work"
     own_configuration.write_text(json.dumps(config))
@@ -94,16 +93,12 @@ def test_a_context_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_configurat
     assert v2(own_configuration) == {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}}
 
 
-def test_the_project_chosen_in_the_context_is_kept(up: Up, own_configuration: Path) -> None:
-    up()
-    config = json.loads(own_configuration.read_text())
-    config["v2"]["contexts"][CONTEXT]["project"] = "prints"
-    own_configuration.write_text(json.dumps(config))
-    up(fresh=False)
-    assert target().project == "prints"
-
-
-def test_a_linked_configuration_stays_a_link(up: Up, tmp_path: Path, own_configuration: Path) -> None:
+def test_a_linked_configuration_stays_a_link_and_a_folder_of_the_users_is_not_taken_for_the_server(
+    up: Up, tmp_path: Path, own_configuration: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "localpachd").mkdir()
+    (tmp_path / "localpachd" / "__main__.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles" / "config.json").write_text("{}")
     own_configuration.parent.mkdir()
@@ -173,15 +168,6 @@ def test_a_root_has_one_server(up: Up, tmp_path: Path) -> None:
     pid = int((tmp_path / "root" / "pachd" / "lock").read_text())
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-
-
-def test_a_folder_of_the_users_is_not_taken_for_the_server(
-    up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "localpachd").mkdir()
-    (tmp_path / "localpachd" / "__main__.py").write_text("raise SystemExit('the wrong one')")
-    monkeypatch.chdir(tmp_path)
-    up()
 
 
 def test_the_default_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +16,8 @@ import pytest
 
 from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_discovery
-from pipelines.client.services.service_discovery import ServiceEndpoint, deployed, register, running, status
+from pipelines.client.services.service_discovery import ServiceEndpoint, register, running, status
+from tests.http_servers import serving
 
 pytestmark = pytest.mark.late_alone
 
@@ -46,14 +46,8 @@ def answering(said: object, token: str = "") -> Iterator[str]:
     """A program that answers everything with this text or JSON, while the context lasts; gives its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     server.said = said if isinstance(said, str) else json.dumps(said), token  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server) as url:
+        yield url
 
 
 def ready(connection: Connection) -> dict[str, Any]:
@@ -74,14 +68,11 @@ def test_a_service_is_found_while_it_is_registered(connection: Connection) -> No
             assert found.status["pictures"] == 7
             assert found.trust() is None
         assert running(connection) is None
-    assert entries() == []
-
-
-def test_a_service_that_still_loads_is_found(connection: Connection) -> None:
     with answering({"state": "loading", "commits": None}) as url, register(connection, url):
         found = running(connection)
         assert found is not None
         assert found.status["state"] == "loading"
+    assert entries() == []
 
 
 def test_only_its_user_reads_the_entry(connection: Connection) -> None:
@@ -115,19 +106,11 @@ def test_a_service_of_another_project_server_or_commit_is_not_taken(connection: 
             assert running(connection) is None
 
 
-@pytest.mark.parametrize(
-    "said",
-    [pytest.param("<html>", id="a page"), {"state": "ready"}, [], {"state": "ready", "commits": {"project": "x"}}],
-)
-def test_another_program_at_its_address_is_not_taken(connection: Connection, said: object) -> None:
-    with answering(said) as url, register(connection, url):
-        assert running(connection) is None
-
-
-def test_a_service_that_does_not_answer_is_not_taken(connection: Connection) -> None:
-    with answering(ready(connection)) as url:
-        pass
-    with register(connection, url):
+def test_what_does_not_answer_as_one_is_not_taken(connection: Connection) -> None:
+    for said in ("<html>", {"state": "ready"}, [], {"state": "ready", "commits": {"project": "x"}}):
+        with answering(said) as url, register(connection, url):
+            assert running(connection) is None
+    with register(connection, url):  # where nobody is any more
         assert running(connection) is None
 
 
@@ -140,7 +123,7 @@ def test_the_newest_of_several_is_taken(connection: Connection) -> None:
         assert found.url == second
 
 
-def test_the_entry_of_a_killed_process_is_forgotten(connection: Connection) -> None:
+def test_the_entry_of_a_killed_process_is_forgotten_also_when_its_id_is_used_again(connection: Connection) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with answering(ready(connection)) as url, register(connection, url):
@@ -148,9 +131,6 @@ def test_the_entry_of_a_killed_process_is_forgotten(connection: Connection) -> N
         entry.write_text(json.dumps({**json.loads(entry.read_text()), "pid": ended.pid}))
         assert running(connection) is None
         assert entries() == []
-
-
-def test_the_entry_of_a_process_whose_id_is_used_again_is_forgotten(connection: Connection) -> None:
     with answering(ready(connection)) as url, register(connection, url):
         (entry,) = entries()
         entry.write_text(json.dumps({**json.loads(entry.read_text()), "began": "1"}))
@@ -184,7 +164,3 @@ def test_a_token_is_not_sent_where_others_read_it(tmp_path: Path) -> None:
         assert _Answers.heard == []
         assert status(ServiceEndpoint(url, "", tmp_path / "token")) is not None
         assert _Answers.heard == [f"Bearer {TOKEN}"]
-
-
-def test_no_service_is_deployed_at_first(connection: Connection) -> None:
-    assert deployed(connection) is None

@@ -162,12 +162,6 @@ def test_folders_become_labels(here: Command, as_user: Connection) -> None:
     assert "with several labels, and so without any: pets/dog/3.png (cat and dog)\n" in said
 
 
-def test_nothing_is_put_without_labels(here: Command, as_user: Connection) -> None:
-    (here.directory / "alone.png").write_bytes(picture(0))
-    assert here.fails("classify", "add", "alone.png").startswith("there is no label, so nothing was put: ")
-    assert not Repository(as_user, "images").exists("/")
-
-
 def run_names(here: Command, *more: str) -> list[str]:
     return [each["name"] for each in json.loads(here.run("classify", "runs", *more, "--json").stdout)]
 
@@ -211,7 +205,7 @@ def test_runs_are_computed_listed_and_compared(here: Command, as_user: Connectio
     assert told["labels"]["removed"] == {"count": 1, "examples": ["pets/cat/2.png"]}
 
 
-def test_a_training_without_a_successful_run_ends_with_the_reason(here: Command) -> None:
+def test_a_training_without_a_successful_run_ends_with_the_reason_and_stays(here: Command) -> None:
     here.says("classify", "add", "pets")
     (here.directory / "wild.json").write_text('{"learning_rate": 9.5}')
     done = here.run("classify", "train", "wild.json")
@@ -219,31 +213,28 @@ def test_a_training_without_a_successful_run_ends_with_the_reason(here: Command)
     assert "failed: the loss became infinite in epoch 3" in done.stdout
     assert done.stdout.endswith("report: results/classify/index.html\n")
 
+    assert "no file wold.json to remove: did you mean wild.json?" in here.fails("classify", "train", "--remove", "wold")
+    assert here.fails("classify", "train", "--remove", "wild").startswith("a training needs a file of parameters: put")
+    both = here.fails("classify", "train", "wild.json", "--remove", "wild")
+    assert both.startswith("wild.json is both put and removed")
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"epoch": 3}', "nothing was put: bad.json: epoch is not a parameter: did you mean epochs?"),
-        ('{"dropout": NaN}', "nothing was put: bad.json: it holds NaN, which is not a number of JSON"),
-        ('{"epochs": 0}', "nothing was put: bad.json: epochs must be a whole number from 1 to 10000; it is 0"),
-    ],
-)
-def test_parameters_that_are_not_valid(here: Command, as_user: Connection, text: str, said: str) -> None:
-    (here.directory / "bad.json").write_text(text)
-    assert here.fails("classify", "train", "some.json", "bad.json").startswith(said)
+
+def test_what_cannot_be_used_is_not_put(here: Command, as_user: Connection) -> None:
+    (here.directory / "alone.png").write_bytes(picture(0))
+    assert here.fails("classify", "add", "alone.png").startswith("there is no label, so nothing was put: ")
+    assert not Repository(as_user, "images").exists("/")
+    for text, said in (
+        ('{"epoch": 3}', "epoch is not a parameter: did you mean epochs?"),
+        ('{"dropout": NaN}', "it holds NaN, which is not a number of JSON"),
+        ('{"epochs": 0}', "epochs must be a whole number from 1 to 10000; it is 0"),
+    ):
+        (here.directory / "bad.json").write_text(text)
+        refused = here.fails("classify", "train", "some.json", "bad.json")
+        assert refused.startswith(f"nothing was put: bad.json: {said}")
     assert "train" not in ProjectJobs(as_user).pipelines() and not Repository(as_user, "parameters").exists("/")
 
 
-def test_runs_that_cannot_be_removed(here: Command) -> None:
-    here.says("classify", "add", "pets")
-    here.says("classify", "train", "some.json")
-    assert "no file sone.json to remove: did you mean some.json?" in here.fails("classify", "train", "--remove", "sone")
-    assert here.fails("classify", "train", "--remove", "some").startswith("a training needs a file of parameters: put")
-    both = here.fails("classify", "train", "some.json", "--remove", "some")
-    assert both.startswith("some.json is both put and removed")
-
-
-def test_the_default_run_without_parameters(here: Command, as_user: Connection) -> None:
+def test_the_default_run_and_a_classifier_in_production(here: Command, as_user: Connection) -> None:
     here.says("classify", "add", "pets")
     said = here.says("classify", "train")
     assert [each.partition("@")[0] for each in run_names(here)] == ["linear"]
@@ -251,22 +242,16 @@ def test_the_default_run_without_parameters(here: Command, as_user: Connection) 
     assert here.fails("classify", "train", "--if-new", "5").startswith("--if-new is for trainings that are held back")
     assert "trainings follow every change here, so --now changes nothing" in here.says("classify", "train", "--now")
 
-    said = here.says("classify", "off")
-    assert "pipeline select: deleted\npipeline train: deleted\npipeline labelled: deleted\n" in said
-    assert said.endswith("the repos labels and parameters stay, and so do the pictures\n")
-    assert Repository(as_user, "parameters").exists("/linear.json")
-
-
-def test_a_classifier_in_production_is_not_deleted_unasked(here: Command, as_user: Connection) -> None:
-    here.says("classify", "add", "pets")
-    here.says("classify", "train")
     good = Repository(as_user, "select").good()
     assert good is not None
     branches.move(as_user, "select", "production", good.at)
     assert re.search(r"^linear@\w{6} promoted ", here.says("classify", "runs"), re.MULTILINE)
     assert here.fails("classify", "off").startswith(f"linear, commit {good.at} of select, is in production and would")
     assert "select" in ProjectJobs(as_user).pipelines()
-    assert "pipeline select: deleted\n" in here.says("classify", "off", "--force")
+    said = here.says("classify", "off", "--force")
+    assert "pipeline select: deleted\npipeline train: deleted\npipeline labelled: deleted\n" in said
+    assert said.endswith("the repos labels and parameters stay, and so do the pictures\n")
+    assert Repository(as_user, "parameters").exists("/linear.json")
 
 
 def test_trainings_that_are_held_back(here: Command, as_user: Connection) -> None:

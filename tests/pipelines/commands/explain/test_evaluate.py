@@ -16,6 +16,7 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from tests.command import Command
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import neighbour_tables
 from tests.stages.neighbour_tables import id_of
@@ -53,12 +54,8 @@ def put_nearest(connection: Connection, vectors: Mapping[str, npt.NDArray[np.flo
 def command(as_user: Connection, tmp_path: Path) -> Command:
     """The command in a directory of specifications with a stand-in for neighbours that copies images."""
     home = tmp_path / "home"
-    stand_in = {
-        "pipeline": {"name": "neighbours"},
-        "input": {"pfs": {"name": "images", "repo": "images", "glob": "/"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": [COPY]},
-    }
-    usual = {**stand_in, "pipeline": {"name": "usual"}, "transform": {"image": "shell:1", "cmd": ["true"]}}
+    stand_in = shell_spec("neighbours", "images", COPY, "/")
+    usual = shell_spec("usual", "images", glob="/")
     for name, document in {"usual": usual, "duplicates/neighbours": stand_in}.items():
         path = home / "specs" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,19 +131,13 @@ def test_labels_that_say_nothing(filled: Command) -> None:
     assert "all labelled pictures have the label 'cat': any answer is right, so give some pictures another" in said
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_files_that_cannot_be_put(command: Command) -> None:
+    for text, said in (
         ("a.jpg,cat\n", "mine.csv, line 1: the first line must name the columns"),
         ("source,label\n", "mine.csv has no labels, only a header: add a line for each labelled picture"),
         ("source,label\nx\n", "mine.csv, line 2: a line needs a source and a label"),
-    ],
-)
-def test_a_file_without_labels_is_not_put(command: Command, text: str, said: str) -> None:
-    assert command.fails("evaluate", "--labels", write(command, "mine.csv", text)).startswith(said)
-
-
-def test_files_that_cannot_be_put(command: Command) -> None:
+    ):
+        assert command.fails("evaluate", "--labels", write(command, "mine.csv", text)).startswith(said)
     assert command.fails("evaluate", "--labels", "gone.csv") == "gone.csv cannot be read: No such file or directory"
     (command.directory / "other").mkdir()
     first, second = (write(command, name, labelled(library())) for name in ("mine.csv", "other/mine.csv"))
@@ -160,15 +151,12 @@ def test_an_empty_library(command: Command) -> None:
 
 
 def test_pipelines_of_an_earlier_version_are_upgraded_or_deleted(filled: Command, as_user: Connection) -> None:
+    neighbours = pipeline_specs.read(filled.directory / "specs" / "duplicates" / "neighbours.json")
+    deploy(as_user, [neighbours])
     for name, repo in (("evaluate", "neighbours"), ("evaluate-sum", "evaluate")):
-        document = {
-            "pipeline": {"name": name},
-            "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
-            "transform": {"image": "shell:1", "cmd": ["true"], "env": {"LOOKALIKE_STAGE": f"{name}-1"}},
-        }
-        (filled.directory / f"{name}.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(filled.directory / "specs" / "duplicates" / "neighbours.json")])
-    deploy(as_user, [pipeline_specs.read(filled.directory / f"{name}.json") for name in ("evaluate", "evaluate-sum")])
+        document = shell_spec(name, repo, glob="/")
+        document["transform"]["env"] = {"LOOKALIKE_STAGE": f"{name}-1"}
+        deploy_specs(as_user, document)
     assert filled.fails("evaluate", "--labels", write(filled, "mine.csv", labelled(library()))) == (
         "evaluate was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
     )
@@ -177,6 +165,7 @@ def test_pipelines_of_an_earlier_version_are_upgraded_or_deleted(filled: Command
     assert filled.says("evaluate", "--off").endswith("".join(deleted))
 
 
+@pytest.mark.only_in_all
 def test_reading_outlasts_a_restart_of_the_server(filled: Command, own_configuration: Path) -> None:
     write(filled, "mine.csv", labelled(library()))
     filled.says("evaluate", "--labels", "mine.csv")

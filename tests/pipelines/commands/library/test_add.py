@@ -8,14 +8,12 @@ import pillow_heif
 import pytest
 from PIL import Image
 
-from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library import ingest, picture_sources
 from pipelines.library.datasets.samples import library_crops, open_photograph
-from pipelines.specifications import pipeline_specs
 from tests.command import Command
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.stages import raw_files
 
 
@@ -41,11 +39,11 @@ def library(connection: Connection) -> set[str]:
     return {path.strip("/") for path in Repository(connection, "images").list()}
 
 
-@pytest.mark.parametrize("arguments", [["add", ""], ["query", "a.png", ""], ["remove", ""], ["demo", "--images", ""]])
-def test_an_empty_word_is_an_error(repos: Connection, command: Command, trip: Path, arguments: list[str]) -> None:
-    done = command.run(*arguments)
-    assert done.returncode == 2
-    assert "is empty" in done.stderr
+def test_an_empty_word_is_an_error(repos: Connection, command: Command, trip: Path) -> None:
+    for words in (["add", ""], ["query", "a.png", ""], ["remove", ""], ["demo", "--images", ""]):
+        done = command.run(*words)
+        assert done.returncode == 2
+        assert "is empty" in done.stderr
     assert library(repos) == set()
 
 
@@ -172,34 +170,9 @@ def test_queries_are_removed(repos: Connection, command: Command, trip: Path) ->
     assert not list(Repository(repos, "queries").list())
 
 
-def test_two_adds_at_once_lose_nothing(repos: Connection, command: Command) -> None:
-    """All pictures are in blocks, which both change."""
-    folders = [command.directory / name for name in ("one", "two")]
-    for folder in folders:
-        folder.mkdir()
-        for number in range(100):
-            (folder / f"{number}.png").write_bytes(f"{folder.name} {number}".encode())
-    ingest.add(repos, picture_sources.find(folders).sources, most_single=0)
-    for path in (path for folder in folders for path in folder.iterdir()):
-        path.write_bytes(path.read_bytes() + b" changed")
-    typed = [command.start("add", "--no-wait", folder.name) for folder in folders]
-    for process in typed:
-        said, complained = process.communicate(timeout=100)
-        assert (process.returncode, complained) == (0, "")
-        assert "put 100 files into images" in said
-    ((_, block),) = Repository(repos, "images").read_all("/*")
-    assert block.count(b" changed") == 200
-
-
 def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
     """Here the one that runs and the one that waits for it; the next change computes what they have left."""
-    document = {
-        "pipeline": {"name": "slow"},
-        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
-        "transform": {"cmd": ["sh"], "stdin": [f"test -e {tmp_path}/now || sleep 60"]},
-    }
-    (tmp_path / "slow.json").write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(tmp_path / "slow.json")])
+    deploy_specs(as_user, shell_spec("slow", "images", f"test -e {tmp_path}/now || sleep 60"))
     first = ProjectJobs(as_user).newest("slow")
     assert first is not None
     list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))

@@ -204,6 +204,7 @@ def test_the_pipelines_are_deleted_again(library: Connection, command: Command) 
     assert "nothing to do" in command.says("duplicates", "--off")
 
 
+@pytest.mark.only_in_all
 def test_reading_outlasts_a_restart_of_the_server(
     library: Connection, command: Command, own_configuration: Path
 ) -> None:

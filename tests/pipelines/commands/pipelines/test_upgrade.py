@@ -3,7 +3,7 @@
 import json
 import os
 import pty
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deployment import deployment
-from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.commands.pipelines.upgrade_text import FIELDS
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, pipeline_specs
+from pipelines.specifications import drafts
 from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from speclang.merge_patches import merge
-from tests.command import Command
+from tests.command import Command, next_line
+from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
 
-WaitForJobs = Callable[..., list[Job]]
 
 FIRST = """
 { cat "$images"; echo "$LOOKALIKE_STAGE, K=$K"; } > "${LOCALPACHD_PFS:-/pfs}/out/$(basename "$images")"
@@ -48,12 +48,9 @@ WHOLE = 'basename -a "$first"/* | xargs > "${LOCALPACHD_PFS:-/pfs}/out/report"'
 
 def document(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
     """A specification that computes each file of a repo alone."""
-    return {
-        "pipeline": {"name": name},
-        "input": {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": script.splitlines(), "env": variables},
-        "resource_requests": {"cpu": 0.1, "memory": "64Mi"},
-    }
+    found = shell_spec(name, repo, script, resource_requests={"cpu": 0.1, "memory": "64Mi"})
+    found["transform"]["env"] = variables
+    return found
 
 
 def whole(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
@@ -213,14 +210,6 @@ def test_pipelines_that_are_new_or_no_longer_used(library: Library) -> None:
     assert library.versions() == {"first": 1, "render": 1}
 
 
-def deploy_alone(library: Library, *documents: Mapping[str, Any]) -> None:
-    """Deploys specifications that are not among the installed ones."""
-    path = library.command.directory / "alone.json"
-    for each in documents:
-        path.write_text(json.dumps(each))
-        deployment.deploy(library.connection, [pipeline_specs.read(path)])
-
-
 @pytest.fixture
 def divided(library: Library) -> Library:
     """The library with evaluate and evaluate-sum as an earlier lookalike had them, and their output; of the installed
@@ -228,7 +217,9 @@ def divided(library: Library) -> Library:
     library.command.says("deploy")
     library.put()
     divided = document("evaluate", "first", DIVIDED, LOOKALIKE_STAGE="evaluate-1")
-    deploy_alone(library, divided, whole("evaluate-sum", "evaluate", RETIRED, LOOKALIKE_STAGE="evaluate-sum-1"))
+    deploy_specs(
+        library.connection, divided, whole("evaluate-sum", "evaluate", RETIRED, LOOKALIKE_STAGE="evaluate-sum-1")
+    )
     library.settled("evaluate-sum")
     place = library.specs / "evaluate" / "evaluate.json"
     place.parent.mkdir()
@@ -263,7 +254,7 @@ def test_a_retired_pipeline_is_deleted_before_its_successor_computes(divided: Li
 
 def test_the_way_back_leaves_a_retired_pipeline_that_was_created_again(divided: Library) -> None:
     divided.upgrade()
-    deploy_alone(divided, whole("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="evaluate-sum-1"))
+    deploy_specs(divided.connection, whole("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="evaluate-sum-1"))
     divided.upgrade("--back")
     assert divided.versions() == {"first": 1, "render": 1, "evaluate": 3, "evaluate-sum": 1}
 
@@ -288,10 +279,10 @@ def test_a_deployment_leaves_a_retired_pipeline_to_the_upgrade(divided: Library)
 
 def test_a_retired_pipeline_that_others_read_and_one_of_another_owner_stay(divided: Library) -> None:
     shown = partial(divided.command.says, "upgrade", "--dry-run")
-    deploy_alone(divided, document("reader", "evaluate-sum", "true"))
+    deploy_specs(divided.connection, document("reader", "evaluate-sum", "true"))
     assert "evaluate-sum  stays, for reader" in shown()
     divided.connection.client.delete_pipeline("reader", project_name=divided.connection.project)
-    deploy_alone(divided, document("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="mine-1"))
+    deploy_specs(divided.connection, document("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="mine-1"))
     assert "evaluate-sum  no longer used: stays as it is" in shown()
 
 
@@ -316,23 +307,12 @@ def test_a_choice_that_cannot_be_kept_is_refused_until_someone_decides(library: 
     assert not ProjectJobs(library.connection).pipelines()["render"].details.input.pfs.lazy
 
 
-def test_resources_alone_compute_nothing(library: Library) -> None:
-    library.command.says("deploy")
-    library.put()
-    library.change("first", {"resource_requests": {"memory": "128Mi"}})
-    assert "the cost: none, no datum is computed again\n" in library.upgrade()
-    job = ProjectJobs(library.connection).newest("first")
-    assert job is not None and (job.processed, job.skipped) == (0, 2)
-
-
 def test_an_upgrade_that_was_killed_is_done_by_the_next(library: Library) -> None:
     library.command.says("deploy")
     library.put()
     library.change("first", env(LOOKALIKE_STAGE="first-2"))
     with library.command.start("upgrade", "--yes") as killed:
-        assert killed.stdout is not None
-        while not killed.stdout.readline().startswith("in total"):
-            assert killed.poll() is None
+        next_line(killed, "in total")
         killed.kill()
     library.command.says("upgrade", "--yes")
     library.settled()
@@ -355,18 +335,18 @@ def test_a_plan_for_pipelines_that_have_changed_since_is_refused(library: Librar
     assert library.versions() == versions
 
 
-@pytest.mark.parametrize(("answer", "version", "code"), [("n", 1, 1), ("y", 2, 0)])
-def test_it_asks_on_a_terminal(library: Library, answer: str, version: int, code: int) -> None:
+def test_it_asks_on_a_terminal(library: Library) -> None:
     library.command.says("deploy")
     library.change("first", env(LOOKALIKE_STAGE="first-2"))
-    ours, theirs = pty.openpty()
-    with library.command.start("upgrade", stdin=theirs) as asking:
-        os.write(ours, f"{answer}\n".encode())
-        said, asked = asking.communicate(timeout=60)
-        os.close(ours)
-        os.close(theirs)
-    assert (asking.returncode, "upgrade? [y/N]" in asked) == (code, True), said + asked
-    assert library.versions() == {"first": version, "render": 1}
+    for answer, version, code in (("n", 1, 1), ("y", 2, 0)):
+        ours, theirs = pty.openpty()
+        with library.command.start("upgrade", stdin=theirs) as asking:
+            os.write(ours, f"{answer}\n".encode())
+            said, asked = asking.communicate(timeout=60)
+            os.close(ours)
+            os.close(theirs)
+        assert (asking.returncode, "upgrade? [y/N]" in asked) == (code, True), said + asked
+        assert library.versions() == {"first": version, "render": 1}
 
 
 def test_there_must_be_something_to_upgrade(library: Library) -> None:

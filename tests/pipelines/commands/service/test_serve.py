@@ -75,37 +75,17 @@ def test_it_serves_until_ctrl_c(as_user: Connection, command: Command) -> None:
         found = service_discovery.running(as_user)
         assert found is not None
         assert found.url == url
+        assert process.stdout is not None
+        assert process.stdout.readline() == (
+            f"project {as_user.project} has no pipeline index: create the pipelines with `lookalike deploy`\n"
+        )
         assert ended(process, signal.SIGINT) == (130, "lookalike: the service has ended\n")
     assert service_discovery.running(as_user) is None
 
 
-def test_it_ends_when_it_is_told_to_and_is_found_no_more(as_user: Connection, command: Command) -> None:
-    with serving(command) as (process, url):
-        assert asked(url, "/health")[0] == 200
-        assert ended(process, signal.SIGTERM) == (0, "")
-    assert list((service_discovery.state_directory() / "services").glob("*")) == []
-
-
-def test_clients_that_send_nothing_do_not_hold_up_its_end(as_user: Connection, command: Command) -> None:
-    with serving(command) as (process, url):
-        parts = urlsplit(url)
-        with (
-            socket.create_connection((str(parts.hostname), parts.port or 0)),
-            socket.create_connection((str(parts.hostname), parts.port or 0)) as half,
-        ):
-            half.sendall(b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nabc")
-            assert asked(url, "/health")[0] == 200
-            assert ended(process, signal.SIGTERM)[0] == 0
-
-
-def test_it_says_why_there_is_nothing_to_search(as_user: Connection, command: Command) -> None:
-    with serving(command) as (process, _):
-        assert process.stdout is not None
-        said = process.stdout.readline()
-    assert said == f"project {as_user.project} has no pipeline index: create the pipelines with `lookalike deploy`\n"
-
-
-def test_a_token_is_asked_for(as_user: Connection, command: Command, tmp_path: Path) -> None:
+def test_a_token_is_asked_for_and_idle_clients_do_not_hold_up_its_end(
+    as_user: Connection, command: Command, tmp_path: Path
+) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with serving(command, "--token-file", tmp_path / "token") as (process, url):
         assert asked(url, "/status")[0] == 401
@@ -113,8 +93,12 @@ def test_a_token_is_asked_for(as_user: Connection, command: Command, tmp_path: P
         found = service_discovery.running(as_user)
         assert found is not None
         assert found.token_file == tmp_path / "token"
-        _, complained = ended(process, signal.SIGTERM)
-        assert TOKEN not in complained
+        address = (str(urlsplit(url).hostname), urlsplit(url).port or 0)
+        with socket.create_connection(address), socket.create_connection(address) as half:
+            half.sendall(b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nabc")
+            assert asked(url, "/health")[0] == 200
+            assert ended(process, signal.SIGTERM) == (0, "")
+    assert list((service_discovery.state_directory() / "services").glob("*")) == []
 
 
 def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) -> None:
@@ -153,42 +137,32 @@ def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command
 def test_a_port_in_use_is_refused_with_the_way_out(as_user: Connection, command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = command.as_process.fails("serve", "--port", port, "--no-browser")
+        said = command.fails("serve", "--port", port, "--no-browser")
     assert said.startswith(f"port {port} of 127.0.0.1 is in use")
     assert "--port" in said
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--deploy", "--off"], ["--listen", "127.0.0.1:0", "--port", "8000"], ["--port", "70000"]]
+REFUSED = (
+    (["--listen", "0.0.0.0:0"], "needs a token"),
+    (["--listen", "0.0.0.0:0", "--token-file", "token"], "name --tls-cert and --tls-key, or the proxy"),
+    (["--behind-proxy", "pictures.example.org"], "needs a token"),
+    (["--behind-proxy", "http://there", "--token-file", "token"], "is not the name of a proxy"),
+    (["--listen", "everywhere"], "write HOST:PORT"),
+    (["--token-file", "none"], "cannot read none"),
+    (["--token-file", "short"], "short does not hold a token"),
+    (["--tls-cert", "token"], "both a certificate and its key"),
+    (["--tls-cert", "token", "--tls-key", "token"], "are not a certificate and its key"),
+    (["--fetch-from", "intranet"], "is not a network such as"),
+    (["--at", "2020-01-01"], "there are no commits yet"),
+    (["--address", "grpc://127.0.0.1:1"], "grpc://127.0.0.1:1"),
+    (["--listen", "no.such.host.invalid:0", "--token-file", "token", "--behind-proxy", "a.org"], "not an address"),
 )
-def test_wrong_command_lines(as_user: Connection, command: Command, arguments: list[str]) -> None:
-    assert command.run("serve", *arguments).returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--listen", "0.0.0.0:0"], "needs a token"),
-        (["--listen", "0.0.0.0:0", "--token-file", "token"], "name --tls-cert and --tls-key, or the proxy"),
-        (["--behind-proxy", "pictures.example.org"], "needs a token"),
-        (["--behind-proxy", "http://there", "--token-file", "token"], "is not the name of a proxy"),
-        (["--listen", "everywhere"], "write HOST:PORT"),
-        (["--token-file", "none"], "cannot read none"),
-        (["--token-file", "short"], "short does not hold a token"),
-        (["--tls-cert", "token"], "both a certificate and its key"),
-        (["--tls-cert", "token", "--tls-key", "token"], "are not a certificate and its key"),
-        (["--fetch-from", "intranet"], "is not a network such as"),
-        (["--at", "2020-01-01"], "there are no commits yet"),
-        (["--address", "grpc://127.0.0.1:1"], "grpc://127.0.0.1:1"),
-    ],
-)
-def test_what_it_refuses(as_user: Connection, command: Command, arguments: list[str], reason: str) -> None:
+def test_what_it_refuses(as_user: Connection, command: Command) -> None:
     (command.directory / "token").write_text(TOKEN)
     (command.directory / "short").write_text("abc")
-    assert reason in command.fails("serve", "--no-browser", *arguments)
-
-
-def test_an_address_of_another_machine_is_refused(as_user: Connection, command: Command) -> None:
-    (command.directory / "token").write_text(TOKEN)
-    options = ["--listen", "no.such.host.invalid:0", "--token-file", "token", "--behind-proxy", "a.org"]
-    assert "not an address" in command.as_process.fails("serve", "--no-browser", *options)
+    for arguments, reason in REFUSED:
+        assert reason in command.fails("serve", "--no-browser", *arguments)
+    for wrong in (["--deploy", "--off"], ["--listen", "127.0.0.1:0", "--port", "8000"], ["--port", "70000"]):
+        assert command.run("serve", *wrong).returncode == 2

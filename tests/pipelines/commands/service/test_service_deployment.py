@@ -17,7 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, specs_directory
 from stages.datum.contract import StageError
 from tests.command import Command
-from tests.pipelines.conftest import copying_spec
+from tests.pipelines.stand_ins import copying_spec
 
 pytestmark = pytest.mark.late_alone
 
@@ -56,7 +56,9 @@ def test_it_needs_the_pipelines_that_it_reads(here: Connection, command: Command
     assert not service_credentials.exists(here)
 
 
-def test_it_is_created_once_and_keeps_its_choices(here: Connection, command: Command) -> None:
+def test_it_is_created_once_keeps_its_choices_and_is_deleted_with_its_secret(
+    here: Connection, command: Command
+) -> None:
     command.says("deploy")
     said = command.says("serve", "--deploy", "--port", "30999")
     assert "pipeline serve: created\n" in said
@@ -80,16 +82,18 @@ def test_it_is_created_once_and_keeps_its_choices(here: Connection, command: Com
     said = command.says("serve", "--deploy", "--token-file", "token")
     assert "pipeline serve: updated, reprocessing everything\n" in said
     assert service_discovery.token_file(here).read_text() == "0123456789abcdef\n"
-
-
-def test_it_is_deleted_with_its_secret(here: Connection, command: Command) -> None:
-    command.says("deploy")
-    command.says("serve", "--deploy", "--port", "30998")
     said = command.says("serve", "--off")
     assert said.splitlines()[1:] == ["pipeline serve: deleted", "secret lookalike-serve: deleted"]
     assert service_discovery.deployed(here) is None
     assert not service_discovery.token_file(here).exists()
     assert command.says("serve", "--off").splitlines()[1:] == ["none of these pipelines is deployed: nothing to do"]
+
+
+def test_options_of_a_service_that_runs_here_are_refused(command: Command) -> None:
+    for option in (("--at", "master"), ("--listen", "0.0.0.0:1"), ("--fetch-from", "10.0.0.0/8")):
+        done = command.run("serve", "--deploy", *option)
+        assert done.returncode == 2
+        assert f"{option[0]} is for a service that runs here" in done.stderr
 
 
 def test_it_takes_registry_nodes_and_secrets_over(here: Connection, command: Command) -> None:
@@ -131,15 +135,6 @@ def test_the_token_of_somebody_else_is_asked_for(here: Connection, command: Comm
     here.client.create_secret(service_roles.SEARCH.secret, {"token": "0123456789abcdef"})
     assert "ask for it and name its file with --token-file" in command.fails("serve", "--deploy").replace("\n", " ")
     assert service_roles.SEARCH.pipeline not in ProjectJobs(here).pipelines()
-
-
-@pytest.mark.parametrize("option", [("--at", "master"), ("--listen", "0.0.0.0:1"), ("--fetch-from", "10.0.0.0/8")])
-def test_options_of_a_service_that_runs_here_are_refused(
-    here: Connection, command: Command, option: tuple[str, str]
-) -> None:
-    done = command.run("serve", "--deploy", *option)
-    assert done.returncode == 2
-    assert f"{option[0]} is for a service that runs here" in done.stderr
 
 
 def test_a_port_that_nodes_do_not_open_is_refused(here: Connection, command: Command) -> None:

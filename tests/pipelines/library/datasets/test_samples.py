@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -51,15 +49,12 @@ def test_every_file_is_a_picture_of_the_kind_in_its_name(written: SamplePictures
             assert image.mode in ("L", "RGB")
 
 
-def test_writing_again_gives_the_same_bytes(written: SamplePictures, tmp_path: Path) -> None:
-    again = samples.write_samples(tmp_path / "again")
-    assert _digests(again) == _digests(written)
-
-
-def test_another_seed_gives_other_crops() -> None:
+def test_crops_follow_from_the_photograph_and_the_seed() -> None:
     photograph = open_photograph("coins")
-    first, other = (next(samples.library_crops(photograph, "coins", seed)) for seed in (0, 1))
-    assert first.size != other.size or first.tobytes() != other.tobytes()
+    for cut in (samples.library_crops, samples.query_crops):
+        first, again, other = (next(cut(photograph, "coins", seed)) for seed in (0, 0, 1))
+        assert (first.size, first.tobytes()) == (again.size, again.tobytes())
+        assert first.size != other.size or first.tobytes() != other.tobytes()
 
 
 def test_a_query_is_found_only_in_its_own_part_of_the_photograph() -> None:
@@ -75,7 +70,7 @@ def test_a_query_is_found_only_in_its_own_part_of_the_photograph() -> None:
         assert edge <= left < right <= 250
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_crop_is_next_to_empty(seed: int) -> None:
     for label in PHOTOGRAPHS:
         photograph = open_photograph(label)
@@ -120,8 +115,3 @@ def test_a_photograph_missing_from_the_wheel_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(PHOTOGRAPHS, "unicorn", "unicorn.png")
     with pytest.raises(samples.SamplesError, match=r"lacks its photograph unicorn\.png.*requirements\.lock"):
         open_photograph("unicorn")
-
-
-def _digests(written: SamplePictures) -> dict[str, str]:
-    paths = [*written.library.iterdir(), *written.queries.iterdir()]
-    return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

@@ -7,7 +7,6 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.kit.stl10_pieces import write_stl10
@@ -23,7 +22,6 @@ from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read
 from stages.decode.stl10 import RECORD
-from stages.decode.stl10_records import pictures
 from stages.record.framing import Framing
 from tests.command import Command
 
@@ -52,18 +50,6 @@ def test_generated_files_are_equal_for_equal_seeds_and_hold_copies(place: Path, 
     assert len(made) == 1000
     assert 980 <= len(set(made)) < 1000
     assert len(set(made) & set(records(tmp_path / "other" / stl10.UNLABELLED))) < 5
-
-
-def test_pieces_of_one_photograph_are_nearer_than_those_of_others(place: Path) -> None:
-    labels = np.frombuffer((place / "train_y.bin").read_bytes() + (place / "test_y.bin").read_bytes(), np.uint8)
-    content = b"".join((place / name).read_bytes() for name in ("train_X.bin", "test_X.bin"))
-    colours = np.array([np.histogram(pixels, 16)[0] for _, pixels in pictures(b"", io.BytesIO(content))])
-    assert labels.min() >= 1
-    assert labels.max() <= len(PHOTOGRAPHS)
-    distances = np.abs(colours[:, None] - colours[None]).sum(axis=2)
-    same = labels[:, None] == labels[None]
-    np.fill_diagonal(same, False)
-    assert distances[same].mean() < 0.8 * distances[~same].mean()
 
 
 def test_a_split_is_a_function_of_its_seed_and_records_keep_their_names(place: Path) -> None:
