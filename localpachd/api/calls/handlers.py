@@ -4,6 +4,7 @@ do. Interceptors put something around them. Knows no service by name."""
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from inspect import signature
 from tempfile import SpooledTemporaryFile
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
@@ -58,9 +59,9 @@ def lists(method: Method) -> Method:
 
 
 def add_service(server: grpc.Server, service: str, servicer: object, waiting: BehaviourFactory | None = None) -> None:
-    """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
-    message or, encoded by hand, bytes. A request with values that no message may hold is refused. `waiting` is needed
-    for methods that wait."""
+    """Adds the service of this full name to a server, with every call for which `servicer` has a method: of the request
+    and, if it needs it, the `context`. A reply is a message, None for an empty one, or, encoded by hand, bytes. A
+    request with values that no message may hold is refused. `waiting` is needed for methods that wait."""
     handlers = {
         call.name: _handler(f"{service}/{call.name}", call, getattr(servicer, call.name), waiting)
         for call in SERVICES[service].methods
@@ -69,16 +70,15 @@ def add_service(server: grpc.Server, service: str, servicer: object, waiting: Be
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _handler(
-    method: str, call: MethodDescriptor, behaviour: Callable[..., Any], waiting: BehaviourFactory | None
-) -> Any:
+def _handler(name: str, call: MethodDescriptor, method: Callable[..., Any], waiting: BehaviourFactory | None) -> Any:
+    behaviour = method if "context" in signature(method).parameters else lambda request, context: method(request)
     decode = message_class(call.input_type).FromString
     check = message_checks.check_of(call.input_type)
-    if hasattr(behaviour, "waits"):
+    if hasattr(method, "waits"):
         assert waiting is not None
         steps = behaviour if check is None else _checking(check, behaviour)
-        return method_handler(waiting.behaviour(method, steps), (False, True), decode, _encoded)
-    if hasattr(behaviour, "lists"):
+        return method_handler(waiting.behaviour(name, steps), (False, True), decode, _encoded)
+    if hasattr(method, "lists"):
         behaviour = _spooled(behaviour)
     made = method_handler(behaviour, (call.client_streaming, call.server_streaming), decode, _encoded)
     return made if check is None else checked(made, check)
@@ -115,7 +115,9 @@ def parked(handler: AnyHandler, behaviour: Callable[..., object]) -> AnyHandler:
     return replaced(handler, behaviour)
 
 
-def _encoded(reply: Message | bytes) -> bytes:
+def _encoded(reply: Message | bytes | None) -> bytes:
+    if reply is None:
+        return b""
     return reply if isinstance(reply, bytes) else reply.SerializeToString()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.pfs.pfs_servicer import PfsServicer
-from localpachd.api.schema.schema import BytesValue, Empty, pfs_pb2, storage_pb2
+from localpachd.api.schema.schema import BytesValue, pfs_pb2, storage_pb2
 from localpachd.pfs.files import temporary_filesets
 from localpachd.pfs.pfs_entities import FILE_SETS
 from localpachd.pfs.pfs_service import PfsService
@@ -27,9 +27,7 @@ class FilesetServicer:
         made = self._files.CreateFileSet(map(_change, requests), context)
         return storage_pb2.CreateFilesetResponse(fileset_id=made.file_set_id)
 
-    def ReadFileset(
-        self, request: storage_pb2.ReadFilesetRequest, context: CallContext
-    ) -> Iterator[storage_pb2.ReadFilesetResponse]:
+    def ReadFileset(self, request: storage_pb2.ReadFilesetRequest) -> Iterator[storage_pb2.ReadFilesetResponse]:
         ranges = [(each.path_range.lower, each.path_range.upper) for each in request.filters]
         patterns = [each.path_regex for each in request.filters]
         with self._pfs.chunks.uses.one(), self._pfs.db.connection() as conn:
@@ -41,23 +39,19 @@ class FilesetServicer:
                 else:
                     yield from self._read(file)
 
-    def RenewFileset(self, request: storage_pb2.RenewFilesetRequest, context: CallContext) -> Empty:
+    def RenewFileset(self, request: storage_pb2.RenewFilesetRequest) -> None:
         asked = pfs_pb2.RenewFileSetRequest(file_set_id=request.fileset_id, ttl_seconds=request.ttl_seconds)
-        return self._files.RenewFileSet(asked, context)
+        self._files.RenewFileSet(asked)
 
-    def ComposeFileset(
-        self, request: storage_pb2.ComposeFilesetRequest, context: CallContext
-    ) -> storage_pb2.ComposeFilesetResponse:
+    def ComposeFileset(self, request: storage_pb2.ComposeFilesetRequest) -> storage_pb2.ComposeFilesetResponse:
         asked = pfs_pb2.ComposeFileSetRequest(file_set_ids=request.fileset_ids, ttl_seconds=request.ttl_seconds)
-        return storage_pb2.ComposeFilesetResponse(fileset_id=self._files.ComposeFileSet(asked, context).file_set_id)
+        return storage_pb2.ComposeFilesetResponse(fileset_id=self._files.ComposeFileSet(asked).file_set_id)
 
-    def ShardFileset(
-        self, request: storage_pb2.ShardFilesetRequest, context: CallContext
-    ) -> storage_pb2.ShardFilesetResponse:
+    def ShardFileset(self, request: storage_pb2.ShardFilesetRequest) -> storage_pb2.ShardFilesetResponse:
         asked = pfs_pb2.ShardFileSetRequest(
             file_set_id=request.fileset_id, num_files=request.num_files, size_bytes=request.size_bytes
         )
-        found = self._files.ShardFileSet(asked, context).shards
+        found = self._files.ShardFileSet(asked).shards
         return storage_pb2.ShardFilesetResponse(
             shards=[storage_pb2.PathRange(lower=each.lower, upper=each.upper) for each in found]
         )

@@ -9,7 +9,7 @@ from localpachd.api.calls.handlers import lists, waits
 from localpachd.api.messages import pfs_messages as messages
 from localpachd.api.messages.times import nanoseconds
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
-from localpachd.api.schema.schema import Empty, pfs_pb2, transaction_pb2
+from localpachd.api.schema.schema import pfs_pb2, transaction_pb2
 from localpachd.errors import PachError
 from localpachd.pfs import commit_removal, commit_sets, commits, contents, history, repos
 from localpachd.pfs.changes import ChangeFeed, Steps
@@ -42,14 +42,12 @@ class CommitCalls:
         assert isinstance(started, pfs_pb2.Commit)
         return started
 
-    def FinishCommit(self, request: pfs_pb2.FinishCommitRequest, context: CallContext) -> Empty:
+    def FinishCommit(self, request: pfs_pb2.FinishCommitRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(finish_commit=request))
-        return Empty()
 
-    def ClearCommit(self, request: pfs_pb2.ClearCommitRequest, context: CallContext) -> Empty:
+    def ClearCommit(self, request: pfs_pb2.ClearCommitRequest) -> None:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commits.clear(txn, commit), frees=True)
-        return Empty()
 
     @waits
     def InspectCommit(self, request: pfs_pb2.InspectCommitRequest, context: CallContext) -> Steps[pfs_pb2.CommitInfo]:
@@ -64,7 +62,7 @@ class CommitCalls:
         yield messages.commit_info(found)
 
     @lists
-    def ListCommit(self, request: pfs_pb2.ListCommitRequest, context: CallContext) -> Iterator[pfs_pb2.CommitInfo]:
+    def ListCommit(self, request: pfs_pb2.ListCommitRequest) -> Iterator[pfs_pb2.CommitInfo]:
         repo = _repo(request)
         since, to = _bound(getattr(request, "from"), repo), _bound(request.to, repo)
         for each in (since, to):
@@ -123,9 +121,7 @@ class CommitCalls:
                 yield messages.commit_info((yield from self._await(info, pfs_pb2.FINISHED, context.is_active)))
 
     @lists
-    def ListCommitSet(
-        self, request: pfs_pb2.ListCommitSetRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.CommitSetInfo]:
+    def ListCommitSet(self, request: pfs_pb2.ListCommitSetRequest) -> Iterator[pfs_pb2.CommitSetInfo]:
         with self._pfs.db.read() as conn:
             for id_, infos in commit_sets.list_all(conn, request.project.name):
                 yield pfs_pb2.CommitSetInfo(
@@ -133,9 +129,7 @@ class CommitCalls:
                 )
 
     @lists
-    def FindCommits(
-        self, request: pfs_pb2.FindCommitsRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.FindCommitsResponse]:
+    def FindCommits(self, request: pfs_pb2.FindCommitsRequest) -> Iterator[pfs_pb2.FindCommitsResponse]:
         start, path = messages.to_commit(request.start), paths.clean(request.file_path)
         found = 0
         with self._pfs.db.read() as conn:
@@ -148,24 +142,20 @@ class CommitCalls:
                         break
             yield pfs_pb2.FindCommitsResponse(last_searched_commit=commit, commits_searched=step.before + 1)
 
-    def SquashCommitSet(self, request: pfs_pb2.SquashCommitSetRequest, context: CallContext) -> Empty:
+    def SquashCommitSet(self, request: pfs_pb2.SquashCommitSetRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(squash_commit_set=request))
-        return Empty()
 
-    def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: CallContext) -> Empty:
+    def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest) -> None:
         doomed = messages.to_commit_set(request)
         self._pfs.transact(lambda txn: commit_removal.drop_set(txn, doomed), frees=True)
-        return Empty()
 
-    def SquashCommit(self, request: pfs_pb2.SquashCommitRequest, context: CallContext) -> pfs_pb2.SquashCommitResponse:
+    def SquashCommit(self, request: pfs_pb2.SquashCommitRequest) -> None:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commit_removal.squash(txn, commit, request.recursive), frees=True)
-        return pfs_pb2.SquashCommitResponse()
 
-    def DropCommit(self, request: pfs_pb2.DropCommitRequest, context: CallContext) -> pfs_pb2.DropCommitResponse:
+    def DropCommit(self, request: pfs_pb2.DropCommitRequest) -> None:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commit_removal.drop(txn, commit, request.recursive), frees=True)
-        return pfs_pb2.DropCommitResponse()
 
     def _await(
         self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: ActivityCheck

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from localpachd.api.calls import cancellation
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pfs_messages as messages
-from localpachd.api.schema.schema import Empty, pfs_pb2
+from localpachd.api.schema.schema import pfs_pb2
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents
 from localpachd.pfs.files import file_modification, temporary_filesets
@@ -34,9 +34,12 @@ class ModifyCalls:
 
     _pfs: PfsService
 
-    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Empty:
+    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> None:
         with _drained_on_refusal(requests):
-            return self._modify(requests, context)
+            first = next(requests, None)
+            if first is None or first.WhichOneof("body") != "set_commit":
+                raise PachError("first message must be a commit")
+            file_modification.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
 
     def CreateFileSet(
         self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext
@@ -44,13 +47,6 @@ class ModifyCalls:
         with _drained_on_refusal(requests):
             made = file_modification.create_file_set(self._pfs, self._changes(requests, context))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
-
-    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Empty:
-        first = next(requests, None)
-        if first is None or first.WhichOneof("body") != "set_commit":
-            raise PachError("first message must be a commit")
-        file_modification.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
-        return Empty()
 
     def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: CallContext) -> Iterator[FileChange]:
         """The changes in a stream; consecutive pieces of one file become one addition."""
@@ -83,7 +79,7 @@ class ModifyCalls:
                 path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(cancellation.while_active(context, pieces))
             )
 
-    def GetFileSet(self, request: pfs_pb2.GetFileSetRequest, context: CallContext) -> pfs_pb2.CreateFileSetResponse:
+    def GetFileSet(self, request: pfs_pb2.GetFileSetRequest) -> pfs_pb2.CreateFileSetResponse:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> FileSetLayers:
@@ -93,9 +89,7 @@ class ModifyCalls:
 
         return self._kept(step, temporary_filesets.DEFAULT_TTL)
 
-    def ComposeFileSet(
-        self, request: pfs_pb2.ComposeFileSetRequest, context: CallContext
-    ) -> pfs_pb2.CreateFileSetResponse:
+    def ComposeFileSet(self, request: pfs_pb2.ComposeFileSetRequest) -> pfs_pb2.CreateFileSetResponse:
         def step(txn: Transaction) -> FileSetLayers:
             parts = [temporary_filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
             composed = temporary_filesets.compose_all(txn.conn, self._pfs.chunks, parts)
@@ -104,7 +98,7 @@ class ModifyCalls:
 
         return self._kept(step, request.ttl_seconds * temporary_filesets.SECOND or temporary_filesets.DEFAULT_TTL)
 
-    def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: CallContext) -> Empty:
+    def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: CallContext) -> None:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> None:
@@ -113,14 +107,12 @@ class ModifyCalls:
 
         with self._pfs.chunks.uses.one():
             self._pfs.patiently(lambda: self._pfs.transact(step), cancellation.watch_later(context, self._pfs.changes))
-        return Empty()
 
-    def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: CallContext) -> Empty:
+    def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest) -> None:
         ttl = request.ttl_seconds * temporary_filesets.SECOND
         self._pfs.transact(lambda txn: temporary_filesets.renew(txn, request.file_set_id, ttl))
-        return Empty()
 
-    def ShardFileSet(self, request: pfs_pb2.ShardFileSetRequest, context: CallContext) -> pfs_pb2.ShardFileSetResponse:
+    def ShardFileSet(self, request: pfs_pb2.ShardFileSetRequest) -> pfs_pb2.ShardFileSetResponse:
         limits = (
             request.num_files if request.num_files > 0 else _SHARD_FILES,
             request.size_bytes if request.size_bytes > 0 else _SHARD_BYTES,

@@ -31,17 +31,14 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
         self._pfs = pfs
         self._write = write
 
-    def CreateProject(self, request: pfs_pb2.CreateProjectRequest, context: CallContext) -> Empty:
+    def CreateProject(self, request: pfs_pb2.CreateProjectRequest) -> None:
         self._pfs.transact(lambda txn: projects.create(txn, request.project.name, request.description, request.update))
-        return Empty()
 
-    def InspectProject(self, request: pfs_pb2.InspectProjectRequest, context: CallContext) -> pfs_pb2.ProjectInfo:
+    def InspectProject(self, request: pfs_pb2.InspectProjectRequest) -> pfs_pb2.ProjectInfo:
         with self._pfs.db.read() as conn:
             return messages.project_info(projects.inspect(conn, request.project.name))
 
-    def InspectProjectV2(
-        self, request: pfs_pb2.InspectProjectV2Request, context: CallContext
-    ) -> pfs_pb2.InspectProjectV2Response:
+    def InspectProjectV2(self, request: pfs_pb2.InspectProjectV2Request) -> pfs_pb2.InspectProjectV2Response:
         name = request.project.name
         with self._pfs.db.read() as conn:
             try:
@@ -52,7 +49,7 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
                 info=messages.project_info(info), defaults_json=spec_defaults.read(conn, name).spec
             )
 
-    def ReposSummary(self, request: pfs_pb2.ReposSummaryRequest, context: CallContext) -> pfs_pb2.ReposSummaryResponse:
+    def ReposSummary(self, request: pfs_pb2.ReposSummaryRequest) -> pfs_pb2.ReposSummaryResponse:
         found: dict[str, pfs_pb2.ReposSummary] = {}
         with self._pfs.db.read() as conn:
             for info in repos.list_all(conn, USER, {each.name for each in request.projects}):
@@ -64,24 +61,22 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
         return pfs_pb2.ReposSummaryResponse(summaries=[found[name] for name in wanted if name in found])
 
     @lists
-    def ListProject(self, request: pfs_pb2.ListProjectRequest, context: CallContext) -> Iterator[pfs_pb2.ProjectInfo]:
+    def ListProject(self, request: pfs_pb2.ListProjectRequest) -> Iterator[pfs_pb2.ProjectInfo]:
         with self._pfs.db.read() as conn:
             yield from map(messages.project_info, projects.list_all(conn))
 
-    def DeleteProject(self, request: pfs_pb2.DeleteProjectRequest, context: CallContext) -> Empty:
+    def DeleteProject(self, request: pfs_pb2.DeleteProjectRequest) -> None:
         self._pfs.transact(lambda txn: projects.delete(txn, request.project.name), frees=True)
-        return Empty()
 
-    def CreateRepo(self, request: pfs_pb2.CreateRepoRequest, context: CallContext) -> Empty:
+    def CreateRepo(self, request: pfs_pb2.CreateRepoRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(create_repo=request))
-        return Empty()
 
-    def InspectRepo(self, request: pfs_pb2.InspectRepoRequest, context: CallContext) -> pfs_pb2.RepoInfo:
+    def InspectRepo(self, request: pfs_pb2.InspectRepoRequest) -> pfs_pb2.RepoInfo:
         with self._pfs.db.read() as conn:
             return messages.repo_info(repos.inspect(conn, messages.to_repo(request.repo)), details=True)
 
     @lists
-    def ListRepo(self, request: pfs_pb2.ListRepoRequest, context: CallContext) -> Iterator[pfs_pb2.RepoInfo]:
+    def ListRepo(self, request: pfs_pb2.ListRepoRequest) -> Iterator[pfs_pb2.RepoInfo]:
         wanted = {project.name for project in request.projects}
         with self._pfs.db.read() as conn:
             found = repos.list_all(conn, request.type, wanted)
@@ -94,62 +89,50 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
         gone = self._write(context, transaction_pb2.TransactionRequest(delete_repo=request))
         return pfs_pb2.DeleteRepoResponse(deleted=gone is not False)  # in a transaction it counts as deleted
 
-    def DeleteRepos(self, request: pfs_pb2.DeleteReposRequest, context: CallContext) -> pfs_pb2.DeleteReposResponse:
+    def DeleteRepos(self, request: pfs_pb2.DeleteReposRequest) -> pfs_pb2.DeleteReposResponse:
         wanted = {project.name for project in request.projects}
         if not wanted and not request.all:
             return pfs_pb2.DeleteReposResponse()
         gone = self._pfs.transact(lambda txn: repos.delete_many(txn, () if request.all else wanted), frees=True)
         return pfs_pb2.DeleteReposResponse(repos=[messages.repo(each) for each in gone])
 
-    def CreateBranch(self, request: pfs_pb2.CreateBranchRequest, context: CallContext) -> Empty:
+    def CreateBranch(self, request: pfs_pb2.CreateBranchRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(create_branch=request))
-        return Empty()
 
-    def InspectBranch(self, request: pfs_pb2.InspectBranchRequest, context: CallContext) -> pfs_pb2.BranchInfo:
+    def InspectBranch(self, request: pfs_pb2.InspectBranchRequest) -> pfs_pb2.BranchInfo:
         with self._pfs.db.read() as conn:
             return messages.branch_info(branches.inspect(conn, messages.to_branch(request.branch)))
 
     @lists
-    def ListBranch(self, request: pfs_pb2.ListBranchRequest, context: CallContext) -> Iterator[pfs_pb2.BranchInfo]:
+    def ListBranch(self, request: pfs_pb2.ListBranchRequest) -> Iterator[pfs_pb2.BranchInfo]:
         repo = messages.to_repo(request.repo) if request.HasField("repo") else None
         with self._pfs.db.read() as conn:
             yield from map(messages.branch_info, branches.list_all(conn, repo, request.reverse))
 
-    def DeleteBranch(self, request: pfs_pb2.DeleteBranchRequest, context: CallContext) -> Empty:
+    def DeleteBranch(self, request: pfs_pb2.DeleteBranchRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(delete_branch=request))
-        return Empty()
 
-    def DeleteAll(self, request: Empty, context: CallContext) -> Empty:
+    def DeleteAll(self, request: Empty) -> None:
         self._pfs.transact(repos.delete_everything, frees=True)
-        return Empty()
 
     @lists
-    def WalkCommitProvenance(
-        self, request: pfs_pb2.WalkCommitProvenanceRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.CommitInfo]:
+    def WalkCommitProvenance(self, request: pfs_pb2.WalkCommitProvenanceRequest) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, provenance_graph.ABOVE_COMMIT)
 
     @lists
-    def WalkCommitSubvenance(
-        self, request: pfs_pb2.WalkCommitSubvenanceRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.CommitInfo]:
+    def WalkCommitSubvenance(self, request: pfs_pb2.WalkCommitSubvenanceRequest) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, provenance_graph.BELOW_COMMIT)
 
     @lists
-    def WalkBranchProvenance(
-        self, request: pfs_pb2.WalkBranchProvenanceRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.BranchInfo]:
+    def WalkBranchProvenance(self, request: pfs_pb2.WalkBranchProvenanceRequest) -> Iterator[pfs_pb2.BranchInfo]:
         yield from self._branches(request, provenance_graph.ABOVE_BRANCH)
 
     @lists
-    def WalkBranchSubvenance(
-        self, request: pfs_pb2.WalkBranchSubvenanceRequest, context: CallContext
-    ) -> Iterator[pfs_pb2.BranchInfo]:
+    def WalkBranchSubvenance(self, request: pfs_pb2.WalkBranchSubvenanceRequest) -> Iterator[pfs_pb2.BranchInfo]:
         yield from self._branches(request, provenance_graph.BELOW_BRANCH)
 
-    def ForgetCommit(self, request: pfs_pb2.ForgetCommitRequest, context: CallContext) -> pfs_pb2.ForgetCommitResponse:
+    def ForgetCommit(self, request: pfs_pb2.ForgetCommitRequest) -> None:
         self._pfs.transact(lambda txn: commit_removal.forget(txn, pickers.commit(txn.conn, request.commit)), frees=True)
-        return pfs_pb2.ForgetCommitResponse()
 
     def _commits(
         self, request: pfs_pb2.WalkCommitProvenanceRequest | pfs_pb2.WalkCommitSubvenanceRequest, edges: GraphEdges
@@ -172,7 +155,7 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
                 for row in provenance_graph.walk(conn, edges, start, depth, most):
                     yield messages.branch_info(branches.inspect(conn, lookup.branch_by_id(conn, row)))
 
-    def Egress(self, request: pfs_pb2.EgressRequest, context: CallContext) -> pfs_pb2.EgressResponse:
+    def Egress(self, request: pfs_pb2.EgressRequest) -> pfs_pb2.EgressResponse:
         target = request.WhichOneof("target")
         if target == "sql_database":
             raise Unimplemented("localpachd does not serve egress to SQL databases")
@@ -182,7 +165,7 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
         return pfs_pb2.EgressResponse(object_storage=pfs_pb2.EgressResponse.ObjectStorageResult(bytes_written=size))
 
     @lists
-    def Fsck(self, request: pfs_pb2.FsckRequest, context: CallContext) -> Iterator[pfs_pb2.FsckResponse]:
+    def Fsck(self, request: pfs_pb2.FsckRequest) -> Iterator[pfs_pb2.FsckResponse]:
         if request.fix:
             self._pfs.transact(fsck.fix)
         kind = request.WhichOneof("zombie_check")
@@ -199,23 +182,21 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
             for text in fsck.unreadable(conn, lambda digest: "" if digest in there else str(missing(digest))):
                 yield pfs_pb2.FsckResponse(error=text)
 
-    def CheckStorage(self, request: pfs_pb2.CheckStorageRequest, context: CallContext) -> pfs_pb2.CheckStorageResponse:
+    def CheckStorage(self, request: pfs_pb2.CheckStorageRequest) -> pfs_pb2.CheckStorageResponse:
         count = self._pfs.chunks.check(request.chunk_begin, request.chunk_end, request.read_chunk_data)
         return pfs_pb2.CheckStorageResponse(chunk_object_count=count)
 
-    def ListTask(self, request: task_pb2.ListTaskRequest, context: CallContext) -> Iterator[task_pb2.TaskInfo]:
+    def ListTask(self, request: task_pb2.ListTaskRequest) -> Iterator[task_pb2.TaskInfo]:
         return iter(())  # storage queues no tasks
 
-    def PutCache(self, request: pfs_pb2.PutCacheRequest, context: CallContext) -> Empty:
+    def PutCache(self, request: pfs_pb2.PutCacheRequest) -> None:
         value = request.value.SerializeToString()
         self._pfs.transact(lambda txn: cache.put(txn, request.key, value, [*request.file_set_ids], request.tag))
-        return Empty()
 
-    def GetCache(self, request: pfs_pb2.GetCacheRequest, context: CallContext) -> pfs_pb2.GetCacheResponse:
+    def GetCache(self, request: pfs_pb2.GetCacheRequest) -> pfs_pb2.GetCacheResponse:
         reply = pfs_pb2.GetCacheResponse()
         reply.value.ParseFromString(self._pfs.transact(lambda txn: cache.get(txn, request.key)))
         return reply
 
-    def ClearCache(self, request: pfs_pb2.ClearCacheRequest, context: CallContext) -> Empty:
+    def ClearCache(self, request: pfs_pb2.ClearCacheRequest) -> None:
         self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix), frees=True)
-        return Empty()

@@ -10,7 +10,7 @@ from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pfs_messages
 from localpachd.api.messages.times import timestamp
 from localpachd.api.messages.transaction_requests import RequestResult, TransactionRequests
-from localpachd.api.schema.schema import Empty, pfs_pb2, transaction_pb2
+from localpachd.api.schema.schema import pfs_pb2, transaction_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import (
@@ -63,9 +63,7 @@ class TransactionServicer:
         self._pfs = pfs
         self._requests = requests
 
-    def StartTransaction(
-        self, request: transaction_pb2.StartTransactionRequest, context: CallContext
-    ) -> transaction_pb2.Transaction:
+    def StartTransaction(self, request: transaction_pb2.StartTransactionRequest) -> transaction_pb2.Transaction:
         def step(txn: Transaction) -> transaction_pb2.Transaction:
             info = _new(txn)
             add_open(txn, txn.id, info.SerializeToString())
@@ -73,25 +71,18 @@ class TransactionServicer:
 
         return self._pfs.transact(step)
 
-    def InspectTransaction(
-        self, request: transaction_pb2.InspectTransactionRequest, context: CallContext
-    ) -> transaction_pb2.TransactionInfo:
+    def InspectTransaction(self, request: transaction_pb2.InspectTransactionRequest) -> transaction_pb2.TransactionInfo:
         with self._pfs.db.read() as conn:
             return _info(read_open(conn, request.transaction.id))
 
-    def ListTransaction(
-        self, request: transaction_pb2.ListTransactionRequest, context: CallContext
-    ) -> transaction_pb2.TransactionInfos:
+    def ListTransaction(self, request: transaction_pb2.ListTransactionRequest) -> transaction_pb2.TransactionInfos:
         with self._pfs.db.read() as conn:
             return transaction_pb2.TransactionInfos(transaction_info=map(_info, list_open(conn)))
 
-    def DeleteTransaction(self, request: transaction_pb2.DeleteTransactionRequest, context: CallContext) -> Empty:
+    def DeleteTransaction(self, request: transaction_pb2.DeleteTransactionRequest) -> None:
         self._pfs.transact(lambda txn: remove_open(txn, request.transaction.id), frees=True)
-        return Empty()
 
-    def FinishTransaction(
-        self, request: transaction_pb2.FinishTransactionRequest, context: CallContext
-    ) -> transaction_pb2.TransactionInfo:
+    def FinishTransaction(self, request: transaction_pb2.FinishTransactionRequest) -> transaction_pb2.TransactionInfo:
         id_ = request.transaction.id
 
         def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
@@ -102,9 +93,7 @@ class TransactionServicer:
 
         return self._pfs.transact(step, id_)
 
-    def BatchTransaction(
-        self, request: transaction_pb2.BatchTransactionRequest, context: CallContext
-    ) -> transaction_pb2.TransactionInfo:
+    def BatchTransaction(self, request: transaction_pb2.BatchTransactionRequest) -> transaction_pb2.TransactionInfo:
         def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
             info = _new(txn)
             info.requests.extend(request.requests)
@@ -113,9 +102,8 @@ class TransactionServicer:
 
         return self._pfs.transact(step, frees=_frees(request.requests))
 
-    def DeleteAll(self, request: transaction_pb2.DeleteAllRequest, context: CallContext) -> Empty:
+    def DeleteAll(self, request: transaction_pb2.DeleteAllRequest) -> None:
         self._pfs.transact(remove_all_open, frees=True)
-        return Empty()
 
 
 def _frees(requests: Iterable[transaction_pb2.TransactionRequest]) -> bool:

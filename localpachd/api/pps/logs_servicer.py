@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages.times import nanoseconds, timestamp
@@ -34,7 +33,7 @@ class LogsServicer:
         self._db = pfs.db
 
     @lists
-    def GetLogs(self, request: logs_pb2.GetLogsRequest, context: CallContext) -> Iterator[logs_pb2.GetLogsResponse]:
+    def GetLogs(self, request: logs_pb2.GetLogsRequest) -> Iterator[logs_pb2.GetLogsResponse]:
         wanted = _search(request)
         with self._db.read() as conn:
             yield from map(_response, search(conn, wanted))

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.calls.handlers import add_service
 from localpachd.api.doors.status import StatusInterceptor
@@ -87,14 +86,14 @@ class WorkerServicer:
         self._handler = handler
         self._given: tuple[int, dict[str, str]] | None = None
 
-    def NextDatum(self, request: worker_pb2.NextDatumRequest, context: CallContext) -> worker_pb2.NextDatumResponse:
+    def NextDatum(self, request: worker_pb2.NextDatumRequest) -> worker_pb2.NextDatumResponse:
         self._given = None
         env = self._handler(request.error) or ()
         if env:
             self._given = time.time_ns(), {name: value for name, _, value in (each.partition("=") for each in env)}
         return worker_pb2.NextDatumResponse(env=env)
 
-    def Status(self, request: Empty, context: CallContext) -> pps_pb2.WorkerStatus:
+    def Status(self, request: Empty) -> pps_pb2.WorkerStatus:
         if self._given is None:
             return pps_pb2.WorkerStatus()
         started, env = self._given

@@ -13,7 +13,7 @@ from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages.times import nanoseconds, seconds
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.pps.logs_servicer import LogLines
-from localpachd.api.schema.schema import Empty, pps_pb2, transaction_pb2
+from localpachd.api.schema.schema import pps_pb2, transaction_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.changes import ChangeFeed, Steps
 from localpachd.pps.log_queries import LogQuery
@@ -40,7 +40,7 @@ class JobCalls:
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
     @lists
-    def ListJob(self, request: pps_pb2.ListJobRequest, context: CallContext) -> Iterator[pps_pb2.JobInfo]:
+    def ListJob(self, request: pps_pb2.ListJobRequest) -> Iterator[pps_pb2.JobInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
         found = self._pps.jobs.list_all(
@@ -60,24 +60,21 @@ class JobCalls:
         for step in self._pps.jobs.subscribe(pipeline, context.is_active):
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
-    def StopJob(self, request: pps_pb2.StopJobRequest, context: CallContext) -> Empty:
+    def StopJob(self, request: pps_pb2.StopJobRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
-        return Empty()
 
-    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: CallContext) -> Empty:
+    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(update_job_state=request))
-        return Empty()
 
-    def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: CallContext) -> Empty:
+    def DeleteJob(self, request: pps_pb2.DeleteJobRequest) -> None:
         self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
-        return Empty()
 
     @waits
     def InspectJobSet(self, request: pps_pb2.InspectJobSetRequest, context: CallContext) -> Steps[pps_pb2.JobInfo]:
         for step in self._pps.jobs.inspect_set(request.job_set.id, request.wait, context.is_active):
             yield step if isinstance(step, ChangeFeed) else messages.job_info(step, request.details)
 
-    def ListJobSet(self, request: pps_pb2.ListJobSetRequest, context: CallContext) -> Iterator[pps_pb2.JobSetInfo]:
+    def ListJobSet(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
         if request.number < 0:
             raise PachError("number must be non-negative")
         yield from pages.first_items(self._job_sets(request), request.number)
@@ -147,16 +144,15 @@ class JobCalls:
                 raise PachError("subsequent messages must be a ContinueCreateDatumRequest message")
             number = getattr(request, "continue").number
 
-    def InspectDatum(self, request: pps_pb2.InspectDatumRequest, context: CallContext) -> pps_pb2.DatumInfo:
+    def InspectDatum(self, request: pps_pb2.InspectDatumRequest) -> pps_pb2.DatumInfo:
         if not request.datum.id:
             raise PachError("must specify a datum")
         if not request.datum.HasField("job"):
             raise PachError("must specify a job")
         return messages.datum_info(self._pps.inspect_datum(messages.to_job(request.datum.job), request.datum.id))
 
-    def RestartDatum(self, request: pps_pb2.RestartDatumRequest, context: CallContext) -> Empty:
+    def RestartDatum(self, request: pps_pb2.RestartDatumRequest) -> None:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
-        return Empty()
 
     @waits
     def GetLogs(self, request: pps_pb2.GetLogsRequest, context: CallContext) -> Steps[bytes]:

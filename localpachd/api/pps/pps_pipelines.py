@@ -10,7 +10,7 @@ from localpachd.api.messages import pps_messages as messages
 from localpachd.api.messages.spec_reader import MergedSpec, SpecReader
 from localpachd.api.messages.times import timestamp
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
-from localpachd.api.schema.schema import Empty, pfs_pb2, pps_pb2, transaction_pb2
+from localpachd.api.schema.schema import pfs_pb2, pps_pb2, transaction_pb2
 from localpachd.errors import InvalidArgument, PachError, prefixed
 from localpachd.pfs import projects
 from localpachd.pfs.pfs_service import PfsService
@@ -34,13 +34,11 @@ class PipelineCalls:
     _specs: SpecReader
     _write: TransactionalCalls
 
-    def InspectPipeline(self, request: pps_pb2.InspectPipelineRequest, context: CallContext) -> pps_pb2.PipelineInfo:
+    def InspectPipeline(self, request: pps_pb2.InspectPipelineRequest) -> pps_pb2.PipelineInfo:
         info = self._pps.inspect_pipeline(messages.to_pipeline(request.pipeline))
         return messages.pipeline_info(info, request.details, workers=True)
 
-    def ListPipeline(
-        self, request: pps_pb2.ListPipelineRequest, context: CallContext
-    ) -> Iterator[pps_pb2.PipelineInfo]:
+    def ListPipeline(self, request: pps_pb2.ListPipelineRequest) -> Iterator[pps_pb2.PipelineInfo]:
         passes = protojson.message_filter(request.jqFilter)
         found = self._pps.list_pipelines(
             messages.optional_pipeline(request),
@@ -52,9 +50,7 @@ class PipelineCalls:
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
         yield from pages.page_of(shown, request.page)
 
-    def PipelinesSummary(
-        self, request: pps_pb2.PipelinesSummaryRequest, context: CallContext
-    ) -> pps_pb2.PipelinesSummaryResponse:
+    def PipelinesSummary(self, request: pps_pb2.PipelinesSummaryRequest) -> pps_pb2.PipelinesSummaryResponse:
         wanted = [each.name for each in request.projects] or self._every_project()
         found: dict[str, list[PipelineInfo]] = {}
         for info in self._pps.list_pipelines():
@@ -63,25 +59,20 @@ class PipelineCalls:
             summaries=[_summary(name, found[name]) for name in wanted if name in found]
         )
 
-    def CheckStatus(
-        self, request: pps_pb2.CheckStatusRequest, context: CallContext
-    ) -> Iterator[pps_pb2.CheckStatusResponse]:
+    def CheckStatus(self, request: pps_pb2.CheckStatusRequest) -> Iterator[pps_pb2.CheckStatusResponse]:
         # Pachyderm would warn of workers that run for too long, but never records when they started.
         return iter(())
 
-    def StartPipeline(self, request: pps_pb2.StartPipelineRequest, context: CallContext) -> Empty:
+    def StartPipeline(self, request: pps_pb2.StartPipelineRequest) -> None:
         self._pps.start_pipeline(messages.required_pipeline(request))
-        return Empty()
 
-    def StopPipeline(self, request: pps_pb2.StopPipelineRequest, context: CallContext) -> Empty:
+    def StopPipeline(self, request: pps_pb2.StopPipelineRequest) -> None:
         self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
-        return Empty()
 
-    def RunCron(self, request: pps_pb2.RunCronRequest, context: CallContext) -> Empty:
+    def RunCron(self, request: pps_pb2.RunCronRequest) -> None:
         self._pps.run_cron(messages.required_pipeline(request))
-        return Empty()
 
-    def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest, context: CallContext) -> Empty:
+    def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest) -> None:
         if request.all:
             project = request.pipeline.project.name or DEFAULT_PROJECT
             self._pps.delete_pipelines({project}, request.force, request.keep_repo)
@@ -89,11 +80,8 @@ class PipelineCalls:
             self._pps.delete_pipeline(
                 messages.required_pipeline(request), request.force, request.keep_repo, request.must_exist
             )
-        return Empty()
 
-    def DeletePipelines(
-        self, request: pps_pb2.DeletePipelinesRequest, context: CallContext
-    ) -> pps_pb2.DeletePipelinesResponse:
+    def DeletePipelines(self, request: pps_pb2.DeletePipelinesRequest) -> pps_pb2.DeletePipelinesResponse:
         named = None if request.all else messages.project_names(request)
         gone = self._pps.delete_pipelines(named, request.force, request.keep_repo)
         return pps_pb2.DeletePipelinesResponse(pipelines=[messages.pipeline(each) for each in gone])
@@ -102,9 +90,8 @@ class PipelineCalls:
         with self._pfs.db.read() as conn:
             return [info.name for info in projects.list_all(conn)]
 
-    def CreatePipeline(self, request: pps_pb2.CreatePipelineRequest, context: CallContext) -> Empty:
+    def CreatePipeline(self, request: pps_pb2.CreatePipelineRequest, context: CallContext) -> None:
         self._write(context, transaction_pb2.TransactionRequest(create_pipeline=request))
-        return Empty()
 
     def CreatePipelineV2(
         self, request: pps_pb2.CreatePipelineV2Request, context: CallContext
@@ -127,13 +114,10 @@ class PipelineCalls:
             effective_create_pipeline_request_json=json.dumps(protojson.as_json(effective))
         )
 
-    def RerunPipeline(self, request: pps_pb2.RerunPipelineRequest, context: CallContext) -> Empty:
+    def RerunPipeline(self, request: pps_pb2.RerunPipelineRequest) -> None:
         self._pps.rerun_pipeline(messages.required_pipeline(request), request.reprocess)
-        return Empty()
 
-    def RenderTemplate(
-        self, request: pps_pb2.RenderTemplateRequest, context: CallContext
-    ) -> pps_pb2.RenderTemplateResponse:
+    def RenderTemplate(self, request: pps_pb2.RenderTemplateRequest) -> pps_pb2.RenderTemplateResponse:
         text = templates.render(request.template, dict(request.args), self._pfs.reach)
         rendered = json.loads(text)
         if not isinstance(rendered, dict | list):
@@ -142,31 +126,23 @@ class PipelineCalls:
         specs = [self._specs.request(json.dumps(each)) for each in found]
         return pps_pb2.RenderTemplateResponse(json=text, specs=specs)
 
-    def GetClusterDefaults(
-        self, request: pps_pb2.GetClusterDefaultsRequest, context: CallContext
-    ) -> pps_pb2.GetClusterDefaultsResponse:
+    def GetClusterDefaults(self, request: pps_pb2.GetClusterDefaultsRequest) -> pps_pb2.GetClusterDefaultsResponse:
         with self._pfs.db.read() as conn:
             return pps_pb2.GetClusterDefaultsResponse(cluster_defaults_json=spec_defaults.read(conn).spec)
 
-    def SetClusterDefaults(
-        self, request: pps_pb2.SetClusterDefaultsRequest, context: CallContext
-    ) -> pps_pb2.SetClusterDefaultsResponse:
+    def SetClusterDefaults(self, request: pps_pb2.SetClusterDefaultsRequest) -> pps_pb2.SetClusterDefaultsResponse:
         return pps_pb2.SetClusterDefaultsResponse(
             affected_pipelines=self._set(request, request.cluster_defaults_json, spec_defaults.SERVER, "cluster")
         )
 
-    def GetProjectDefaults(
-        self, request: pps_pb2.GetProjectDefaultsRequest, context: CallContext
-    ) -> pps_pb2.GetProjectDefaultsResponse:
+    def GetProjectDefaults(self, request: pps_pb2.GetProjectDefaultsRequest) -> pps_pb2.GetProjectDefaultsResponse:
         project = request.project.name or DEFAULT_PROJECT
         with self._pfs.db.read() as conn:
             projects.inspect(conn, project)
             found = spec_defaults.read(conn, project)
         return pps_pb2.GetProjectDefaultsResponse(project_defaults_json=found.spec, created_at=timestamp(found.created))
 
-    def SetProjectDefaults(
-        self, request: pps_pb2.SetProjectDefaultsRequest, context: CallContext
-    ) -> pps_pb2.SetProjectDefaultsResponse:
+    def SetProjectDefaults(self, request: pps_pb2.SetProjectDefaultsRequest) -> pps_pb2.SetProjectDefaultsResponse:
         project = request.project.name or DEFAULT_PROJECT
         with self._pfs.db.read() as conn:
             projects.inspect(conn, project)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
-from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.spec_reader import SpecReader
 from localpachd.api.messages.times import timestamp
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
@@ -37,42 +36,39 @@ class PpsServicer(PipelineCalls, JobCalls):
         self._specs = specs
         self._write = write
 
-    def DeleteAll(self, request: Empty, context: CallContext) -> Empty:
+    def DeleteAll(self, request: Empty) -> None:
         self._pps.delete_pipelines(None, force=True)
         self._secrets.delete_all()
-        return Empty()
 
-    def RunPipeline(self, request: pps_pb2.RunPipelineRequest, context: CallContext) -> NoReturn:
+    def RunPipeline(self, request: pps_pb2.RunPipelineRequest) -> NoReturn:
         # Pachyderm's answer, too; `rerun pipeline` and `run cron` have replaced the call.
         raise PachError("unimplemented")
 
-    def GetKubeEvents(self, request: pps_pb2.LokiRequest, context: CallContext) -> NoReturn:
+    def GetKubeEvents(self, request: pps_pb2.LokiRequest) -> NoReturn:
         raise PachError(_NO_LOKI)
 
-    def QueryLoki(self, request: pps_pb2.LokiRequest, context: CallContext) -> NoReturn:
+    def QueryLoki(self, request: pps_pb2.LokiRequest) -> NoReturn:
         raise PachError(_NO_LOKI)
 
-    def ListTask(self, request: task_pb2.ListTaskRequest, context: CallContext) -> Iterator[task_pb2.TaskInfo]:
+    def ListTask(self, request: task_pb2.ListTaskRequest) -> Iterator[task_pb2.TaskInfo]:
         return iter(())
 
-    def CreateSecret(self, request: pps_pb2.CreateSecretRequest, context: CallContext) -> Empty:
+    def CreateSecret(self, request: pps_pb2.CreateSecretRequest) -> None:
         secret = _read(request.file)
         # Errors of Kubernetes have no gRPC code, so all of these are UNKNOWN.
         with prefixed("failed to create secret", plain=True):
             self._secrets.create(secret)
-        return Empty()
 
-    def InspectSecret(self, request: pps_pb2.InspectSecretRequest, context: CallContext) -> pps_pb2.SecretInfo:
+    def InspectSecret(self, request: pps_pb2.InspectSecretRequest) -> pps_pb2.SecretInfo:
         with prefixed("failed to get secret", plain=True):
             return _info(self._secrets.get(request.secret.name))
 
-    def ListSecret(self, request: Empty, context: CallContext) -> pps_pb2.SecretInfos:
+    def ListSecret(self, request: Empty) -> pps_pb2.SecretInfos:
         return pps_pb2.SecretInfos(secret_info=[_info(each) for each in self._secrets.every()])
 
-    def DeleteSecret(self, request: pps_pb2.DeleteSecretRequest, context: CallContext) -> Empty:
+    def DeleteSecret(self, request: pps_pb2.DeleteSecretRequest) -> None:
         with prefixed("failed to delete secret", plain=True):
             self._secrets.delete(request.secret.name)
-        return Empty()
 
 
 def _info(secret: Secret) -> pps_pb2.SecretInfo:

@@ -1,7 +1,6 @@
 """The calls about the server itself: its identity, its version, and services that it lacks."""
 
 from localpachd import ids
-from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.schema.schema import Empty, admin_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import metadata, projects
@@ -23,7 +22,7 @@ class AdminServicer:
         # Clients keep the deployment id in their configuration and refuse a server that comes back with another.
         self._deployment = pfs.db.fact("deployment_id", ids.new_id)
 
-    def InspectCluster(self, request: admin_pb2.InspectClusterRequest, context: CallContext) -> admin_pb2.ClusterInfo:
+    def InspectCluster(self, request: admin_pb2.InspectClusterRequest) -> admin_pb2.ClusterInfo:
         warnings = [*self._project_warnings(request), *_version_warnings(request)]
         with self._pfs.db.read() as conn:
             noted = metadata.read_metadata(conn, "cluster", "")
@@ -50,22 +49,18 @@ class AdminServicer:
 class VersionServicer:
     """`versionpb_v2.API`."""
 
-    def GetVersion(self, request: Empty, context: CallContext) -> version_pb2.Version:
+    def GetVersion(self, request: Empty) -> version_pb2.Version:
         return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
 
 
 class EnterpriseServicer:
     """`enterprise_v2.API`, for clients that ask for a licence; the server has none."""
 
-    def GetState(
-        self, request: enterprise_pb2.GetStateRequest, context: CallContext
-    ) -> enterprise_pb2.GetStateResponse:
+    def GetState(self, request: enterprise_pb2.GetStateRequest) -> enterprise_pb2.GetStateResponse:
         return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
 
-    def PauseStatus(
-        self, request: enterprise_pb2.PauseStatusRequest, context: CallContext
-    ) -> enterprise_pb2.PauseStatusResponse:
-        return enterprise_pb2.PauseStatusResponse()  # never paused
+    def PauseStatus(self, request: enterprise_pb2.PauseStatusRequest) -> None:
+        """Never paused."""
 
 
 def _version_warnings(request: admin_pb2.InspectClusterRequest) -> list[str]:

@@ -126,7 +126,7 @@ class DebugDump:
 
     def _source_repos(self) -> list[DumpStep]:
         made = {(each.pipeline.project, each.pipeline.name) for each in self._sources.pipelines.list_pipelines()}
-        found = self._sources.pfs.ListRepo(pfs_pb2.ListRepoRequest(type="user"), self._context)
+        found = self._sources.pfs.ListRepo(pfs_pb2.ListRepoRequest(type="user"))
         sources = [each.repo for each in found if (each.repo.project.name, each.repo.name) not in made]
         return [
             DumpStep(f"source-repos/{each.project.name}/{each.name}", partial(self._commits, each)) for each in sources
@@ -134,17 +134,17 @@ class DebugDump:
 
     def _commits(self, repo: pfs_pb2.Repo) -> DumpFiles:
         request = pfs_pb2.ListCommitRequest(repo=repo, all=True)
-        yield "commits.json", _documents(self._sources.pfs.ListCommit(request, self._context))
+        yield "commits.json", _documents(self._sources.pfs.ListCommit(request))
 
     def _pipeline(self, named: debug_pb2.Pipeline) -> DumpStep:
         pipeline = pps_pb2.Pipeline(project=pfs_pb2.Project(name=named.project), name=named.name)
 
         def files() -> DumpFiles:
             versions = pps_pb2.ListPipelineRequest(pipeline=pipeline, history=ALL_VERSIONS)
-            yield "spec.json", _documents(self._sources.pps.ListPipeline(versions, self._context))
+            yield "spec.json", _documents(self._sources.pps.ListPipeline(versions))
             yield from self._commits(pfs_pb2.Repo(project=pipeline.project, name=pipeline.name, type="user"))
             of_all = pps_pb2.ListJobRequest(pipeline=pipeline, history=ALL_VERSIONS)
-            yield "jobs.json", _documents(self._sources.pps.ListJob(of_all, self._context))
+            yield "jobs.json", _documents(self._sources.pps.ListJob(of_all))
 
         return DumpStep(_directory(named), files)
 
@@ -201,7 +201,7 @@ class DebugDump:
         yield "cluster-defaults.json", [_json(self._defaults_now())]
 
     def _defaults_now(self) -> object:
-        reply = self._sources.pps.GetClusterDefaults(pps_pb2.GetClusterDefaultsRequest(), self._context)
+        reply = self._sources.pps.GetClusterDefaults(pps_pb2.GetClusterDefaultsRequest())
         return json.loads(reply.cluster_defaults_json or "{}")
 
 

@@ -34,9 +34,7 @@ class DebugServicer:
         self._sources = sources
         self._levels = levels
 
-    def GetDumpV2Template(
-        self, request: debug_pb2.GetDumpV2TemplateRequest, context: CallContext
-    ) -> debug_pb2.GetDumpV2TemplateResponse:
+    def GetDumpV2Template(self, request: debug_pb2.GetDumpV2TemplateRequest) -> debug_pb2.GetDumpV2TemplateResponse:
         pipelines = [
             debug_pb2.Pipeline(project=each.pipeline.project, name=each.pipeline.name)
             for each in self._sources.pipelines.list_pipelines()
@@ -63,7 +61,7 @@ class DebugServicer:
         archive.close()
         yield from map(_content, _pieces(archive.take()))
 
-    def Dump(self, request: debug_pb2.DumpRequest, context: CallContext) -> Iterator[BytesValue]:
+    def Dump(self, request: debug_pb2.DumpRequest) -> Iterator[BytesValue]:
         raise Unimplemented("Dump gRPC is deprecated in favor of DumpV2")  # as in Pachyderm 2.7
 
     def Profile(self, request: debug_pb2.ProfileRequest, context: CallContext) -> Iterator[BytesValue]:
@@ -72,14 +70,14 @@ class DebugServicer:
         text = profiles.profile(asked.name, duration, context.is_active)
         yield from map(_bytes, _pieces(packed([(asked.name, text)])))
 
-    def Binary(self, request: debug_pb2.BinaryRequest, context: CallContext) -> Iterator[BytesValue]:
+    def Binary(self, request: debug_pb2.BinaryRequest) -> Iterator[BytesValue]:
         yield from map(_bytes, _pieces(packed(server_facts.program_files())))
 
-    def SetLogLevel(self, request: debug_pb2.SetLogLevelRequest, context: CallContext) -> debug_pb2.SetLogLevelResponse:
+    def SetLogLevel(self, request: debug_pb2.SetLogLevelRequest) -> debug_pb2.SetLogLevelResponse:
         self._levels.set(request)
         return debug_pb2.SetLogLevelResponse(affected_pods=[POD])
 
-    def Trace(self, request: debug_pb2.TraceRequest, context: CallContext) -> Iterator[debug_pb2.TraceChunk]:
+    def Trace(self, request: debug_pb2.TraceRequest) -> Iterator[debug_pb2.TraceChunk]:
         # pachctl 2.11 takes a refusal for an empty part of the trace and keeps reading for ever.
         yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is not a Go program and has no trace\n"))
 

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Callable
 
-from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages import pickers
 from localpachd.api.schema.schema import metadata_pb2
 from localpachd.errors import FailedPrecondition, PachError, prefixed
@@ -20,9 +19,7 @@ class MetadataServicer:
     def __init__(self, pfs: PfsService) -> None:
         self._pfs = pfs
 
-    def EditMetadata(
-        self, request: metadata_pb2.EditMetadataRequest, context: CallContext
-    ) -> metadata_pb2.EditMetadataResponse:
+    def EditMetadata(self, request: metadata_pb2.EditMetadataRequest) -> None:
         def step(txn: Transaction) -> None:
             wrong = []
             for number, each in enumerate(request.edits):
@@ -35,7 +32,6 @@ class MetadataServicer:
                 raise kind("apply edits: " + "; ".join(wrong))
 
         self._pfs.transact(step)
-        return metadata_pb2.EditMetadataResponse()
 
 
 def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
