@@ -65,11 +65,10 @@ def table() -> str:
 
 
 def _rows(service: ApiService) -> Iterator[tuple[str, str, str, str]]:
-    name = service.descriptor.full_name
-    added = CALLS.get(name, {})
+    added = {call: version for version, calls in CALLS.items() for call in calls}
     for call in service.descriptor.methods:
-        note = PARTLY.get(f"{name}/{call.name}", "")
-        since = added[call.name].since if call.name in added else ""
+        name = f"{service.descriptor.full_name}/{call.name}"
+        note, since = PARTLY.get(name, ""), added.get(name, "")
         if not service.serves(call.name):
             yield call.name, since, "no", ""
         else:

@@ -6,7 +6,7 @@ The only module that knows either; every other module of api takes its messages 
 import re
 from collections.abc import Iterator, Mapping
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pool, message_factory, struct_pb2
 from google.protobuf.descriptor import Descriptor, FileDescriptor, ServiceDescriptor
@@ -30,6 +30,7 @@ from localpachd.api.schema.schema_additions import CALLS, MESSAGES
 
 _OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug, struct_pb2)
 _FIELD = re.compile(r"(repeated |map )?([\w.]+) (\w+) = (\d+)")
+_STREAM = "stream "
 _SCALARS = {
     name: FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
     for name in ("string", "bytes", "bool", "int32", "int64", "uint32", "uint64")
@@ -53,16 +54,13 @@ def _files(roots: tuple[ModuleType, ...]) -> dict[str, FileDescriptorProto]:
     return found
 
 
-def _message(holder: FileDescriptorProto | DescriptorProto, path: list[str]) -> DescriptorProto:
-    """The message at a path below a file or a message; it is added if it is missing."""
-    messages = holder.nested_type if isinstance(holder, DescriptorProto) else holder.message_type
-    found = next((each for each in messages if each.name == path[0]), None)
-    if found is None:
-        found = messages.add(name=path[0])
-    return _message(found, path[1:]) if path[1:] else found
+def _named(members: Any, name: str) -> Any:
+    """The member of this name of a repeated field; it is added if it is missing."""
+    return next((each for each in members if each.name == name), None) or members.add(name=name)
 
 
 def _set_fields(message: DescriptorProto, full_name: str, text: str) -> None:
+    package, _ = _split(full_name)
     for label, kind, name, number in _FIELD.findall(text):
         for place, old in enumerate(message.field):
             if old.number == int(number):
@@ -78,7 +76,7 @@ def _set_fields(message: DescriptorProto, full_name: str, text: str) -> None:
         elif kind in _SCALARS:
             field.type = _SCALARS[kind]
         else:
-            field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{kind}"
+            field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, _type_name(kind, package)
 
 
 def _set_entry(message: DescriptorProto, name: str, kind: str) -> str:
@@ -103,16 +101,24 @@ def _of_package(files: dict[str, FileDescriptorProto], package: str) -> FileDesc
 def _add(files: dict[str, FileDescriptorProto]) -> None:
     """Puts the additions on top of the files."""
     for full_name, text in MESSAGES.items():
-        package, path = _split(full_name)
-        _set_fields(_message(_of_package(files, package), path), full_name, text)
-    for service, calls in CALLS.items():
-        package, (name,) = _split(service)
-        holder = _of_package(files, package)
-        target = next((each for each in holder.service if each.name == name), None) or holder.service.add(name=name)
-        for name, call in calls.items():
-            method = next((each for each in target.method if each.name == name), None) or target.method.add(name=name)
-            method.input_type, method.output_type = f".{call.request}", f".{call.reply}"
-            method.client_streaming, method.server_streaming = call.streamed_request, call.streamed_reply
+        package, (name, *nested) = _split(full_name)
+        message = _named(_of_package(files, package).message_type, name)
+        for each in nested:
+            message = _named(message.nested_type, each)
+        _set_fields(message, full_name, text)
+    for full_name, text in (call for calls in CALLS.values() for call in calls.items()):
+        service, _, name = full_name.partition("/")
+        package, (service_name,) = _split(service)
+        method = _named(_named(_of_package(files, package).service, service_name).method, name)
+        request, reply = text.split(" -> ")
+        method.input_type, method.client_streaming = _type_name(request, package), request.startswith(_STREAM)
+        method.output_type, method.server_streaming = _type_name(reply, package), reply.startswith(_STREAM)
+
+
+def _type_name(text: str, package: str) -> str:
+    """The full name of a message that an addition to a package names."""
+    name = text.removeprefix(_STREAM)
+    return f".{name}" if name[0].islower() else f".{package}.{name}"
 
 
 def _split(full_name: str) -> tuple[str, list[str]]:
