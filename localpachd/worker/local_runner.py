@@ -30,6 +30,8 @@ from localpachd.worker.tasks import (
     DatumWork,
     ImageStatus,
     LogLine,
+    LogSink,
+    ResultSink,
     ServicePorts,
     Task,
 )
@@ -87,12 +89,7 @@ class LocalRunner:
         return self._backend.images(wanted)
 
     def run_set(
-        self,
-        task: Task,
-        datums: Sequence[DatumWork],
-        done: Callable[[DatumResult], None],
-        log: Callable[[LogLine], None],
-        cancel: CancelToken,
+        self, task: Task, datums: Sequence[DatumWork], done: ResultSink, log: LogSink, cancel: CancelToken
     ) -> None:
         """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
 
@@ -113,12 +110,7 @@ class LocalRunner:
             return
 
     def run_once(
-        self,
-        task: Task,
-        work: DatumWork,
-        ports: ServicePorts | None,
-        log: Callable[[LogLine], None],
-        cancel: CancelToken,
+        self, task: Task, work: DatumWork, ports: ServicePorts | None, log: LogSink, cancel: CancelToken
     ) -> str:
         """Runs the task's command once, until it ends, with `work` in its `/pfs`: a spout or, with `ports`, a service.
         Returns how it ended; "" when it was cancelled. `log` is as in `run_set`; raises only what that raises."""
@@ -159,8 +151,8 @@ class LocalRunner:
         self,
         task: Task,
         datums: Sequence[DatumWork],
-        done: Callable[[DatumResult], None],
-        log: Callable[[LogLine], None],
+        done: ResultSink,
+        log: LogSink,
         watch: DatumSetWatch,
         devices: tuple[str, ...],
     ) -> None:
@@ -198,7 +190,7 @@ class LocalRunner:
         note(f"user code has waited for {seconds:.0f} s, and goes on with this datum set")
         return worker
 
-    def _opened(self, task: Task, directory: Path, devices: tuple[str, ...], log: Callable[[LogLine], None]) -> Worker:
+    def _opened(self, task: Task, directory: Path, devices: tuple[str, ...], log: LogSink) -> Worker:
         """A new worker. Raises EnvironmentProblem and OSError."""
         state = "" if devices else self._state(task, log)
         if not task.batching:
@@ -209,7 +201,7 @@ class LocalRunner:
         session = BatchSession(task, workplace, self._server, threading.Condition(), start)
         return Worker(task, directory, workplace, session, state)
 
-    def _state(self, task: Task, log: Callable[[LogLine], None]) -> str:
+    def _state(self, task: Task, log: LogSink) -> str:
         """The state of what the task's processes read once; "" if they are not to be kept."""
         if task.warm is None or not task.batching:
             return ""
@@ -226,9 +218,7 @@ class LocalRunner:
                 self._refusing = self._server.open(_refuse)
             return self._refusing
 
-    def _leased(
-        self, task: Task, watch: DatumSetWatch, log: Callable[[LogLine], None]
-    ) -> AbstractContextManager[tuple[str, ...]]:
+    def _leased(self, task: Task, watch: DatumSetWatch, log: LogSink) -> AbstractContextManager[tuple[str, ...]]:
         def wait(holders: str) -> None:
             log(LogLine("", False, f"waiting for {task.gpus} of this machine's GPUs ({holders})"))
 
@@ -246,7 +236,7 @@ class LocalRunner:
                 self._busy -= 1
 
     @contextmanager
-    def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
+    def _directory(self, log: LogSink) -> Iterator[Path]:
         """A directory for one worker, removed at the end."""
         directory = self._made()
         try:
@@ -261,7 +251,7 @@ class LocalRunner:
         directory.chmod(0o711)  # processes of another user must be able to reach their files
         return directory
 
-    def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
+    def _tell(self, task: Task, log: LogSink) -> None:
         """Writes into the pipeline's log, once, how this machine falls short of a cluster."""
         shortcomings = self._backend.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):
@@ -270,7 +260,7 @@ class LocalRunner:
             )
         self._say_once(task, shortcomings, log)
 
-    def _say_once(self, task: Task, texts: Sequence[str], log: Callable[[LogLine], None]) -> None:
+    def _say_once(self, task: Task, texts: Sequence[str], log: LogSink) -> None:
         """Writes those texts into the pipeline's log that it has not had yet."""
         holder = task.pod.pipeline
         with self._lock:

@@ -4,19 +4,16 @@ Knows no jobs and does not restart the command.
 """
 
 import time
-from collections.abc import Callable
 
 from localpachd.worker.commands import describe_end
 from localpachd.worker.datum_set_watch import DatumSetWatch
 from localpachd.worker.environment import EnvironmentProblem, datum_variables, task_variables
 from localpachd.worker.layout.pfs_layout import PlacementError
-from localpachd.worker.tasks import DatumWork, LogLine, Task
+from localpachd.worker.tasks import DatumWork, LogLine, LogSink, Task
 from localpachd.worker.workplace import Workplace
 
 
-def run_single(
-    task: Task, workplace: Workplace, watch: DatumSetWatch, log: Callable[[LogLine], None], work: DatumWork
-) -> str:
+def run_single(task: Task, workplace: Workplace, watch: DatumSetWatch, log: LogSink, work: DatumWork) -> str:
     """Runs a task's command at a workplace, in this thread, with `work` in its `/pfs`; returns how it ended. Raises
     CancellationError."""
 

@@ -181,6 +181,13 @@ class LogLine:
     message: str
 
 
+LogSink = Callable[[LogLine], None]
+"""Takes the lines of a log, from any thread."""
+
+ResultSink = Callable[[DatumResult], None]
+"""Takes the results of datums as they end."""
+
+
 class CancelToken:
     """Stops a running datum set, or ends the current attempt of its current datum.
 

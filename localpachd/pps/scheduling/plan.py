@@ -90,18 +90,11 @@ class StartJob:
 
 
 @dataclass(frozen=True, slots=True)
-class AbandonJob:
-    """End a job as UNRUNNABLE because its inputs failed."""
+class EndJob:
+    """End an unfinished job that can never run: as UNRUNNABLE if its inputs failed, else as KILLED."""
 
     job: Job
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StopJob:
-    """Kill an unfinished job that can never run."""
-
-    job: Job
+    state: JobState
     reason: str
 
 
@@ -135,9 +128,7 @@ class StopSpout:
     spec_commit: str
 
 
-PlanAction = (
-    SetPipelineState | PickUpJob | StartJob | AbandonJob | StopJob | CancelRun | ConcludeJob | StartSpout | StopSpout
-)
+PlanAction = SetPipelineState | PickUpJob | StartJob | EndJob | CancelRun | ConcludeJob | StartSpout | StopSpout
 
 
 def plan(snapshot: SchedulerSnapshot) -> tuple[PlanAction, ...]:
@@ -163,7 +154,7 @@ def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAc
         yield SetPipelineState(view.pipeline, view.version, state, reason, view.stopped)
     if state is PipelineState.FAILURE:
         for each in view.jobs:
-            yield StopJob(each.job, reason)
+            yield EndJob(each.job, JobState.KILLED, reason)
     elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
         if view.kind is PipelineKind.SERVICE:
             yield from _for_service(view, active)
@@ -198,7 +189,7 @@ def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAct
         elif all(one.finished for one in each.inputs):
             failed = [one.name for one in each.inputs if one.failed]
             if failed:
-                yield AbandonJob(each.job, unrunnable(failed))
+                yield EndJob(each.job, JobState.UNRUNNABLE, unrunnable(failed))
             else:
                 ready.append(each.job)
     for job in ready[:-1]:
@@ -239,6 +230,6 @@ def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterat
             return
         failed = [each.name for each in job.inputs if each.failed]
         if failed:
-            yield AbandonJob(job.job, unrunnable(failed))
+            yield EndJob(job.job, JobState.UNRUNNABLE, unrunnable(failed))
             return
     yield StartJob(job.job)

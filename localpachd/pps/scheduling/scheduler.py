@@ -12,21 +12,20 @@ from localpachd.pfs.changes import EVERYTHING, TopicChanges
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep.change_loop import ChangeLoop
 from localpachd.pps import job_rows, jobs, pipeline_rows, pipelines
-from localpachd.pps.pps_entities import Job, JobState, JobStates, Pipeline, PipelineState
+from localpachd.pps.pps_entities import Job, JobStates, Pipeline, PipelineState
 from localpachd.pps.scheduling.command_runs import ServiceRun, SpoutRun, SpoutSidecars
 from localpachd.pps.scheduling.job_run import JobRun
 from localpachd.pps.scheduling.pipeline_views import PipelineViews
 from localpachd.pps.scheduling.plan import (
-    AbandonJob,
     CancelRun,
     ConcludeJob,
+    EndJob,
     PickUpJob,
     PlanAction,
     SchedulerSnapshot,
     SetPipelineState,
     StartJob,
     StartSpout,
-    StopJob,
     StopSpout,
     plan,
 )
@@ -156,10 +155,8 @@ class Scheduler:
                 self._pfs.transact(lambda txn: pipelines.set_state(txn, pipeline, version, state, reason, stopped))
             case PickUpJob(job):
                 self._pfs.transact(lambda txn: jobs.pick_up(txn, job))
-            case AbandonJob(job, reason):
-                self._pfs.transact(lambda txn: jobs.fail(txn, job, JobState.UNRUNNABLE, reason))
-            case StopJob(job, reason):
-                self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+            case EndJob(job, state, reason):
+                self._pfs.transact(lambda txn: jobs.fail(txn, job, state, reason))
             case StartJob(job):
                 self._start_job(job)
             case CancelRun(job):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from localpachd.pps.pps_entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.scheduling.plan import (
     NO_COMMAND,
-    AbandonJob,
     CancelRun,
     ConcludeJob,
+    EndJob,
     InputView,
     JobView,
     PickUpJob,
@@ -19,7 +19,6 @@ from localpachd.pps.scheduling.plan import (
     SetPipelineState,
     StartJob,
     StartSpout,
-    StopJob,
     StopSpout,
     plan,
     unrunnable,
@@ -76,15 +75,15 @@ def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished() -> N
     assert planned(half) == ()
     both = replace(RUNNING, jobs=(job(JobState.STARTING, FAILED, READY, models),))
     reason = "unrunnable because the following upstream pipelines failed: images, models"
-    assert planned(both) == (AbandonJob(FIRST, reason),)
+    assert planned(both) == (EndJob(FIRST, JobState.UNRUNNABLE, reason),)
 
 
 def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it() -> None:
     view = replace(RUNNING, has_command=False, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(view) == (
         SetPipelineState(EDGES, 1, PipelineState.FAILURE, NO_COMMAND),
-        StopJob(FIRST, NO_COMMAND),
-        StopJob(SECOND, NO_COMMAND),
+        EndJob(FIRST, JobState.KILLED, NO_COMMAND),
+        EndJob(SECOND, JobState.KILLED, NO_COMMAND),
     )
 
 
@@ -169,7 +168,7 @@ def _after(view: PipelineView, active: frozenset[Job], action: object) -> tuple[
             return _with_state(view, one, JobState.STARTING), active
         case StartJob(one):
             return _with_state(view, one, JobState.RUNNING), active | {one}
-        case AbandonJob(one, _) | StopJob(one, _):
+        case EndJob(one):
             return replace(view, jobs=tuple(each for each in view.jobs if each.job != one)), active
         case CancelRun(one):
             return view, active - {one}
@@ -209,7 +208,7 @@ def test_a_service_continues_while_the_next_inputs_are_open_or_have_failed() -> 
     waiting = replace(SERVICE, jobs=(first, job(JobState.STARTING, OPEN, job=SECOND)))
     assert planned(waiting, FIRST) == ()
     failed = replace(SERVICE, jobs=(first, job(JobState.STARTING, FAILED, job=SECOND)))
-    assert planned(failed, FIRST) == (AbandonJob(SECOND, unrunnable(["images"])),)
+    assert planned(failed, FIRST) == (EndJob(SECOND, JobState.UNRUNNABLE, unrunnable(["images"])),)
 
 
 def test_only_the_newest_version_of_a_spout_runs_and_only_while_its_pipeline_does() -> None:
