@@ -155,8 +155,8 @@ class Scheduler:
                 self._pfs.transact(lambda txn: pipelines.set_state(txn, pipeline, version, state, reason, stopped))
             case PickUpJob(job):
                 self._pfs.transact(lambda txn: jobs.pick_up(txn, job))
-            case EndJob(job, state, reason):
-                self._pfs.transact(lambda txn: jobs.fail(txn, job, state, reason))
+            case EndJob(job, end, reason):
+                self._pfs.transact(lambda txn: jobs.fail(txn, job, end, reason))
             case StartJob(job):
                 self._start_job(job)
             case CancelRun(job):

@@ -148,7 +148,7 @@ def test_the_query_is_chosen_by_any_of_its_names(sheets: Connection, wait_for_jo
         trace(sheets, "blue", "c3d")
 
 
-TILES = {
+TILES: dict[str, tuple[list[dict[str, Any] | str], int, str]] = {
     "few": (
         [answer("a" * 64, "x")],
         4,

@@ -78,13 +78,14 @@ def test_a_pipeline_is_reprocessed_if_its_code_differs(here: Specs, wait_for_job
     wait_for_jobs(Repository(here.connection, "in").write([PutFile("/a", b"a"), PutFile("/b", b"b")]))
     code: list[dict[str, Any]] = [{"image": "shell:2"}, {"cmd": ["sh", "-e"]}, {"stdin": ["true"]}]
     code += [{"env": {"A": "2"}}, {"env": {"A": "1", "B": ""}}]
-    for changes, action in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"description": "another"}, "updated"),
         ({"datum_tries": 1}, "updated"),
         ({"resource_requests": {"cpu": 0.5}}, "updated"),
         ({"metadata": {"annotations": {"note": "mine"}}}, "updated"),
         *(({"transform": COPY["transform"] | each}, AGAIN) for each in code),
-    ):
+    ]
+    for changes, action in cases:
         here.write(COPY, **changes)
         assert here.deploy()["copy"] == action, changes
         job = ProjectJobs(here.connection).newest("copy")

@@ -107,7 +107,8 @@ def test_a_service_of_another_project_server_or_commit_is_not_taken(connection: 
 
 
 def test_what_does_not_answer_as_one_is_not_taken(connection: Connection) -> None:
-    for said in ("<html>", {"state": "ready"}, [], {"state": "ready", "commits": {"project": "x"}}):
+    others: tuple[Any, ...] = ("<html>", {"state": "ready"}, [], {"state": "ready", "commits": {"project": "x"}})
+    for said in others:
         with answering(said) as url, register(connection, url):
             assert running(connection) is None
     with register(connection, url):  # where nobody is any more
