@@ -110,3 +110,16 @@ def test_no_two_files_share_a_name(package: str) -> None:
         places[path.name].append(path.parent.relative_to(ROOT).as_posix())
 
     assert not {name: rooms for name, rooms in places.items() if len(rooms) > 1}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_constant_of_a_module_is_assigned_twice(package: str) -> None:
+    """The second value would win wherever the first is meant, as after two modules were merged."""
+    twice = []
+    for path in _files(package):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+        targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
+        names = Counter(target.id for target in targets if isinstance(target, ast.Name))
+        twice += [f"{path.relative_to(ROOT)}: {name}" for name, count in names.items() if count > 1]
+    assert not twice

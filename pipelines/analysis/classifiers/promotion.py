@@ -28,7 +28,7 @@ from stages.classify.training import run_records
 from stages.datum.file_cache import FileCache, default_place
 from stages.record import entry_paths
 
-_CLASSES = "promotion.json"
+_MEASURED = "promotion.json"
 
 _CLASSIFIER = (run_records.MODEL, classifier_description.FILE)
 _BACKBONE = (MODEL_FILE, SPEC_FILE)
@@ -105,7 +105,7 @@ def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache |
         out = scratch / "out"
         out.mkdir()
         stage_runs.run("promotion", [StageDatum(inputs, out)], {})
-        measured = json.loads((out / _CLASSES).read_bytes())
+        measured = json.loads((out / _MEASURED).read_bytes())
     store.trim()
     return PromotionTrial(wanted, current, measured, current is not None and _is_older(connection, wanted, current))
 
