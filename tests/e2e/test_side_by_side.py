@@ -40,10 +40,10 @@ def compare(labelled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Compares two sides on a server that must not change; the report's values."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    def call(*model: str | Path, metric: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    def call(*model: str | Path) -> Mapping[str, Any]:
         before = labelled.commits()
         given = [str(each) for each in model]
-        done = model_comparison.compare(labelled.connection, given, metric, tmp_path / "report", STEPS)
+        done = model_comparison.compare(labelled.connection, given, (), tmp_path / "report", STEPS)
         assert labelled.commits() == before
         assert json.loads((done.directory / "comparison.json").read_bytes()) == done.found
         assert done.found["verdict"]["words"] in (done.directory / "index.html").read_text()
@@ -109,7 +109,8 @@ def test_a_model_of_another_size_takes_the_pictures_again(compare: Compare, name
     assert found["queries"] == 5 * LABELS
 
 
-def test_two_metrics_of_one_model(labelled: World) -> None:
+def test_two_metrics_of_one_model(labelled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     before = labelled.commits()
     said = labelled.lookalike("evaluate", "--metric", "cosine")
     assert labelled.commits() == before
@@ -125,13 +126,13 @@ def test_two_metrics_of_one_model(labelled: World) -> None:
 def test_sides_that_cannot_be_compared_are_refused_in_a_sentence(compare: Compare, labelled: World) -> None:
     head = labelled.repo("models").good()
     assert head is not None
-    for model, metric, reason in (
-        ((head.at,), (), "are the same model"),
-        (("efficientnet-litte0",), (), "efficientnet-lite0"),
-        (("deafbeef",), (), "no commit has an id that begins with deafbeef"),
+    for model, reason in (
+        (head.at, "are the same model"),
+        ("efficientnet-litte0", "efficientnet-lite0"),
+        ("deafbeef", "no commit has an id that begins with deafbeef"),
     ):
         with pytest.raises(LookalikeError, match=reason):
-            compare(*model, metric=metric)
+            compare(model)
 
 
 def test_a_library_without_an_evaluation_is_refused(make_world: MakeWorld, tmp_path: Path) -> None:
