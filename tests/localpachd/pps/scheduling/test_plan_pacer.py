@@ -76,5 +76,5 @@ def test_what_ends_work_is_not_held_back() -> None:
     pacing = PlanPacer(Pace(1000.0))
     without_command = replace(CREATED, has_command=False)
     actions, wait = due(pacing, without_command)
-    assert [type(each).__name__ for each in actions] == ["StopJob"]
+    assert [type(each).__name__ for each in actions] == ["EndJob"]
     assert wait is not None

@@ -154,7 +154,7 @@ TILES: dict[str, tuple[list[dict[str, Any] | str], int, str]] = {
         4,
         "has 3 neighbours, so there is none of rank 4: `lookalike deploy --set K=4`",
     ),
-    "small": ([answer("a" * 64, "x", near=2)], 3, "small has 2 neighbours, .* of rank 3: the library has no more"),
+    "small": ([answer("a" * 64, "x", near=2)], 3, "x has 2 neighbours, .* of rank 3: the library has no more"),
     "negative": ([answer("a" * 64, "x", near=1)], -1, "has 1 neighbour, .* of rank -1: ranks begin at 1"),
     "empty": ([answer("a" * 64, "x", near=0)], 1, "empty has no neighbours: the library was empty"),
     "bare": ([], 1, "bare has no pictures to search for: `lookalike results bare`"),
