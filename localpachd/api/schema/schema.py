@@ -170,15 +170,45 @@ if TYPE_CHECKING:  # `make stubs` generates these types from FILES
     from google.protobuf.empty_pb2 import Empty as Empty
     from google.protobuf.timestamp_pb2 import Timestamp as Timestamp
     from google.protobuf.wrappers_pb2 import BytesValue as BytesValue
-
-    # isort: off
     from pachyderm_schema import (
-        admin_pb2 as admin_pb2, debug_pb2 as debug_pb2, enterprise_pb2 as enterprise_pb2, logs_pb2 as logs_pb2,
-        metadata_pb2 as metadata_pb2, pfs_pb2 as pfs_pb2, pps_pb2 as pps_pb2, rpc_pb2 as rpc_pb2,
-        storage_pb2 as storage_pb2, task_pb2 as task_pb2, transaction_pb2 as transaction_pb2,
-        version_pb2 as version_pb2, worker_pb2 as worker_pb2,
-    )  # fmt: skip
-    # isort: on
+        admin_pb2 as admin_pb2,
+    )
+    from pachyderm_schema import (
+        debug_pb2 as debug_pb2,
+    )
+    from pachyderm_schema import (
+        enterprise_pb2 as enterprise_pb2,
+    )
+    from pachyderm_schema import (
+        logs_pb2 as logs_pb2,
+    )
+    from pachyderm_schema import (
+        metadata_pb2 as metadata_pb2,
+    )
+    from pachyderm_schema import (
+        pfs_pb2 as pfs_pb2,
+    )
+    from pachyderm_schema import (
+        pps_pb2 as pps_pb2,
+    )
+    from pachyderm_schema import (
+        rpc_pb2 as rpc_pb2,
+    )
+    from pachyderm_schema import (
+        storage_pb2 as storage_pb2,
+    )
+    from pachyderm_schema import (
+        task_pb2 as task_pb2,
+    )
+    from pachyderm_schema import (
+        transaction_pb2 as transaction_pb2,
+    )
+    from pachyderm_schema import (
+        version_pb2 as version_pb2,
+    )
+    from pachyderm_schema import (
+        worker_pb2 as worker_pb2,
+    )
 else:
     pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
     version_pb2, worker_pb2, task_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "taskapi"))
