@@ -87,7 +87,8 @@ class MappedLibrary:
     def sources(self, row: int) -> tuple[Source, ...]:
         """The files that the picture came from, sorted by path; at least one."""
         segment, place = self._place(row)
-        return segment.sources(place)
+        found: tuple[Source, ...] = segment.sources[place]
+        return found
 
     def thumbnail(self, row: int) -> bytes:
         """The picture's thumbnail, a JPEG file, read now. Raises StageError if its file is missing or damaged, and
@@ -112,7 +113,7 @@ class MappedLibrary:
         """The true paths of all pictures; made when first asked for, once."""
         with self._making:
             if self._paths is None:
-                self._paths = LibraryPaths([each.paths() for each in self.segments])
+                self._paths = LibraryPaths([(each.sources.stored_paths, each.sources.counts) for each in self.segments])
             return self._paths
 
     def _place(self, row: int) -> tuple[MappedSegment, int]:

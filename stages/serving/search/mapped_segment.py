@@ -2,7 +2,7 @@
 nothing."""
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import ThumbnailPlaces
 from stages.files.vector_files import VectorPlaces
 from stages.knn import code_index
-from stages.knn.backend import Rows, Vectors
+from stages.knn.backend import Vectors
 from stages.knn.code_index import CodeIndex
 from stages.record.hashes import Hashes
-from stages.record.sources import Source
 
 FILES = (code_index.FILE, "hashes.npy", TABLE, "index.json")
 """The files of a segment that are opened beside those of its vectors; all but the codes are needed."""
@@ -40,7 +39,7 @@ class MappedSegment:
     """An open segment of n pictures.
 
     key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
-    ascending. sources_column: Arrow's n lists. thumbnails: the places of n thumbnails, in files of the index.
+    ascending. table: all that the index tells of the pictures.
     """
 
     name: str
@@ -49,8 +48,7 @@ class MappedSegment:
     vectors: Vectors
     hashes: Hashes
     ids: IdArray
-    sources_column: SourceColumn
-    thumbnails: ThumbnailPlaces
+    table: IndexTable
     codes: CodeIndex | None = None
 
     def __len__(self) -> int:
@@ -69,36 +67,20 @@ class MappedSegment:
         at = int(np.searchsorted(self.ids, wanted))
         return at if at < len(self) and self.ids[at] == wanted else None
 
-    def sources(self, row: int) -> tuple[Source, ...]:
-        """The sources in that row."""
-        found: tuple[Source, ...] = self.sources_column[row]
-        return found
-
     def release(self) -> None:
         """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
         if isinstance(self.vectors, np.memmap):
             self.vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
-    def paths(self) -> tuple[Any, Rows]:
-        """The stored paths (see stages.files.tables.parquet) of all sources, an Arrow array, and how many of them each
-        row has, int64 (n,)."""
-        return self.sources_column.stored_paths, self.sources_column.counts
+    @property
+    def thumbnails(self) -> ThumbnailPlaces:
+        """The places of the thumbnails, in files of the index."""
+        return self.table.thumbnails
 
-
-@dataclass(frozen=True)
-class IdStrings(Sequence[str]):
-    """The ids of a segment as texts, made one by one."""
-
-    ids: IdArray
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, row: Any) -> Any:
-        return bytes(self.ids[row]).decode("ascii")
-
-    def __iter__(self) -> Iterator[str]:
-        return (bytes(each).decode("ascii") for each in self.ids)
+    @property
+    def sources(self) -> SourceColumn:
+        """The sources of the pictures."""
+        return SourceColumn.of(self.table.sources)
 
 
 def map_segment(directory: Path, key: str = "", read: VectorReader = segment_files.read_points) -> MappedSegment:
@@ -118,8 +100,7 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
         vectors=read(index, table.vectors, facts.origin.dimension),
         hashes=hashes,
         ids=ids,
-        sources_column=SourceColumn.of(table.sources),
-        thumbnails=table.thumbnails,
+        table=table,
         codes=segment_files.read_codes(index, facts),
     )
 

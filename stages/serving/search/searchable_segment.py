@@ -11,7 +11,7 @@ from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_backend, open_bounding, open_copy
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
-from stages.serving.search.mapped_segment import IdStrings, MappedSegment
+from stages.serving.search.mapped_segment import MappedSegment
 
 
 @dataclass
@@ -41,7 +41,7 @@ class SegmentPreparer:
     def open(self, segment: MappedSegment, metric: str) -> SearchableSegment:
         """The segment, ready to be searched. Raises StageError if its vectors or the backend cannot be used."""
         with others_turn():
-            points = VectorSet(segment.vectors, metric, IdStrings(segment.ids))
+            points = VectorSet(segment.vectors, metric, segment.table.ids)
             backend = open_backend(points.prepared, self.settings, self.environment, self.report)
             if isinstance(backend, BoundsProvider):
                 return SearchableSegment(segment, points, None, backend, settled=self.settings.backend != "auto")
