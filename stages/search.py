@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.input_cache import MultiInputCache
 from stages.datum.text_format import counted
 from stages.files import path_masks, query_entries, segment_files
 from stages.files.query_entries import QueryEntry
-from stages.files.tables.columns import taken
+from stages.files.tables.columns import SourceColumn, taken
 from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
-from stages.files.tables.parquet import stored_text
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.knn.backend import Rows
 from stages.knn.bounded_search import nearest
@@ -180,15 +178,14 @@ def _codes(index: DatumInput, chosen: SearchSettings) -> tuple[CodeIndex, CodeFa
 
 def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, filter: str) -> TopK:
     """The k nearest among the pictures with a path that a filter admits, exactly, whatever the algorithm is."""
-    paths = [(stored_text(each.path), row) for row, of_it in enumerate(segment.images.sources) for each in of_it]
-    admitted = path_masks.admitted(pa.array([path for path, _ in paths], pa.string()), filter)
-    rows: Rows = np.unique(np.array([row for _, row in paths], np.int64)[admitted])
+    sources = SourceColumn.of(segment.images.sources)
+    rows = np.repeat(np.arange(len(segment.images)), sources.counts)  # of each path
     within = np.zeros(len(segment.images), np.bool_)
-    within[rows] = True
+    within[rows[path_masks.admitted(sources.stored_paths, filter)]] = True
     own = np.where((itself != NONE) & within[itself], itself, NONE)
     parts = [LibraryPart(0, segment.vectors, open_bounding(segment.vectors.prepared))]
     found = nearest(parts, JointQueries.single(points, own), k, within)
-    return itself_first(found, own, min(k, len(rows)))
+    return itself_first(found, own, min(k, int(within.sum())))
 
 
 def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:
