@@ -162,8 +162,9 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
         raise LookalikeError("no classifier is in production: lookalike classify promote")
     computed = connection.retry(Repository(connection, VECTORS).good)
     home = entry_paths.directory(entry)
-    files = [] if computed is None else CommitTree(connection, VECTORS, computed.at).entries(f"/{home}/*")
-    if computed is None or not files:
+    tree = None if computed is None else CommitTree(connection, VECTORS, computed.at)
+    files = [] if tree is None else tree.entries(f"/{home}/*")
+    if tree is None or not files:
         raise LookalikeError(f"{VECTORS} has computed nothing for the query {entry}: see `lookalike status`")
     store = store or FileCache(default_place())
     with store.scratch() as scratch:
@@ -171,7 +172,7 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
         out.mkdir()
         classifier = _fetch(connection, store, scratch, "classifier", SELECT, promoted.commit, _CLASSIFIER)
         for each in files:
-            CommitTree(connection, VECTORS, computed.at).place(store, each, vectors / Path(each.path).name)
+            tree.place(store, each, vectors / Path(each.path).name)
         work = StageDatum({"classifier": classifier, "vectors": StageInput(vectors, home)}, out)
         stage_runs.run("label_vectors", [work], {})
         found = json.loads((out / _CLASSES).read_bytes())
