@@ -68,9 +68,13 @@ def read_facts(index: DatumInput) -> SegmentFacts:
 
 
 def read_table(index: DatumInput) -> IndexTable:
-    """The segment's pictures."""
+    """The segment's pictures. Raises StageError, which names the segment, for anything that index did not write."""
+    file = _file(index, TABLE)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return IndexTable.read(spool(_file(index, TABLE), Path(directory)))
+        try:
+            return IndexTable.read(spool(file, Path(directory)))
+        except StageError as error:
+            raise StageError(f"segment {index.repo_path}: {error}; {_AGAIN}") from error
 
 
 def thumbnails(index: DatumInput, images: IndexTable) -> LazyThumbnails:

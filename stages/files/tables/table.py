@@ -52,15 +52,15 @@ class Table:
 
     def __post_init__(self) -> None:
         """Raises ValueError for columns that differ in length or are not in order."""
-        layout, name = _layout(type(self)), type(self).__name__
+        layout = _layout(type(self))
         for field, column in layout.columns.items():
             object.__setattr__(self, field, column.value(getattr(self, field)))
         if len({len(getattr(self, field)) for field in layout.columns}) > 1:
-            raise ValueError(f"the columns of a {name} differ in length")
+            raise ValueError("its columns differ in length")
         ordered = {field: column for field, column in layout.columns.items() if column.ordered}
         arrays = [pa.array(column.stored(getattr(self, field)), column.type) for field, column in ordered.items()]
         if not columns.ascending(arrays):
-            raise ValueError(f"the rows of a {name} must be distinct and sorted by {' and '.join(ordered)}")
+            raise ValueError(f"its rows must be distinct and sorted by {' and '.join(ordered)}")
 
     def __len__(self) -> int:
         return len(getattr(self, next(iter(_layout(type(self)).columns))))
@@ -142,15 +142,15 @@ def _layout(table: type) -> TableLayout:
 
 
 def _stated(table: type) -> TableLayout:
-    columns: dict[str, Column] = {}
+    held: dict[str, Column] = {}
     facts: dict[str, type] = {}
     hints = get_type_hints(table, include_extras=True)
     for name in (each.name for each in fields(table)):
         if get_origin(hints[name]) is Annotated:
-            columns[name] = get_args(hints[name])[1]
+            held[name] = get_args(hints[name])[1]
         else:
             facts[name] = get_origin(hints[name]) or hints[name]
-    return TableLayout(columns, facts, pa.schema([(each.name, each.type) for each in columns.values()]))
+    return TableLayout(held, facts, pa.schema([(each.name, each.type) for each in held.values()]))
 
 
 def _stored(name: str, value: Any, stated: Iterable[str]) -> dict[str, str]:

@@ -88,7 +88,7 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
     Raises StageError for anything that the index stage did not write."""
     index = DatumInput("index", directory, directory.name, "")
     facts = segment_files.read_facts(index)
-    table = IndexTable.read(_there(directory / TABLE))
+    table = segment_files.read_table(index)
     ids = _ids(ArrowColumn.of(table.ids, pa.string()).stored, directory.name)
     hashes = segment_files.read_hashes(index)
     if len(ids) != len(hashes):
@@ -103,14 +103,6 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
         table=table,
         codes=segment_files.read_codes(index, facts),
     )
-
-
-def _there(path: Path) -> Path:
-    if not path.is_file():
-        raise StageError(
-            f"segment {path.parent.name} has no {path.name}: an older version of lookalike wrote it; {_AGAIN}"
-        )
-    return path
 
 
 def _ids(column: Any, segment: str) -> IdArray:

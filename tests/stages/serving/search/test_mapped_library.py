@@ -161,7 +161,9 @@ def test_segments_of_two_models(directories: list[Path], tmp_path: Path) -> None
 def test_ids_out_of_order(tmp_path: Path) -> None:
     table = write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2]) / "images.parquet"
     pq.write_table(pq.read_table(table).take([1, 0]), table)
-    with pytest.raises(StageError, match="must be distinct and sorted by ids"):
+    with pytest.raises(
+        StageError, match="segment 0: .* must be distinct and sorted by ids; reprocess the index pipeline"
+    ):
         MappedLibrary.open([tmp_path / "0"])
     write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2])
     write_segment(tmp_path / "2", ids("1", 2), VECTORS[:2])
