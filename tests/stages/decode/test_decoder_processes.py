@@ -175,4 +175,4 @@ def test_the_processes_end_with_the_one_that_started_them(tmp_path: Path) -> Non
         "os.kill(os.getpid(), 9)\n"
     )
     child = int(subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=False).stdout)
-    until(lambda: not Path(f"/proc/{child}").exists())
+    until(lambda: not Path(f"/proc/{child}/exe").exists())  # not even where nobody waits for its status
