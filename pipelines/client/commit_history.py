@@ -10,8 +10,9 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.grpc_errors import suppress_not_found
+from pipelines.client.stored_file import StoredFile, read_info
 
 _CREATED_BY = 16
 """The number of the field created_by of Pachyderm 2.10's CommitInfo."""
@@ -46,22 +47,12 @@ class CommitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
-    """A file that a commit changed, with Pachyderm's hash of the new content and its size; "" and 0 for a removed
-    file."""
-
-    path: str
-    hash: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class FilePair:
     """A file in which two commits differ: as it was before, and after; None where there is none."""
 
     path: str
-    old: FileChange | None
-    new: FileChange | None
+    old: StoredFile | None
+    new: StoredFile | None
 
 
 class CommitHistory:
@@ -99,36 +90,23 @@ class CommitHistory:
         """The commit on master to which files can still be added, if there is one."""
         return next((_commit(repo, info) for info in self._listed(repo) if not info.HasField("finishing")), None)
 
-    def changes(self, commit: PastCommit) -> Iterator[FileChange]:
-        """The files in which a commit differs from its parent, removed ones first."""
-        pairs = sorted(self.pairs(commit.repo, commit.id), key=lambda each: each.path)
-        yield from (FileChange(each.path, "", 0) for each in pairs if each.new is None)
-        yield from (each.new for each in pairs if each.new is not None)
-
-    def pairs(self, repo: str, new: str, old: str = "") -> list[FilePair]:
-        """The files in which one commit of a repo differs from another, by default from its parent; of directories only
-        the files in them."""
-        request = pfs_pb2.DiffFileRequest(new_file=self._root(repo, new), old_file=self._root(repo, old))
-        if not old:
-            request.ClearField("old_file")
-        before: dict[str, FileChange] = {}
-        after: dict[str, FileChange] = {}
+    def pairs(self, repo: str, new: str, old: str | None = None) -> list[FilePair]:
+        """The files in which one commit of a repo differs from another: "" for an empty one, None for its parent. Of
+        directories only the files in them."""
+        if old == "":
+            return [FilePair(each.path, None, each) for each in Repository(self._connection, repo, new).files()]
+        request = pfs_pb2.DiffFileRequest(new_file=self._root(repo, new), old_file=old and self._root(repo, old))
+        before: dict[str, StoredFile] = {}
+        after: dict[str, StoredFile] = {}
         for each in self._connection.pfs.DiffFile(request):
-            if each.HasField("old_file") and each.old_file.file_type == pfs_pb2.FILE:
-                before[each.old_file.file.path] = _file(each.old_file)
-            if each.HasField("new_file") and each.new_file.file_type == pfs_pb2.FILE:
-                after[each.new_file.file.path] = _file(each.new_file)
+            for files, side in ((before, "old_file"), (after, "new_file")):
+                if each.HasField(side) and getattr(each, side).file_type == pfs_pb2.FILE:
+                    found = read_info(getattr(each, side))
+                    files[found.path] = found
         return [FilePair(path, before.get(path), after.get(path)) for path in {**before, **after}]
 
-    def files(self, repo: str, commit: str, path: str = "/") -> list[FileChange]:
-        """The files of a commit below a directory."""
-        walk = self._connection.pfs.WalkFile(pfs_pb2.WalkFileRequest(file=self._root(repo, commit, path)))
-        with suppress_not_found():
-            return [_file(info) for info in walk if info.file_type == pfs_pb2.FILE]
-        return []
-
-    def _root(self, repo: str, commit: str, path: str = "/") -> Any:
-        return pfs_pb2.File(commit=self._connection.commit(repo, commit), path=path)
+    def _root(self, repo: str, commit: str) -> Any:
+        return pfs_pb2.File(commit=self._connection.commit(repo, commit), path="/")
 
     def _listed(self, repo: str) -> list[Any]:
         """The commits on master that users made, once those that the server is finishing are finished; none for a
@@ -156,10 +134,6 @@ class CommitHistory:
 
 def _is_for_people(info: Any) -> bool:
     return bool(info.origin.kind == pfs_pb2.USER or info.direct_provenance)
-
-
-def _file(info: Any) -> FileChange:
-    return FileChange(info.file.path, info.hash.hex(), info.size_bytes)
 
 
 def _created_by(info: Any) -> str:

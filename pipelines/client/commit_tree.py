@@ -7,17 +7,13 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.commit_sets import inspect_commit
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.grpc_errors import suppress_not_found
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from stages.datum.file_cache import FileCache
 
@@ -28,17 +24,6 @@ FetchProgress = Callable[[int], None]
 """Hears of each number of bytes that has come."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """A file or directory of a commit: its path without slashes at its ends, its size in bytes with all below it, its
-    hash in hex digits."""
-
-    path: str
-    size: int
-    hash: str
-    is_directory: bool
-
-
 class CommitTree:
     """The files of one finished commit."""
 
@@ -47,7 +32,6 @@ class CommitTree:
         self.commit = commit
         self._connection = connection
         self._repository = Repository(connection, repo, commit)
-        self._commit = connection.commit(repo, commit)
 
     @classmethod
     def at(cls, connection: Connection, repo: str, commit_set: str) -> "CommitTree | None":
@@ -66,16 +50,13 @@ class CommitTree:
             )
         return cls(connection, repo, info.commit.id)
 
-    def entries(self, pattern: str) -> list[TreeEntry]:
+    def entries(self, pattern: str) -> list[StoredFile]:
         """The files and directories that match a pattern, sorted; none in an empty commit."""
+        return sorted(self._connection.retry(lambda: list(self._repository.glob(pattern))), key=lambda each: each.name)
 
-        def read() -> list[TreeEntry]:
-            with suppress_not_found():
-                request = pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)
-                return list(map(_entry, self._connection.pfs.GlobFile(request)))
-            return []
-
-        return sorted(self._connection.retry(read), key=lambda entry: entry.path)
+    def files(self, pattern: str = "/**") -> list[StoredFile]:
+        """The files among these, by default all of the commit."""
+        return [each for each in self.entries(pattern) if not each.is_directory]
 
     def read(self, path: str) -> bytes | None:
         """The content of a small file; None if it is missing."""
@@ -89,7 +70,7 @@ class CommitTree:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 yield int(json.loads(content)[field])
 
-    def fetch(self, entry: TreeEntry, to: Path, report: FetchProgress = lambda _: None) -> None:
+    def fetch(self, entry: StoredFile, to: Path, report: FetchProgress = lambda _: None) -> None:
         """Writes a file, or a directory with all below it, to a path that does not exist yet."""
         to.parent.mkdir(parents=True, exist_ok=True)
         if entry.is_directory:
@@ -97,7 +78,7 @@ class CommitTree:
             def extract() -> None:
                 shutil.rmtree(to, ignore_errors=True)
                 to.mkdir()
-                self._repository.extract(f"/{entry.path}/", to)
+                self._repository.extract(f"/{entry.name}/", to)
 
             self._connection.retry(extract)
             report(entry.size)
@@ -105,40 +86,40 @@ class CommitTree:
 
         def copy() -> int:
             with to.open("wb") as file:
-                self._repository.fetch(f"/{entry.path}", file)
+                self._repository.fetch(f"/{entry.name}", file)
                 return file.tell()
 
         if self._connection.retry(copy) != entry.size:
-            raise LookalikeError(f"the server sent /{entry.path} of {self._repository.name} cut off: try again")
+            raise LookalikeError(f"the server sent /{entry.name} of {self._repository.name} cut off: try again")
         report(entry.size)
 
-    def place(self, cache: FileCache, entry: TreeEntry, at: Path, report: FetchProgress = lambda _: None) -> None:
+    def place(self, cache: FileCache, entry: StoredFile, at: Path, report: FetchProgress = lambda _: None) -> None:
         """Makes a file appear at a path of the cache's scratch directory; it is fetched unless it is kept."""
         if cache.place(entry.hash, entry.size, at, lambda to: self.fetch(entry, to, report)):
             report(entry.size)
 
     def place_all(
-        self, cache: FileCache, entries: Sequence[TreeEntry], below: Path, report: FetchProgress = lambda _: None
+        self, cache: FileCache, entries: Sequence[StoredFile], below: Path, report: FetchProgress = lambda _: None
     ) -> None:
         """Does so for many files, at their paths below one. Of a directory with several that are not kept all files are
         fetched with one call: it takes less time than a call for each."""
-        waiting: dict[str, list[TreeEntry]] = {}
+        waiting: dict[str, list[StoredFile]] = {}
         for each in entries:
             if cache.kept(each.hash, each.size):
-                self.place(cache, each, below / each.path, report)
+                self.place(cache, each, below / each.name, report)
             else:
-                waiting.setdefault(each.path.rpartition("/")[0], []).append(each)
+                waiting.setdefault(each.name.rpartition("/")[0], []).append(each)
         for directory, files in waiting.items():
             if len(files) < _TOGETHER or not directory:
                 for each in files:
-                    self.place(cache, each, below / each.path, report)
+                    self.place(cache, each, below / each.name, report)
                 continue
             with cache.scratch() as scratch:
                 fetched = scratch / "fetched"
-                self.fetch(TreeEntry(directory, 0, "", True), fetched)
+                self.fetch(StoredFile(directory, 0, "", True), fetched)
                 for each in files:
-                    found = fetched / each.path.rpartition("/")[2]
-                    cache.place(each.hash, each.size, below / each.path, partial(_move, found))
+                    found = fetched / each.name.rpartition("/")[2]
+                    cache.place(each.hash, each.size, below / each.name, partial(_move, found))
                     report(each.size)
 
 
@@ -146,9 +127,9 @@ def _move(file: Path, to: Path) -> None:
     shutil.move(file, to)
 
 
-def batches(entries: list[TreeEntry], most: int) -> Iterator[list[TreeEntry]]:
+def batches(entries: list[StoredFile], most: int) -> Iterator[list[StoredFile]]:
     """The entries in order, in groups of at most so many bytes, or of one entry."""
-    group: list[TreeEntry] = []
+    group: list[StoredFile] = []
     size = 0
     for entry in entries:
         if group and size + entry.size > most:
@@ -158,7 +139,3 @@ def batches(entries: list[TreeEntry], most: int) -> Iterator[list[TreeEntry]]:
         size += entry.size
     if group:
         yield group
-
-
-def _entry(info: Any) -> TreeEntry:
-    return TreeEntry(info.file.path.strip("/"), info.size_bytes, info.hash.hex(), info.file_type == pfs_pb2.DIR)

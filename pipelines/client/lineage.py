@@ -14,27 +14,15 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import commit_owner
-from pipelines.client.commit_sets import origins
+from pipelines.client.commit_sets import inspect_commit, origins
 from pipelines.client.jobs import datum_records
 from pipelines.client.jobs.datum_records import DatumRecord
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
+from pipelines.client.stored_file import StoredFile
 
 _Known = TypeVar("_Known")
-
-
-@dataclass(frozen=True, slots=True)
-class FileOrigin:
-    """A file or directory of a repo: the commit that it was read at, the datum that wrote it, "" for files of users and
-    for directories, and Pachyderm's hash of its content."""
-
-    repo: str
-    path: str
-    commit: str
-    datum: str
-    hash: str
-    bytes: int
-    is_file: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,46 +59,25 @@ class Lineage:
         self._connection = connection
         self._known: dict[tuple[str, ...], Any] = {}
 
-    def file(self, repo: str, path: str, at: str) -> FileOrigin | None:
+    def file(self, repo: str, path: str, at: str) -> StoredFile | None:
         """A file or directory at a commit or commit set; None if it is not there."""
+        return self._once(("file", repo, path, at), lambda: Repository(self._connection, repo, at).find(path))
 
-        def inspect() -> FileOrigin:
-            asked = pfs_pb2.InspectFileRequest(file=self._file(repo, path, at))
-            return _found(self._connection.pfs.InspectFile(asked))
+    def files(self, repo: str, pattern: str, at: str) -> list[StoredFile]:
+        """The files and directories that match a pattern, see `Repository.glob`."""
+        repository = Repository(self._connection, repo, at)
+        return self._once(("files", repo, pattern, at), lambda: list(repository.glob(pattern))) or []
 
-        return self._once(("file", repo, path, at), inspect)
+    def read(self, file: StoredFile, offset: int = 0, most: int = 0) -> bytes:
+        """A file's content, see `Repository.read`."""
+        return Repository(self._connection, file.repo, file.commit).read(file.path, offset, most)
 
-    def files(self, repo: str, pattern: str, at: str) -> list[FileOrigin]:
-        """The files and directories that match a pattern; the server looks only at those with its literal beginning."""
-
-        def glob() -> list[FileOrigin]:
-            asked = pfs_pb2.GlobFileRequest(commit=self._connection.commit(repo, at), pattern=pattern)
-            return list(map(_found, self._connection.pfs.GlobFile(asked)))
-
-        return self._once(("files", repo, pattern, at), glob) or []
-
-    def read(self, file: FileOrigin, offset: int = 0, most: int = 0) -> bytes:
-        """A file's content from `offset` on, `most` bytes of it if that is given."""
-        asked = pfs_pb2.GetFileRequest(file=self._file(file.repo, file.path, file.commit), offset=offset)
-        call = self._connection.pfs.GetFile(asked)
-        content = bytearray()
-        try:
-            for message in call:
-                content += message.value
-                if most and len(content) >= most:
-                    break
-        finally:
-            call.cancel()
-        return bytes(content[:most] if most else content)
-
-    def record(self, file: FileOrigin) -> DatumRecord | None:
+    def record(self, file: StoredFile) -> DatumRecord | None:
         """The record of the datum that wrote a file, from its pipeline's meta commit; None if it is not there."""
 
         def look() -> DatumRecord:
-            commit = self._connection.commit(file.repo, file.commit, "meta")
-            meta = pfs_pb2.File(commit=commit, path=f"/meta/{file.datum}/meta")
-            pieces = [message.value for message in self._connection.pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
-            return datum_records.parse(b"".join(pieces))
+            meta = Repository(self._connection, file.repo, file.commit, "meta")
+            return datum_records.parse(meta.read(f"/meta/{file.datum}/meta"))
 
         if not file.datum:
             return None
@@ -130,11 +97,8 @@ class Lineage:
 
     def commit(self, repo: str, at: str) -> CommitDetails | None:
         """The commit that a repo has in a commit set; None if there is none."""
-
-        def inspect() -> CommitDetails:
-            return _made(self._connection.inspect(self._connection.commit(repo, at)))
-
-        return self._once(("commit", repo, at), inspect)
+        info = self._once(("commit", repo, at), lambda: inspect_commit(self._connection, repo, at))
+        return None if info is None else _made(info)
 
     def writers(self, repo: str, path: str, at: str) -> Iterator[str]:
         """The ids of the commits that wrote or removed a file, from a commit backwards, the newest first."""
@@ -151,7 +115,7 @@ class Lineage:
         finally:
             call.cancel()
 
-    def _once(self, key: tuple[str, ...], ask: Callable[[], _Known]) -> _Known | None:
+    def _once(self, key: tuple[str, ...], ask: Callable[[], _Known | None]) -> _Known | None:
         """The answer, asked for once; None if the server does not find it."""
         if key not in self._known:
             self._known[key] = None
@@ -159,15 +123,6 @@ class Lineage:
                 self._known[key] = ask()
         answer: _Known | None = self._known[key]
         return answer
-
-    def _file(self, repo: str, path: str, at: str) -> Any:
-        return pfs_pb2.File(commit=self._connection.commit(repo, at), path=path)
-
-
-def _found(info: Any) -> FileOrigin:
-    commit, is_file = info.file.commit, info.file_type == pfs_pb2.FILE
-    repo = commit.repo.name or commit.branch.repo.name
-    return FileOrigin(repo, info.file.path, commit.id, info.file.datum, info.hash.hex(), info.size_bytes, is_file)
 
 
 def _job(info: Any) -> JobDetails:

@@ -14,6 +14,7 @@ from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets, ModifyRequests, chunks_of
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
+from pipelines.client.stored_file import StoredFile, read_info
 from pipelines.errors import LookalikeError
 from stages.decode.tar_streams import ChunkReader, content, members, open_archive
 
@@ -99,7 +100,7 @@ class Repository:
 
     def files_in(self, directory: str) -> list[str]:
         """The paths of all files below a directory (a path with a trailing slash)."""
-        return [path for path in self.hashes(directory) if path.startswith(directory)]
+        return [each.path for each in self.files(directory) if each.path.startswith(directory)]
 
     def requests(self, edits: Iterable[FileEdit], done: Callable[[FileEdit], None] = lambda _: None) -> ModifyRequests:
         """The messages of edits; `done` hears of each edit after them. Raises OSError for an unreadable file."""
@@ -137,37 +138,53 @@ class Repository:
             raise LookalikeError(f"commit {self.at} of {self.name} is not finished yet: see `lookalike status`")
         return Repository(self._connection, self.name, info.commit.id, self._commit.repo.type)
 
+    def find(self, path: str) -> StoredFile | None:
+        """The file or directory at a path; None if there is none. "/" is there unless the repo is empty or missing."""
+        with suppress_not_found():
+            return read_info(self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path))))
+        return None
+
     def exists(self, path: str) -> bool:
-        """Whether a path is a file or a directory; "/" exists unless the repo is empty or missing."""
-        return self._kind(path) is not None
+        """Whether a path is a file or a directory, see `find`."""
+        return self.find(path) is not None
 
     def is_file(self, path: str) -> bool:
         """Whether a path is a file."""
-        return self._kind(path) == int(pfs_pb2.FILE)
-
-    def _kind(self, path: str) -> int | None:
-        with suppress_not_found():
-            return int(self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path))).file_type)
-        return None
+        found = self.find(path)
+        return found is not None and not found.is_directory
 
     def list(self, path: str = "/") -> Iterator[str]:
         """The paths directly in a directory, those of directories with a trailing slash; none in a repo without
         files."""
-        return (info.file.path for info in self._listed(path))
+        return (each.path for each in self._listed(path))
 
     def entries(self) -> dict[str, bytes]:
         """The hash of each top-level file and directory, by its path without the first slash; a directory's has one at
         its end. None in a repo without files."""
-        return {info.file.path.removeprefix("/"): info.hash for info in self._listed("/")}
+        return {each.path.removeprefix("/"): bytes.fromhex(each.hash) for each in self._listed("/")}
 
-    def glob(self, pattern: str) -> Iterator[str]:
-        """The paths that match a pattern."""
-        request = pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)
-        return (info.file.path for info in _found(self._stub.GlobFile(request)))
+    def glob(self, pattern: str) -> Iterator[StoredFile]:
+        """The files and directories that match a pattern; none in a repo without files. The server looks only at those
+        with its literal beginning."""
+        return _found(self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)))
 
-    def read(self, path: str) -> bytes:
-        """A file's whole content."""
-        return b"".join(self.pieces(path))
+    def files(self, path: str = "/") -> Iterator[StoredFile]:
+        """The files below a directory, or the one at a path; none in a repo without files."""
+        walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._file(path)))
+        return (each for each in _found(walk) if not each.is_directory)
+
+    def read(self, path: str, offset: int = 0, most: int = 0) -> bytes:
+        """A file's content from an offset on, `most` bytes of it if that is given: the rest is not fetched."""
+        call = self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path), offset=offset))
+        content = bytearray()
+        try:
+            for message in call:
+                content += message.value
+                if most and len(content) >= most:
+                    break
+        finally:
+            call.cancel()
+        return bytes(content[:most] if most else content)
 
     def fetch(self, path: str, to: IO[bytes]) -> None:
         """Copies a file's content, piece by piece."""
@@ -208,26 +225,16 @@ class Repository:
 
     def hashes(self, path: str) -> dict[str, bytes]:
         """The hash of every file below a directory, by path."""
-        walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._file(path)))
-        return {info.file.path: info.hash for info in _found(walk) if info.file_type == pfs_pb2.FILE}
+        return {each.path: bytes.fromhex(each.hash) for each in self.files(path)}
 
-    def _listed(self, path: str) -> Iterator[Any]:
+    def _listed(self, path: str) -> Iterator[StoredFile]:
         return _found(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
 
-    def pieces(self, path: str, offset: int = 0) -> Iterator[bytes]:
-        """A file's content from an offset on, piece by piece."""
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """A file's content, piece by piece."""
         message: BytesValue
-        for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path), offset=offset)):
+        for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path))):
             yield message.value
-
-    def begin(self, path: str) -> bytes:
-        """The first piece of a file; the rest is not fetched."""
-        call = self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path)))
-        try:
-            first: bytes = next((message.value for message in call if message.value), b"")
-            return first
-        finally:
-            call.cancel()
 
     def _file(self, path: str) -> Any:
         return pfs_pb2.File(commit=self._commit, path=path)
@@ -247,7 +254,7 @@ class Repository:
                 yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
 
 
-def _found(infos: Iterable[Any]) -> Iterator[Any]:
-    """The infos that a call streams; none if the server does not find the path."""
+def _found(infos: Iterable[Any]) -> Iterator[StoredFile]:
+    """The files whose infos a call streams; none if the server does not find the path."""
     with suppress_not_found():
-        yield from infos
+        yield from map(read_info, infos)

@@ -91,7 +91,7 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
 def entries_with_sheets(connection: Connection, at: str = "") -> dict[str, str]:
     """The entries that have sheets, now or at a commit: their names in PFS by their true names."""
     repo = connection.retry(Repository(connection, REPO, at).good)
-    there = connection.retry(lambda: [path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")] if repo else [])
+    there = connection.retry(lambda: [each.path.split("/")[1] for each in repo.glob(f"/*/{ANSWERS}")] if repo else [])
     return {connection.retry(true_name, connection, entry, at): entry for entry in sorted(there)}
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.client.commit_history import CommitHistory, FileChange
+from pipelines.client.commit_history import CommitHistory
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
 from pipelines.transfer.bundle import BundleCommit, PipelineOutput
@@ -23,10 +24,11 @@ _CHEAP = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ExportCommit:
-    """A commit to export and its changes, removed files first."""
+    """A commit to export, the files that it removed, and those that it wrote."""
 
     commit: BundleCommit
-    changes: tuple[FileChange, ...]
+    removed: list[str]
+    put: list[StoredFile]
 
 
 def plan(connection: Connection) -> tuple[ExportCommit, ...]:
@@ -35,12 +37,12 @@ def plan(connection: Connection) -> tuple[ExportCommit, ...]:
     made = sorted((each for repo in SOURCES for each in history.commits(repo)), key=lambda each: each.started)
     found = []
     for each in made:
-        changes = tuple(history.changes(each))
-        if changes:  # the commit with which a pipeline gives its input a branch has none
-            put = [change for change in changes if change.hash]
-            size = sum(change.size for change in put)
+        pairs = sorted(history.pairs(each.repo, each.id), key=lambda pair: pair.path)
+        if pairs:  # the commit with which a pipeline gives its input a branch has none
+            put = [pair.new for pair in pairs if pair.new is not None]
             facts = each.repo, each.id, each.started.isoformat(), each.description
-            found.append(ExportCommit(BundleCommit(*facts, len(put), size), changes))
+            commit = BundleCommit(*facts, len(put), sum(file.size for file in put))
+            found.append(ExportCommit(commit, [pair.path for pair in pairs if pair.new is None], put))
     return tuple(found)
 
 
@@ -51,16 +53,16 @@ def export(
     trees = {repo: _Tree() for repo in SOURCES}
     known: dict[str, tuple[str, str]] = {}
     for each in planned:
-        commit, put = each.commit, {change.path: change for change in each.changes if change.hash}
-        trees[commit.repo].apply(each.changes)
+        commit = each.commit
+        trees[commit.repo].apply(each)
         sums = target.recall(commit)
         if sums is None:
             sums = _write(connection, each, trees[commit.repo], known, target.writer, done)
         else:
             done(commit.bytes)
-        for path, change in put.items():
-            name = commit.name + path
-            known.setdefault(change.hash, (name, sums[name]))
+        for file in each.put:
+            name = commit.name + file.path
+            known.setdefault(file.hash, (name, sums[name]))
 
 
 def finish(connection: Connection, pipelines: Sequence[str], target: ExportTarget, done: Callable[[int], None]) -> int:
@@ -107,9 +109,8 @@ def _write(
     """Writes a commit: the content of its files from the server, in few calls, or links to the members that `known` has
     for a hash, with their sha256. Returns the sha256 of its members by name."""
     commit = planned.commit
-    writer.begin(commit, [change.path for change in planned.changes if not change.hash])
-    put = [change for change in planned.changes if change.hash]
-    wanted = {change.path for change in put if change.hash not in known}
+    writer.begin(commit, planned.removed)
+    wanted = {file.path for file in planned.put if file.hash not in known}
     repo = Repository(connection, commit.repo, commit.id)
     for first, last in tree.runs(wanted):
         for path, size, content in repo.stream("/**", first, last):
@@ -118,10 +119,10 @@ def _write(
                 wanted.remove(path)
     if wanted:
         raise LookalikeError(f"the server no longer has {commit.repo}@{commit.id}:{min(wanted)}: export again")
-    for change in put:
-        if change.hash in known:
-            writer.link(commit.name + change.path, *known[change.hash])
-            done(change.size)
+    for file in planned.put:
+        if file.hash in known:
+            writer.link(commit.name + file.path, *known[file.hash])
+            done(file.size)
     return writer.seal(commit.name)
 
 
@@ -131,13 +132,11 @@ class _Tree:
 
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def apply(self, changes: Sequence[FileChange]) -> None:
+    def apply(self, commit: ExportCommit) -> None:
         """Makes it the tree of the next commit."""
-        for change in changes:
-            if change.hash:
-                self.sizes[change.path] = change.size
-            else:
-                self.sizes.pop(change.path, None)
+        for path in commit.removed:
+            self.sizes.pop(path, None)
+        self.sizes |= {file.path: file.size for file in commit.put}
 
     def runs(self, wanted: Collection[str]) -> Iterator[tuple[str, str]]:
         """The first and the last path of ranges that hold these files and few bytes of others."""

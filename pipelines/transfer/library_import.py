@@ -152,7 +152,7 @@ def _told_apart(commits: Sequence[BundleCommit], repo: str, history: CommitHisto
     """The commits of the tar that are in a repo already: their old ids with their new ones. Raises LookalikeError
     unless they are the first of the tar, and the only ones that changed anything."""
     wanted = [each.id for each in commits if each.repo == repo]
-    made = [each for each in history.commits(repo) if _was(each) or any(history.changes(each))]
+    made = [each for each in history.commits(repo) if _was(each) or history.pairs(repo, each.id)]
     were = [each.id if each.id in wanted else _was(each) for each in made]  # its own if the tar was exported here
     if were != wanted[: len(were)]:
         raise LookalikeError(

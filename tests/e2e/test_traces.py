@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from pipelines.analysis.tracing.trace_page import picture_page
+from pipelines.analysis.tracing.trace_page import page as trace_page
 from pipelines.analysis.tracing.tracer import picture, trace
 from pipelines.analysis.tracing.traces import AnswerTrace, PictureOrigin, as_data
 from pipelines.client.repository import PutFile
@@ -114,7 +114,7 @@ def test_a_picture_of_the_index_is_followed_as_in_an_answer(told: Told) -> None:
     assert found.checks
     assert all(each.holds for each in found.checks)
     assert not found.gaps
-    page = picture_page(found)
+    page = trace_page(found)
     assert "<h1>pack.zip/in/a.png</h1>" in page
     assert told.commits["archive"][:12] in page
     assert "data:image/jpeg;base64," in page

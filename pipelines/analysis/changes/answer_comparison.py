@@ -3,19 +3,18 @@ everything that changed in between."""
 
 from dataclasses import dataclass
 
-from pipelines.analysis.changes import difference_reasons, query_answers
-from pipelines.analysis.changes.answer_counts import answers_files
+from pipelines.analysis import query_answers
+from pipelines.analysis.changes import difference_reasons
+from pipelines.analysis.changes.answer_counts import answers_files, read_answers
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, CommitPictures, PictureChanges
 from pipelines.analysis.changes.difference_reasons import ChangeCauses, NeighbourDifference
 from pipelines.analysis.changes.library_state import LibraryState
 from pipelines.analysis.changes.pipeline_versions import SettingChange, differences
-from pipelines.analysis.changes.query_answers import AnswerPair, QueryAnswer, QueryMatch
+from pipelines.analysis.query_answers import AnswerPair, QueryAnswer, QueryMatch
 from pipelines.client import backbones
-from pipelines.client.commit_history import CommitHistory, FileChange
-from pipelines.client.repository import Repository
+from pipelines.client.commit_history import CommitHistory
 from pipelines.client.server.connection import Connection
 from pipelines.library.content_cache import ContentCache
-from pipelines.library.result_sheets import REPO
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,12 @@ def _matched(connection: Connection, old: LibraryState, new: LibraryState) -> Qu
     same = False
     for pair in answers_files(CommitHistory(connection), new.id, old.id) if old.id != new.id else ():
         entry = pair.path.split("/")[1]
-        files = _read(connection, pair.old, old), _read(connection, pair.new, new)
+        files = read_answers(connection, pair.old), read_answers(connection, pair.new)
         differing = query_answers.differing(*files)
         same = same or len(differing[0]) < len(files[0])
         before += query_answers.parse(entry, differing[0])
         after += query_answers.parse(entry, differing[1])
     return query_answers.match(before, after, same)
-
-
-def _read(connection: Connection, file: FileChange | None, state: LibraryState) -> bytes:
-    return Repository(connection, REPO, state.id).read(file.path) if file is not None else b""
 
 
 def _pictures(

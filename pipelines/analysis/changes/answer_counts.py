@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pipelines.analysis.changes import query_answers
-from pipelines.client.commit_history import CommitHistory, FileChange, FilePair
+from pipelines.analysis import query_answers
+from pipelines.client.commit_history import CommitHistory, FilePair
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.library.content_cache import ContentCache
 from pipelines.library.result_sheets import ANSWERS, REPO
 
@@ -34,16 +35,16 @@ class AnswerCounts:
     def between(self, new: str, old: str) -> AnswerCount:
         """The answers of one commit of `render` beside those of an older one, "" for none."""
         pairs = answers_files(self._history, new, old)
-        found = [self._counted(each, new, old) for each in pairs]
+        found = [self._counted(each) for each in pairs]
         self._kept.save()
         return AnswerCount(*(sum(numbers) for numbers in zip(*found, strict=True))) if found else AnswerCount()
 
-    def _counted(self, pair: FilePair, new: str, old: str) -> tuple[int, int, int]:
+    def _counted(self, pair: FilePair) -> tuple[int, int, int]:
         hashes = f"{pair.old.hash if pair.old else '-'} {pair.new.hash if pair.new else '-'}"
         key = _KEY + sha256(hashes.encode()).digest()
         known = self._kept.get(key)
         if known is None:
-            files = self._read(pair.old, old), self._read(pair.new, new)
+            files = read_answers(self._connection, pair.old), read_answers(self._connection, pair.new)
             before, after = query_answers.differing(*files)
             same = len(before) < len(files[0])
             matched = query_answers.match(query_answers.parse("", before), query_answers.parse("", after), same)
@@ -52,13 +53,12 @@ class AnswerCounts:
             self._kept.put(key, known)
         return int(known["changed"]), int(known["new"]), int(known["gone"])
 
-    def _read(self, file: FileChange | None, commit: str) -> bytes:
-        return Repository(self._connection, REPO, commit).read(file.path) if file is not None else b""
-
 
 def answers_files(history: CommitHistory, new: str, old: str) -> list[FilePair]:
     """The files of answers in which two commits of `render` differ; `old` "" stands for an empty one."""
-    pairs = (
-        history.pairs(REPO, new, old) if old else [FilePair(each.path, None, each) for each in history.files(REPO, new)]
-    )
-    return [each for each in pairs if each.path.endswith(f"/{ANSWERS}")]
+    return [each for each in history.pairs(REPO, new, old) if each.path.endswith(f"/{ANSWERS}")]
+
+
+def read_answers(connection: Connection, file: StoredFile | None) -> bytes:
+    """The content of such a file; b"" for none."""
+    return Repository(connection, REPO, file.commit).read(file.path) if file is not None else b""

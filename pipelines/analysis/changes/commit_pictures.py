@@ -5,14 +5,16 @@ Server and files tell only which files differ. The names and hashes of the pictu
 preprocess: from the ends of its packs, without the pixels. Each pack is read once on a machine.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
-from pipelines.client.commit_history import CommitHistory, FileChange, FilePair
+from pipelines.client.commit_history import CommitHistory, FilePair
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.library.content_cache import ContentCache
 from stages.files import pack_tails
 from stages.record import part_names
@@ -56,77 +58,67 @@ class CommitPictures:
         repo: str,
         new: str,
         old: str | None,
-        computed: tuple[str, str] | None = None,
+        computed: tuple[str, str],
         concerns: Callable[[str], bool] = lambda _: True,
     ) -> PictureChanges:
         """The difference of a repo's commit `new` from `old`: "" for an empty repo, None for its parent. computed: the
-        commits of preprocess that read these two, by default those of the same ids. concerns: whether a top-level entry
-        is to be looked at."""
-        pipeline = PREPROCESS[repo]
-        entries = {each.path.split("/")[1] for each in self._pairs(repo, new, old)}
+        commits of preprocess that read these two. concerns: whether a top-level entry is to be looked at."""
+        entries = {each.path.split("/")[1] for each in self._history.pairs(repo, new, old)}
         marks = {part_names.source_name(each) for each in entries if concerns(each)}
         if not marks:
             return PictureChanges()
-        after, before = computed or (new, old)
-        made = [each for each in self._pairs(pipeline, after, before) if _marked(each.path) in marks]
-        has = self._sources(pipeline, after, {each.path: each.new for each in made if each.new is not None})
-        had = self._sources(pipeline, before or "", {each.path: each.old for each in made if each.old is not None})
+        made = [each for each in self._history.pairs(PREPROCESS[repo], *computed) if _marked(each.path) in marks]
+        has, had = self._sources(each.new for each in made), self._sources(each.old for each in made)
         return PictureChanges(
             added=tuple(sorted(has.keys() - had.keys())),
             changed=tuple(sorted(name for name in has.keys() & had.keys() if has[name] != had[name])),
             removed=tuple(sorted(had.keys() - has.keys())),
-            rejected=tuple(sorted(self._rejected(pipeline, after, made))),
+            rejected=tuple(sorted(self._rejected(made))),
         )
 
     def at(self, repo: str, computed: str) -> set[str]:
         """The true names of all pictures, and of the files that preprocess rejected; `computed` is its commit."""
-        pipeline = PREPROCESS[repo]
-        files = {each.path: each for each in self._history.files(pipeline, computed)}
-        pairs = [FilePair(path, None, each) for path, each in files.items()]
-        return {*self._sources(pipeline, computed, files), *self._rejected(pipeline, computed, pairs)}
+        pairs = self._history.pairs(PREPROCESS[repo], computed, "")
+        return {*self._sources(each.new for each in pairs), *self._rejected(pairs)}
 
-    def _pairs(self, repo: str, new: str, old: str | None) -> list[FilePair]:
-        if old == "":
-            return [FilePair(each.path, None, each) for each in self._history.files(repo, new)]
-        return self._history.pairs(repo, new, old or "")
-
-    def _sources(self, pipeline: str, commit: str, files: Mapping[str, FileChange]) -> dict[str, str]:
-        """The sources in those of these files that are packs."""
+    def _sources(self, files: Iterable[StoredFile | None]) -> dict[str, str]:
+        """The sources in those of these files, all of one commit, that are there and are packs."""
         found: dict[str, str] = {}
-        missing: list[FileChange] = []
-        for path, each in files.items():
-            if path.endswith(".npy"):
+        missing: list[StoredFile] = []
+        for each in files:
+            if each is not None and each.path.endswith(".npy"):
                 known = self._kept.get(_KEY + bytes.fromhex(each.hash))
                 missing += [each] if known is None else []
                 found |= known or {}
         if missing:
-            for pack, sources in self._read(Repository(self._connection, pipeline, commit), missing):
+            for pack, sources in self._read(missing):
                 self._kept.put(_KEY + bytes.fromhex(pack.hash), sources)
                 found |= sources
         self._kept.save()
         return found
 
-    def _read(self, repo: Repository, packs: list[FileChange]) -> Iterator[tuple[FileChange, dict[str, str]]]:
-        side = pack_tails.side_of(repo.begin(packs[0].path))
+    def _read(self, packs: list[StoredFile]) -> Iterator[tuple[StoredFile, dict[str, str]]]:
+        repo = Repository(self._connection, packs[0].repo, packs[0].commit)
 
-        def read(pack: FileChange) -> tuple[FileChange, dict[str, str]]:
-            def rest(offset: int) -> bytes:
-                return b"".join(repo.pieces(pack.path, offset))
+        def side_of(pack: StoredFile) -> int | None:
+            return pack_tails.side_of(repo.read(pack.path, most=pack_tails.HEADER))
 
+        def read(pack: StoredFile) -> tuple[StoredFile, dict[str, str]]:
+            rest = partial(repo.read, pack.path)
             found = pack_tails.find(rest, pack.size, side) if side is not None else None
             if found is None:  # pictures of another size, in a commit whose job failed
-                own = pack_tails.side_of(repo.begin(pack.path))
+                own = side_of(pack)
                 found = pack_tails.find(rest, pack.size, own) if own is not None else None
             return pack, {each.path: each.sha256 for row in found or () for each in row.sources}
 
+        side = side_of(packs[0])
         with ThreadPoolExecutor(_READERS) as readers:
             yield from readers.map(read, packs)
 
-    def _rejected(self, pipeline: str, commit: str, pairs: Iterable[FilePair]) -> set[str]:
-        new = [each.path for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
-        repo = Repository(self._connection, pipeline, commit)
-        lines = chain.from_iterable(repo.read(path).splitlines() for path in new)
-        return {pack_tails.source_of(line) for line in lines}
+    def _rejected(self, pairs: Iterable[FilePair]) -> set[str]:
+        new = [each.new for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
+        read = (Repository(self._connection, each.repo, each.commit).read(each.path) for each in new)
+        return {pack_tails.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
 
 
 def _marked(path: str) -> str:

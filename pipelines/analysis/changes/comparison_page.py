@@ -18,7 +18,7 @@ from pipelines.analysis.changes.difference_reasons import (
     SHIFTED,
     NeighbourDifference,
 )
-from pipelines.analysis.changes.query_answers import AnswerNeighbour
+from pipelines.analysis.query_answers import AnswerNeighbour
 from stages.report import markup
 
 EntryThumbnails = Mapping[tuple[str, str], bytes]

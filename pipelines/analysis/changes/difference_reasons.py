@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.analysis.changes.pipeline_versions import SettingChange
-from pipelines.analysis.changes.query_answers import AnswerNeighbour, AnswerPair, QueryMatch
+from pipelines.analysis.query_answers import AnswerNeighbour, AnswerPair, QueryMatch
 from stages.datum.stage_version import STAGE
 
 ADDED, REPLACED, REMOVED = "picture added", "picture replaced", "picture removed"

@@ -10,11 +10,12 @@ from datetime import datetime
 from pipelines.client import branches
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
-from pipelines.client.commit_tree import CommitTree, TreeEntry
+from pipelines.client.commit_tree import CommitTree
 from pipelines.client.jobs.datum_records import DatumRecord
-from pipelines.client.lineage import FileOrigin, Lineage
+from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
@@ -135,7 +136,7 @@ def named(text: str, among: Sequence[Experiment]) -> Experiment:
 
 def _computed(
     connection: Connection, lineage: Lineage, everything: bool
-) -> Iterator[tuple[bool, str, FileOrigin, DatumRecord | None]]:
+) -> Iterator[tuple[bool, str, StoredFile, DatumRecord | None]]:
     """Each run once: whether the newest commit holds it, the commit whose job computed it, its file in a commit that
     has it, and the datum's record."""
     seen: dict[str, str] = {}
@@ -155,7 +156,7 @@ def _computed(
             return
 
 
-def _job_of(file: FileOrigin, record: DatumRecord | None) -> str:
+def _job_of(file: StoredFile, record: DatumRecord | None) -> str:
     return file.commit if record is None else record.job
 
 
@@ -192,13 +193,13 @@ def untrained(connection: Connection, trained: str, newest: str, store: FileCach
     before = {each.path: each for each in old}
     with store.scratch() as scratch:
 
-        def read(commit: str, entry: TreeEntry) -> _LabelledPictures:
+        def read(commit: str, entry: StoredFile) -> _LabelledPictures:
             path = scratch / entry.hash
             CommitTree(connection, LABELLED, commit).place(store, entry, path)
             try:
                 table = LabelTable.read(path)
             except StageError as error:
-                raise LookalikeError(f"{entry.path} of {LABELLED}: {error}") from error
+                raise LookalikeError(f"{entry.name} of {LABELLED}: {error}") from error
             return set(zip(table.ids, table.labels, strict=True))
 
         found = sum(

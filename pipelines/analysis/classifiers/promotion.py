@@ -128,9 +128,9 @@ def _fetch(
     directory = scratch / name
     directory.mkdir()
     if tree is not None:
-        for each in tree.entries("/**"):
-            if not each.is_directory and (not files or each.path in files):
-                tree.place(store, each, directory / each.path)
+        for each in tree.files():
+            if not files or each.name in files:
+                tree.place(store, each, directory / each.name)
     return StageInput(directory, "")
 
 

@@ -108,8 +108,8 @@ class DeployedLibrary:
         if model.commit and not (model.directory / MODEL_FILE).exists():
             tree = CommitTree(self.connection, "models", model.commit)
             for each in tree.entries("/*"):
-                if each.path in (MODEL_FILE, SPEC_FILE):
-                    tree.place(self.store, each, model.directory / each.path)
+                if each.name in (MODEL_FILE, SPEC_FILE):
+                    tree.place(self.store, each, model.directory / each.name)
         return model.directory
 
     def _of_commit(self, named: str, commit: str, when: str) -> SideModel:

@@ -15,10 +15,11 @@ from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.analysis.time_travel import recomputation
 from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
 from pipelines.analysis.time_travel.past_search import StepDisplay
-from pipelines.client.commit_tree import CommitTree, TreeEntry
+from pipelines.client.commit_tree import CommitTree
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.specifications import optional_specs, pipeline_specs
@@ -126,7 +127,7 @@ class _Comparison:
         if one and side.metric == self.metric:
             tree = self._tree(_MEASURES)
             for each in tree.entries("/queries.parquet"):
-                tree.place(self.store, each, place / each.path)
+                tree.place(self.store, each, place / each.name)
             return _Evaluated(place, about | {"deployed": True})
         past = PastLibrary(self.commit, comparison_sides.environment(self.environments, side, model.spec.image_size))
         index = self._fetched("index", place) if one else self._index(side, model, past, place)
@@ -217,9 +218,9 @@ class _Comparison:
 
     def _fetched(self, repo: str, place: Path) -> Path:
         """All files of a repo, below `place`."""
-        return self._placed(repo, [each for each in self._tree(repo).entries("/**") if not each.is_directory], place)
+        return self._placed(repo, self._tree(repo).files(), place)
 
-    def _placed(self, repo: str, entries: Sequence[TreeEntry], place: Path) -> Path:
+    def _placed(self, repo: str, entries: Sequence[StoredFile], place: Path) -> Path:
         tree = self._tree(repo)
         to = place / f"fetched-{repo}"
         to.mkdir(parents=True, exist_ok=True)

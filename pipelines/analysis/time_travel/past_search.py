@@ -11,8 +11,9 @@ from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.time_travel.past_library import PastLibrary
 from pipelines.analysis.time_travel.recomputation import RecomputedLibrary, StepProgress
-from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
+from pipelines.client.commit_tree import CommitTree, batches
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.queries import QueryUpload
@@ -107,14 +108,14 @@ class _Question:
     def index(self) -> _Segments:
         """The index of then. Raises LookalikeError if it is missing, empty, or another model's."""
         tree = CommitTree.at(self.connection, "index", self.past.id)
-        files = [] if tree is None else [each for each in tree.entries("/**") if not each.is_directory]
+        files = [] if tree is None else tree.files()
         if tree is None or not files:
             raise self.past.empty()
-        segments: dict[str, list[TreeEntry]] = {}
+        segments: dict[str, list[StoredFile]] = {}
         for each in files:
-            segments.setdefault(each.path.partition("/")[0], []).append(each)
+            segments.setdefault(each.name.partition("/")[0], []).append(each)
         self._check_model(tree, next(iter(segments)))
-        whole = [TreeEntry(name, sum(each.size for each in of), "", True) for name, of in segments.items()]
+        whole = [StoredFile(name, sum(each.size for each in of), "", True) for name, of in segments.items()]
 
         def bring(names: Sequence[str]) -> Path:
             wanted = [each for name in names for each in segments[name]]
@@ -193,10 +194,10 @@ class _Question:
         """The directory of the backbone of then."""
         place = self.scratch / "models"
         if not place.is_dir():
-            files = [each for each in self.models.entries("/*") if each.path in (MODEL_FILE, SPEC_FILE)]
+            files = [each for each in self.models.entries("/*") if each.name in (MODEL_FILE, SPEC_FILE)]
             with self.steps.transferring("fetching model", sum(each.size for each in files)) as report:
                 for each in files:
-                    self.models.place(self.store, each, place / each.path, report)
+                    self.models.place(self.store, each, place / each.name, report)
         return place
 
     def _check_model(self, index: CommitTree, segment: str) -> None:

@@ -15,10 +15,11 @@ from rich import filesize
 from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
-from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
+from pipelines.client.commit_tree import CommitTree, batches
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
 from stages.backbone.catalogue import find
@@ -99,7 +100,7 @@ class RecomputedLibrary:
             out.mkdir(exist_ok=True)
         return self.scratch / "index"
 
-    def _entries(self, pipeline: str) -> list[TreeEntry]:
+    def _entries(self, pipeline: str) -> list[StoredFile]:
         """The datums of a pipeline at the commit, each with the size of all its inputs."""
         _, repo, glob = _READS[pipeline]
         beside: Counter[str] = Counter()
@@ -108,15 +109,15 @@ class RecomputedLibrary:
                 beside[_name(each)] += each.size
         return [replace(each, size=each.size + beside[_name(each)]) for each in self._found(repo, glob)]
 
-    def _found(self, repo: str, glob: str) -> list[TreeEntry]:
+    def _found(self, repo: str, glob: str) -> list[StoredFile]:
         tree = past_library.source(self.connection, repo, self.past.id)
         return [] if tree is None else tree.entries(glob)
 
-    def _local(self, pipeline: str) -> list[TreeEntry]:
+    def _local(self, pipeline: str) -> list[StoredFile]:
         """The datums for the next pipeline in the output of this one."""
         place = self.scratch / pipeline
         return [
-            TreeEntry(f"library/{each.name}", sum(_sizes(each)), "", True) for each in sorted(place.glob("library/*"))
+            StoredFile(f"library/{each.name}", sum(_sizes(each)), "", True) for each in sorted(place.glob("library/*"))
         ]
 
     def _seconds(self, pipeline: str) -> float:
@@ -145,26 +146,26 @@ class _Inputs:
         fetched = {self._repo, *self._beside.values()} - {*computed}
         self._trees = {each: past_library.source(library.connection, each, self._commit) for each in fetched}
 
-    def of(self, entry: TreeEntry) -> dict[str, StageInput]:
+    def of(self, entry: StoredFile) -> dict[str, StageInput]:
         """The inputs of a datum by name. Of those that are missing, the stage says what to do."""
         given = {self._name: self._given(self._repo, entry)}
         for name, repo in self._beside.items():
             path = f"{name}/{_name(entry)}"
             tree = self._trees.get(repo)
-            for each in [TreeEntry(path, 0, "", True)] if tree is None else tree.entries(f"/{path}"):
+            for each in [StoredFile(path, 0, "", True)] if tree is None else tree.entries(f"/{path}"):
                 given[name] = self._given(repo, each)
         return {name: each for name, each in given.items() if each.path.exists()}
 
-    def _given(self, repo: str, entry: TreeEntry) -> StageInput:
-        tree, place = self._trees.get(repo), self._scratch / repo / entry.path
+    def _given(self, repo: str, entry: StoredFile) -> StageInput:
+        tree, place = self._trees.get(repo), self._scratch / repo / entry.name
         if tree is not None:
-            place = self._scratch / "fetched" / repo / entry.path
+            place = self._scratch / "fetched" / repo / entry.name
             tree.fetch(entry, place)
-        return StageInput(place, entry.path, self._commit)
+        return StageInput(place, entry.name, self._commit)
 
 
-def _name(entry: TreeEntry) -> str:
-    return entry.path.rpartition("/")[2]
+def _name(entry: StoredFile) -> str:
+    return entry.name.rpartition("/")[2]
 
 
 def _sizes(directory: Path) -> Iterator[int]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipelines.client.lineage import FileOrigin, Lineage
+from pipelines.client.lineage import Lineage
+from pipelines.client.stored_file import StoredFile
 from stages.files import pack_tails
 from stages.files.pack_headers import shape
 from stages.files.pack_tails import PackRow
@@ -25,7 +26,7 @@ _SIDE = 160
 class PackFile:
     """A pack of preprocess at a commit. Raises ValueError for a file that is not one of this version."""
 
-    def __init__(self, lineage: Lineage, file: FileOrigin) -> None:
+    def __init__(self, lineage: Lineage, file: StoredFile) -> None:
         self.file = file
         self._lineage = lineage
         count, self._side, _, _ = shape(lineage.read(file, most=pack_tails.HEADER))
@@ -55,13 +56,13 @@ _MOST_VERSIONS = 200
 class PictureFile:
     """A file in `images` or `queries`, and the member of it that is the picture, "" for all of it."""
 
-    file: FileOrigin
+    file: StoredFile
     member: str = ""
 
     @property
     def datum_path(self) -> str:
         """The top-level entry that it is in, as preprocess sees it."""
-        return self.file.path.strip("/").partition("/")[0]
+        return self.file.name.partition("/")[0]
 
     @property
     def in_block(self) -> bool:
@@ -89,7 +90,7 @@ class PictureFiles:
         self._at = at
         self._above = above
         self._directory = f"/{above}" if above else ""
-        self._packs: dict[FileOrigin, PackFile] = {}
+        self._packs: dict[StoredFile, PackFile] = {}
 
     def find(self, name: str, picture: str, buckets: int) -> tuple[PictureFile, PackMember] | None:
         """The file that a picture of this true name and id is in, and its pack; None if there is none."""
@@ -130,7 +131,7 @@ class PictureFiles:
             last = made.parent
         return last, False
 
-    def _is_same(self, file: FileOrigin, commit: str) -> bool:
+    def _is_same(self, file: StoredFile, commit: str) -> bool:
         """Whether a file had the same content at an earlier commit."""
         found = self._lineage.file(self._repo, file.path, commit)
         return found is not None and found.hash == file.hash
@@ -159,16 +160,16 @@ class PictureFiles:
         by_path = {each.path: each for each in known.values()}
         for path, member in picture_containers.possible(name, known, self._directory):
             found = by_path.get(path) or self._lineage.file(self._repo, path, self._at)
-            if found is not None and found.is_file:
+            if found is not None and not found.is_directory:
                 yield PictureFile(found, member)
 
-    def _block(self, name: str, at: str) -> FileOrigin | None:
+    def _block(self, name: str, at: str) -> StoredFile | None:
         """The block of a name."""
         known = self._blocks(at)
         home = block_names.home(name, known)
         return None if home is None else known[home]
 
-    def _blocks(self, at: str) -> dict[str, FileOrigin]:
+    def _blocks(self, at: str) -> dict[str, StoredFile]:
         """The blocks at a commit, by prefix."""
         found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
         prefixes = ((block_names.prefix_of(each.path.rpartition("/")[2]), each) for each in found)

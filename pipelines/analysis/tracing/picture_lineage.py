@@ -21,7 +21,8 @@ from pipelines.analysis.tracing.picture_files import (
 )
 from pipelines.analysis.tracing.traces import PictureOrigin, SourceFile, TraceCheck, TraceModel, TracePicture, TraceStep
 from pipelines.client.jobs.datum_records import DatumRecord
-from pipelines.client.lineage import CommitDetails, FileOrigin, Lineage
+from pipelines.client.lineage import CommitDetails, Lineage
+from pipelines.client.stored_file import StoredFile
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
@@ -43,7 +44,7 @@ class TraceSteps:
             return TraceStep(pipeline, path, note=f"{path} is not there at this commit")
         return self.at(found)
 
-    def at(self, file: FileOrigin) -> TraceStep:
+    def at(self, file: StoredFile) -> TraceStep:
         """The step that computed a file that was found."""
         record = self._lineage.record(file)
         if record is None:
@@ -200,7 +201,7 @@ class PictureLineage:
     def _table(self, step: TraceStep) -> ImageTable | None:
         """The table of a step; None if it is not there, is large, or is that of another version."""
         file = self._lineage.file(step.pipeline, step.path, self._commit)
-        if file is None or file.bytes > LARGEST_TABLE:
+        if file is None or file.size > LARGEST_TABLE:
             return None
         try:
             return ImageTable.read(io.BytesIO(self._lineage.read(file)))

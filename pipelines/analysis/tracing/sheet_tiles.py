@@ -1,14 +1,13 @@
 """The choice of one tile of a result sheet: an entry, one of its queries, and the number of a neighbour."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import grpc
-
+from pipelines.analysis import query_answers
+from pipelines.analysis.query_answers import AnswerNeighbour, QueryAnswer
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from stages.datum.text_format import counted
@@ -22,22 +21,17 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class SheetTile:
-    """One neighbour of one query: the entry's true name and its path in PFS, ids and all true names of both pictures,
-    the neighbour's number from 1, and the facts of the answer. `commit`: the commit of render that it was read at."""
+    """One neighbour of one query: the entry's true name, the answer, and the neighbour's number in it, from 1.
+    `commit`: the commit of render that it was read at."""
 
     entry: str
-    entry_path: str
     commit: str
-    query: str
-    query_names: tuple[str, ...]
-    neighbour: str
-    neighbour_names: tuple[str, ...]
+    answer: QueryAnswer
     rank: int
-    k: int
-    metric: str
-    distance: float
-    backbone: str
-    model: str
+
+    @property
+    def neighbour(self) -> AnswerNeighbour:
+        return self.answer.tiles[self.rank - 1]
 
 
 def tile(connection: Connection, entry: str, query: str, rank: int, at: str) -> SheetTile:
@@ -49,61 +43,36 @@ def tile(connection: Connection, entry: str, query: str, rank: int, at: str) -> 
     entry = entry.rstrip("/") or entry
     repo = Repository(connection, result_sheets.REPO, at).good()
     path = escape_component(entry).partition("/")[0]
-    answers = _answers(repo, path) if repo is not None else None
+    answers = _answers(repo, entry, path) if repo is not None else None
     if repo is None or answers is None:
         raise LookalikeError(
             result_sheets.missing_sheets([entry], result_sheets.entries_with_sheets(connection, at), at)
         )
     if not answers:
         raise LookalikeError(f"{entry} has no pictures to search for: `lookalike results {entry}` gives the reason")
+    chosen = _query(answers, query, entry) if query else min(answers, key=lambda each: each.sources)
+    if not chosen.tiles:
+        raise LookalikeError(f"{entry} has no neighbours: the library was empty; add pictures with `lookalike add`")
+    if not 1 <= rank <= len(chosen.tiles):
+        raise LookalikeError(_too_high(chosen, rank))
+    return SheetTile(entry, repo.at, chosen, rank)
+
+
+def _answers(repo: Repository, entry: str, path: str) -> list[QueryAnswer] | None:
+    """The answers to an entry, at a path of render; None without their file."""
     try:
-        chosen = _query(answers, query, entry) if query else min(answers, key=lambda each: list(each["sources"]))
-        found = chosen["neighbors"]
-        if not found:
-            raise LookalikeError(f"{entry} has no neighbours: the library was empty; add pictures with `lookalike add`")
-        if not 1 <= rank <= len(found):
-            raise LookalikeError(_too_high(chosen, rank))
-        return _tile(entry, path, repo.at, chosen, rank)
+        with suppress_not_found():
+            return query_answers.read(path, repo.read(f"/{path}/{result_sheets.ANSWERS}"))
     except (KeyError, TypeError, ValueError) as error:
         raise LookalikeError(f"the answers of {entry} were not written by lookalike's render: {error!r}") from error
+    return None
 
 
-def _answers(repo: Repository, path: str) -> list[Mapping[str, Any]] | None:
-    """The lines of an entry's neighbors.jsonl; None without that file."""
-    try:
-        return [json.loads(line) for line in repo.read(f"/{path}/{result_sheets.ANSWERS}").splitlines()]
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
-        return None
-    except ValueError as error:
-        raise LookalikeError(f"the answers of {path} were not written by lookalike's render: {error}") from error
-
-
-def _tile(entry: str, path: str, commit: str, chosen: Mapping[str, Any], rank: int) -> SheetTile:
-    neighbour = chosen["neighbors"][rank - 1]
-    return SheetTile(
-        entry=entry,
-        entry_path=path,
-        commit=commit,
-        query=chosen["query"],
-        query_names=tuple(chosen["sources"]),
-        neighbour=neighbour["id"],
-        neighbour_names=tuple(neighbour["sources"]),
-        rank=rank,
-        k=int(chosen["k"]),
-        metric=chosen["metric"],
-        distance=float(neighbour["distance"]),
-        backbone=chosen["backbone"],
-        model=chosen["model"],
-    )
-
-
-def _query(answers: Sequence[Mapping[str, Any]], query: str, entry: str) -> Mapping[str, Any]:
+def _query(answers: Sequence[QueryAnswer], query: str, entry: str) -> QueryAnswer:
     """The query of this name: all of it, all but the entry, its last part, or its id or the start of that."""
-    whole = [each for each in answers if query in each["sources"] or f"{entry}/{query}" in each["sources"]]
-    last = [each for each in answers if any(name.rpartition("/")[2] == query for name in each["sources"])]
-    by_id = [each for each in answers if len(query) >= _SHORTEST_ID and each["query"].startswith(query)]
+    whole = [each for each in answers if not {query, f"{entry}/{query}"}.isdisjoint(each.sources)]
+    last = [each for each in answers if any(name.rpartition("/")[2] == query for name in each.sources)]
+    by_id = [each for each in answers if len(query) >= _SHORTEST_ID and each.id.startswith(query)]
     found = whole or last or by_id
     if len(found) == 1:
         return found[0]
@@ -115,15 +84,15 @@ def _query(answers: Sequence[Mapping[str, Any]], query: str, entry: str) -> Mapp
     raise LookalikeError(f"{entry} has no query {query}: it has {listed}")
 
 
-def _name(answer: Mapping[str, Any]) -> str:
-    return str(next(iter(answer["sources"]), answer["query"]))
+def _name(answer: QueryAnswer) -> str:
+    return next(iter(answer.sources), answer.id)
 
 
-def _too_high(chosen: Mapping[str, Any], rank: int) -> str:
-    count, k = len(chosen["neighbors"]), int(chosen["k"])
+def _too_high(chosen: QueryAnswer, rank: int) -> str:
+    count = len(chosen.tiles)
     named = f"{_name(chosen)} has {counted(count, 'neighbour', 'neighbours')}, so there is none of rank {rank}"
     if rank < 1:
         return f"{named}: ranks begin at 1"
-    if count < k:
+    if count < chosen.k:
         return f"{named}: the library has no more pictures"
     return f"{named}: `lookalike deploy --set K={rank}` keeps more, and computes all answers again"

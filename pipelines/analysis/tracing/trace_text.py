@@ -6,6 +6,7 @@ from datetime import datetime
 from pipelines.analysis.tracing.traces import (
     AnswerTrace,
     PictureOrigin,
+    PicturePath,
     PictureTrace,
     SourceFile,
     TracePicture,
@@ -22,9 +23,9 @@ def short(id_: str) -> str:
     return id_[:_SHORT]
 
 
-def title(trace: AnswerTrace) -> str:
-    """The tile in words."""
-    return f"{name(trace.query.names, trace.query.id)} → {name(trace.neighbour.names, trace.neighbour.id)}"
+def title(trace: PicturePath) -> str:
+    """The names of the pictures."""
+    return " → ".join(map(name, trace.pictures))
 
 
 def answer(trace: AnswerTrace) -> str:
@@ -50,9 +51,9 @@ def _path(step: TraceStep | None) -> str:
     return "" if step is None else step.path
 
 
-def name(names: tuple[str, ...], id_: str) -> str:
+def name(picture: TracePicture) -> str:
     """The first name of a picture."""
-    return next(iter(names), short(id_))
+    return next(iter(picture.names), short(picture.id))
 
 
 def moment(time: datetime | None) -> str:

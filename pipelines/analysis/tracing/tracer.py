@@ -16,9 +16,10 @@ from pipelines.analysis.tracing.picture_lineage import LARGEST_TABLE, PictureLin
 from pipelines.analysis.tracing.sheet_tiles import SheetTile, tile
 from pipelines.analysis.tracing.traces import AnswerTrace, PictureTrace, TraceStep
 from pipelines.client.commit_sets import commit_at
-from pipelines.client.lineage import FileOrigin, Lineage
+from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from stages.datum.contract import StageError
 from stages.files.tables.index_table import TABLE, IndexTable
@@ -74,57 +75,55 @@ class _Walk:
 
     def __init__(self, lineage: Lineage, chosen: SheetTile) -> None:
         self._lineage = lineage
-        self._descent = PictureLineage(lineage, chosen.commit, chosen.backbone, chosen.model)
+        self._descent = PictureLineage(lineage, chosen.commit, chosen.answer.backbone, chosen.answer.model)
         self._tile = chosen
 
     def go(self) -> AnswerTrace:
         """Follows every link."""
         tile, descent = self._tile, self._descent
-        entry = tile.entry_path
+        answer, near = tile.answer, tile.neighbour
         search, segment = self._search()
         asked = PictureLocation(
-            "queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names
+            "queries", "preprocess-queries", "features-queries", answer.entry, answer.id, answer.sources
         )
-        library = PictureLocation(*_LIBRARY, tile.neighbour, tile.neighbour_names, segment)
+        library = PictureLocation(*_LIBRARY, near.id, near.sources, segment)
         trace = AnswerTrace(
             entry=tile.entry,
             rank=tile.rank,
-            k=tile.k,
-            metric=tile.metric,
-            distance=tile.distance,
+            k=answer.k,
+            metric=answer.metric,
+            distance=near.distance,
             commit=tile.commit,
             began=commit_start(self._lineage.commit("render", tile.commit)),
             query=descent.pictured(asked),
             neighbour=descent.pictured(library),
             index=descent.steps.of("index", f"/{segment}/index.json"),
             search=search,
-            render=descent.steps.of("render", f"/{entry}/neighbors.jsonl"),
+            render=descent.steps.of("render", f"/{answer.entry}/neighbors.jsonl"),
             model=descent.model(),
         )
         return replace(trace, checks=descent.checked(trace.steps))
 
     def _search(self) -> tuple[TraceStep, str]:
         """The step that found the neighbour, and the segment of the index in which it did."""
-        entry, id_ = self._tile.entry_path, self._tile.neighbour
-        for table in self._lineage.files("search", f"/{entry}/*.parquet", self._tile.commit):
+        answer, neighbour = self._tile.answer, self._tile.neighbour
+        for table in self._lineage.files("search", f"/{answer.entry}/*.parquet", self._tile.commit):
             segment = table.path.rpartition("/")[2].removesuffix(".parquet")
-            if id_.startswith(segment):
+            if neighbour.id.startswith(segment):
                 found = self._neighbours(table)
                 if found is not None:
                     near = {each.id: each.distance for each in found}
-                    same = id_ in near and np.float32(near[id_]) == np.float32(self._tile.distance)
+                    same = neighbour.id in near and np.float32(near[neighbour.id]) == np.float32(neighbour.distance)
                     self._descent.check("search found this neighbour at this distance", same)
-                    self._descent.check(
-                        "search compared vectors of the answer's model", found.origin.model == self._tile.model
-                    )
+                    self._descent.check("search compared vectors of the answer's model", found.origin.model == answer.model)
                 return self._descent.steps.at(table), segment
         gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
-        return TraceStep("search", f"/{entry}/", note=gone), id_[:1]
+        return TraceStep("search", f"/{answer.entry}/", note=gone), neighbour.id[:1]
 
-    def _neighbours(self, table: FileOrigin) -> NeighbourTable | None:
-        if table.bytes > LARGEST_TABLE:
+    def _neighbours(self, table: StoredFile) -> NeighbourTable | None:
+        if table.size > LARGEST_TABLE:
             return None
-        asked = self._tile.query
+        asked = self._tile.answer.id
         try:
             content = io.BytesIO(self._lineage.read(table))
             return NeighbourTable.read(content, lambda table: pc.equal(table["query"], asked).to_numpy())

@@ -1,7 +1,8 @@
 """A trace as a value: everything that led to one tile of a result sheet, or to one picture of the index. Knows neither
 servers nor drawing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -111,8 +112,41 @@ class TraceCheck:
     holds: bool
 
 
+class PicturePath(ABC):
+    """The way of pictures from their files to an answer, or to the index: what traces have in common."""
+
+    __slots__ = ()
+    model: TraceModel
+
+    @property
+    @abstractmethod
+    def pictures(self) -> tuple[TracePicture, ...]:
+        """Those that it is about."""
+
+    @property
+    @abstractmethod
+    def last(self) -> tuple[TraceStep, ...]:
+        """The steps after those of single pictures, in the order of the work."""
+
+    @property
+    def steps(self) -> list[TraceStep]:
+        """Every step once, in the order of the work."""
+        before = (step for picture in self.pictures for origin in picture.origins for step in origin.steps)
+        return list({(step.pipeline, step.path): step for step in (*before, *self.last)}.values())
+
+    @property
+    def gaps(self) -> list[str]:
+        """The links that could not be followed, as sentences."""
+        return list(dict.fromkeys(_gaps(self)))
+
+    @property
+    def seconds(self) -> float:
+        """The time of all its steps, as far as recorded."""
+        return sum(step.seconds or 0.0 for step in self.steps)
+
+
 @dataclass(frozen=True, slots=True)
-class AnswerTrace:
+class AnswerTrace(PicturePath):
     """The path of one answer, at the commit set `commit`, which began at `began` (UTC)."""
 
     entry: str
@@ -131,27 +165,16 @@ class AnswerTrace:
     checks: tuple[TraceCheck, ...] = ()
 
     @property
-    def steps(self) -> list[TraceStep]:
-        """Every step once, in the order of the work."""
-        both = [each for picture in (self.query, self.neighbour) for each in picture.origins]
-        before = [step for origin in both for step in origin.steps]
-        return list(
-            {(step.pipeline, step.path): step for step in (*before, self.index, self.search, self.render)}.values()
-        )
+    def pictures(self) -> tuple[TracePicture, ...]:
+        return self.query, self.neighbour
 
     @property
-    def gaps(self) -> list[str]:
-        """The links that could not be followed, as sentences."""
-        return list(dict.fromkeys(_gaps(self.steps, [self.query, self.neighbour], self.model)))
-
-    @property
-    def seconds(self) -> float:
-        """The time of all its steps, as far as recorded."""
-        return sum(step.seconds or 0.0 for step in self.steps)
+    def last(self) -> tuple[TraceStep, ...]:
+        return self.index, self.search, self.render
 
 
 @dataclass(frozen=True, slots=True)
-class PictureTrace:
+class PictureTrace(PicturePath):
     """The way of one picture of the index, at the commit set `commit`, whose commit of the index began at `began`
     (UTC)."""
 
@@ -163,20 +186,12 @@ class PictureTrace:
     checks: tuple[TraceCheck, ...] = ()
 
     @property
-    def steps(self) -> list[TraceStep]:
-        """Every step once, in the order of the work."""
-        before = [step for origin in self.picture.origins for step in origin.steps]
-        return list({(step.pipeline, step.path): step for step in (*before, self.index)}.values())
+    def pictures(self) -> tuple[TracePicture, ...]:
+        return (self.picture,)
 
     @property
-    def gaps(self) -> list[str]:
-        """The links that could not be followed, as sentences."""
-        return list(dict.fromkeys(_gaps(self.steps, [self.picture], self.model)))
-
-    @property
-    def seconds(self) -> float:
-        """The time of all its steps, as far as recorded."""
-        return sum(step.seconds or 0.0 for step in self.steps)
+    def last(self) -> tuple[TraceStep, ...]:
+        return (self.index,)
 
 
 def as_data(trace: AnswerTrace | PictureTrace) -> dict[str, Any]:
@@ -195,15 +210,15 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _gaps(steps: Sequence[TraceStep], pictures: Sequence[TracePicture], model: TraceModel) -> Iterator[str]:
-    for step in steps:
+def _gaps(path: PicturePath) -> Iterator[str]:
+    for step in path.steps:
         if step.note:
             yield f"{step.pipeline}: {step.note}"
-    for picture in pictures:
+    for picture in path.pictures:
         for origin in picture.origins:
             if origin.file.note:
                 yield f"{origin.name}: {origin.file.note}"
         if len(picture.names) > len(picture.origins):
             yield f"only {len(picture.origins)} of {len(picture.names)} sources were followed"
-    if model.file.note:
-        yield f"models: {model.file.note}"
+    if path.model.file.note:
+        yield f"models: {path.model.file.note}"

@@ -94,14 +94,13 @@ def _written(found: AnswerTrace | PictureTrace, output: Path) -> Path:
     """Writes the page to a file, or to a directory in the entry's own; returns its path."""
     path = output
     if output.suffix.lower() not in (".html", ".htm"):
-        pictured = found.query if isinstance(found, AnswerTrace) else found.picture
-        name = trace_text.name(pictured.names, pictured.id).rpartition("/")[2]
+        pictured = found.pictures[0]
+        name = trace_text.name(pictured).rpartition("/")[2]
         safe = re.sub(r"[^\w.-]+", "-", name)[-80:].strip("-.") or trace_text.short(pictured.id)
         of_entry = f"{directory_name(found.entry)}/trace-{safe}-{found.rank}" if isinstance(found, AnswerTrace) else ""
         path = output / f"{of_entry or f'trace-{safe}'}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    page = trace_page.page(found) if isinstance(found, AnswerTrace) else trace_page.picture_page(found)
-    path.write_text(page, encoding="utf-8")
+    path.write_text(trace_page.page(found), encoding="utf-8")
     return path
 
 
@@ -117,14 +116,11 @@ class _Node:
 
 def _show(found: AnswerTrace | PictureTrace) -> None:
     if isinstance(found, AnswerTrace):
-        title, what, tree = trace_text.title(found), trace_text.answer(found), _tree(found)
+        what, tree = trace_text.answer(found), _tree(found)
     else:
-        title, what = (
-            trace_text.name(found.picture.names, found.picture.id),
-            f"picture {trace_text.short(found.picture.id)}",
-        )
-        tree = _picture_tree(found)
-    console.print(f"[bold]{escape(visible(title))}[/]", highlight=False, emoji=False, soft_wrap=True)
+        what, tree = f"picture {trace_text.short(found.picture.id)}", _picture_tree(found)
+    title = escape(visible(trace_text.title(found)))
+    console.print(f"[bold]{title}[/]", highlight=False, emoji=False, soft_wrap=True)
     say(f"{what}; commit {found.commit} of {trace_text.moment(found.began)}")
     say("")
     for line in _lines(tree):

@@ -58,7 +58,7 @@ def export_library(
         with progress.counting("hashing outputs", len(names), on) as done:
             written = library_export.finish(connection, names, target, done)
     commits = counted(len(planned), "commit", "commits")
-    changed = files(sum(len(each.changes) for each in planned))
+    changed = files(sum(len(each.removed) + len(each.put) for each in planned))
     outputs = counted(written, "pipeline", "pipelines")
     to = "the standard output" if file == _STREAM else display_path(file)
     say(f"wrote {commits} with {changed}, and the hashes of the output of {outputs}, to {to}", on)

@@ -253,4 +253,4 @@ def _stored(name: str, address: str) -> GlobPaths:
     repository = Repository(open_connection(address), name)
     if not repository.exists("/"):
         raise LookalikeError(f"{name} is neither a directory nor a repo with files on the server")
-    return lambda glob: (path.rstrip("/") for path in repository.glob(glob.pattern))
+    return lambda glob: (each.path.rstrip("/") for each in repository.glob(glob.pattern))

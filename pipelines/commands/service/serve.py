@@ -86,7 +86,7 @@ class _Tracer:
     def page(self, id: str, path: str, at: str) -> str:
         """See stages.serving.http.trace_renderer. Raises LookalikeError."""
         try:
-            return trace_page.picture_page(tracer.picture(self._connection, id, path, at))
+            return trace_page.page(tracer.picture(self._connection, id, path, at))
         except grpc.RpcError as error:
             failed = cause(error)
             raise LookalikeError(str(error) if failed is None else explain(failed)) from error

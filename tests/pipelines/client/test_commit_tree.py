@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.commit_tree import CommitTree, TreeEntry, batches
+from pipelines.client.commit_tree import CommitTree, batches
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from stages.datum.file_cache import FileCache
 
@@ -29,7 +30,7 @@ def tree(connection: Connection) -> CommitTree:
 
 
 def test_a_tree_lists_reads_and_fetches_what_the_commit_held(tree: CommitTree, tmp_path: Path) -> None:
-    assert [(each.path, each.size, each.is_directory) for each in tree.entries("/*")][:2] == [
+    assert [(each.name, each.size, each.is_directory) for each in tree.entries("/*")][:2] == [
         ("a", 3, True),
         ("b", 3, False),
     ]
@@ -38,7 +39,7 @@ def test_a_tree_lists_reads_and_fetches_what_the_commit_held(tree: CommitTree, t
     assert list(tree.numbers("/*/facts.json", "count")) == [4]
     told: list[int] = []
     for each in tree.entries("/*")[:2]:
-        tree.fetch(each, tmp_path / "to" / each.path, told.append)
+        tree.fetch(each, tmp_path / "to" / each.name, told.append)
     assert told == [3, 3]
     assert (tmp_path / "to" / "a" / "two").read_bytes() == b"22"
     assert (tmp_path / "to" / "b").read_bytes() == b"333"
@@ -80,8 +81,8 @@ def test_many_files_of_a_directory_come_with_one_call_and_those_that_are_kept_wi
     )
     fetch, asked = CommitTree.fetch, list[str]()
 
-    def counted(self: CommitTree, entry: TreeEntry, *rest: Any) -> None:
-        asked.append(entry.path)
+    def counted(self: CommitTree, entry: StoredFile, *rest: Any) -> None:
+        asked.append(entry.name)
         fetch(self, entry, *rest)
 
     monkeypatch.setattr(CommitTree, "fetch", counted)
@@ -90,7 +91,7 @@ def test_many_files_of_a_directory_come_with_one_call_and_those_that_are_kept_wi
     for calls in (["0/facts", "0/parts"], []):
         with store.scratch() as scratch:
             tree.place_all(store, wanted, scratch / "index", told.append)
-            assert {f"/{each.path}": (scratch / "index" / each.path).read_bytes() for each in wanted} == files
+            assert {each.path: (scratch / "index" / each.name).read_bytes() for each in wanted} == files
         assert (asked, sum(told)) == (calls, sum(map(len, files.values())))
         asked.clear()
         told.clear()
@@ -107,6 +108,6 @@ def test_scratch_directories_of_killed_processes_are_deleted_after_a_week(tmp_pa
 
 
 def test_entries_are_grouped_by_size() -> None:
-    entries = [TreeEntry(str(size), size, "", False) for size in (5, 1, 2, 9, 1)]
+    entries = [StoredFile(str(size), size, "", False) for size in (5, 1, 2, 9, 1)]
     assert [[each.size for each in group] for group in batches(entries, 8)] == [[5, 1, 2], [9], [1]]
     assert list(batches([], 8)) == []

@@ -8,7 +8,7 @@ from pipelines.analysis.changes.comparison_page import page
 from pipelines.analysis.changes.difference_reasons import MODEL, REMOVED, SHIFTED, NeighbourDifference
 from pipelines.analysis.changes.library_state import LibraryState
 from pipelines.analysis.changes.pipeline_versions import SettingChange
-from pipelines.analysis.changes.query_answers import AnswerNeighbour, AnswerPair, QueryAnswer
+from pipelines.analysis.query_answers import AnswerNeighbour, AnswerPair, QueryAnswer
 
 STRANGE = "<script>\u202e\"'&.jpg"
 

@@ -17,7 +17,7 @@ from pipelines.analysis.changes.difference_reasons import (
     differences,
 )
 from pipelines.analysis.changes.pipeline_versions import SettingChange
-from pipelines.analysis.changes.query_answers import AnswerNeighbour, AnswerPair, QueryAnswer, differing, match, parse
+from pipelines.analysis.query_answers import AnswerNeighbour, AnswerPair, QueryAnswer, differing, match, parse
 
 
 def reply(query: str, *ids: str, k: int = 3, name: str = "q.jpg") -> QueryAnswer:

@@ -227,7 +227,7 @@ def test_files_that_differ_are_paired(as_user: Connection) -> None:
     }
     assert found == {"/a": (1, 2), "/b": (1, None), "/e/f": (None, 1)}
     assert {each.path for each in CommitHistory(as_user).pairs("labels", old, new)} == {"/a", "/b", "/e/f"}
-    assert [each.path for each in CommitHistory(as_user).files("labels", old)] == ["/a", "/b", "/d/c"]
+    assert [each.path for each in CommitHistory(as_user).pairs("labels", old, "")] == ["/a", "/b", "/d/c"]
 
 
 def test_reading_outlasts_a_restart_of_the_server(

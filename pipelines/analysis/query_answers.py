@@ -63,10 +63,16 @@ class QueryMatch:
         return [tile.id if self.comparable else tile.sources for tile in reply.tiles]
 
 
+def read(entry: str, content: bytes) -> list[QueryAnswer]:
+    """The answers in an entry's neighbors.jsonl. Raises ValueError, KeyError or TypeError for a file that another
+    `render` wrote."""
+    return [_reply(entry, json.loads(line)) for line in content.splitlines()]
+
+
 def parse(entry: str, content: bytes) -> list[QueryAnswer]:
-    """The answers in an entry's neighbors.jsonl; none in a file that another `render` wrote."""
+    """The same; none in a file that another `render` wrote."""
     try:
-        return [_reply(entry, json.loads(line)) for line in content.splitlines()]
+        return read(entry, content)
     except (ValueError, KeyError, TypeError):
         return []
 
