@@ -1,7 +1,7 @@
 """The amounts of resources that pods request and that nodes and quotas give, and the taints of nodes. Asks no
 cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,9 +21,9 @@ class ClusterNode:
 
     name: str
     labels: Mapping[str, str]
-    taints: Sequence[tuple[str, str, str]]
+    taints: Sequence[Sequence[str]]
     allocatable: Mapping[str, str]
-    images: frozenset[str] = frozenset()
+    images: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def format_amount(amount: Fraction) -> str:
     return f"{float(amount):.4g}"
 
 
-def repelled_by(node: ClusterNode, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+def repelled_by(node: ClusterNode, tolerations: Sequence[Mapping[str, Any]]) -> list[Sequence[str]]:
     """The taints of a node that repel a pod with these tolerations."""
     kept = [taint for taint in node.taints if taint[2] in _REPELLING]
     return [taint for taint in kept if not any(_covers(each, taint) for each in tolerations)]
@@ -104,7 +104,7 @@ def _amounts(container: Any, kind: str) -> dict[str, Fraction]:
     return {str(name): amount for name, text in found.items() if (amount := quantities.parse(str(text))) is not None}
 
 
-def _covers(toleration: Mapping[str, Any], taint: tuple[str, str, str]) -> bool:
+def _covers(toleration: Mapping[str, Any], taint: Sequence[str]) -> bool:
     key, value, effect = taint
     if toleration.get("effect") not in (None, "", effect):
         return False

@@ -63,15 +63,9 @@ def read(connection: Connection) -> GpuHoldings:
 
 def of_cluster() -> GpuHoldings:
     """The holdings in the cluster of kubectl's context. Raises LookalikeError if it does not answer."""
-    told = kube_client.holdings()
+    told = kube_client.ask("holdings")
     found = [
-        GpuMachine(
-            each["name"],
-            "Ready" if each["ready"] else "NotReady",
-            each["product"],
-            each["gpus"],
-            tuple(_holder(pod) for pod in told["pods"] if pod["node"] == each["name"]),
-        )
+        GpuMachine(**each, holders=tuple(_holder(pod) for pod in told["pods"] if pod["node"] == each["name"]))
         for each in told["nodes"]
     ]
     pending = [PendingWorker(pod["pipeline"], pod["node_coming"]) for pod in told["pods"] if not pod["node"]]

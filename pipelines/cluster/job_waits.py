@@ -125,7 +125,7 @@ class JobWaits:
             return {}
         if now - self._asked >= _ASK_EVERY or not self._asked:
             try:
-                told = kube_client.troubles(self._connection.namespace)
+                told = kube_client.ask("troubles", self._connection.namespace)
             except LookalikeError:  # kubectl does not work here: Pachyderm's own reasons must do
                 told = {}
             project = f"{self._connection.project}/"

@@ -43,7 +43,7 @@ _SERVERS = "suite=pachyderm,app=pachd"
 
 
 def holdings(_: str) -> dict[str, Any]:
-    """Every node that has GPUs, and every pod that requests any: {"nodes": [{"name", "ready", "product", "gpus"}],
+    """Every node that has GPUs, and every pod that requests any: {"nodes": the fields of GpuMachines, without holders,
     "pods": [{"name", "namespace", "node": "" for none yet, "node_coming": whether the cluster adds one, "pipeline",
     "gpus"}]}."""
     core = client.CoreV1Api()
@@ -52,7 +52,7 @@ def holdings(_: str) -> dict[str, Any]:
     coming = _scaled_for(core) if any(not each["node"] for each in pods) else frozenset()
     for each in pods:
         each["node_coming"] = not each["node"] and (each["namespace"], each["name"]) in coming
-    return {"nodes": [each for each in nodes if each["gpus"]], "pods": pods}
+    return {"nodes": [each for each in nodes if each["total"]], "pods": pods}
 
 
 def _pods(core: client.CoreV1Api) -> Iterator[Any]:
@@ -108,10 +108,9 @@ def _pulls(core: client.CoreV1Api, namespace: str) -> dict[str, str]:
 
 
 def capacity(namespace: str) -> dict[str, Any]:
-    """The capacity of schedulable nodes, and the quotas of a namespace, in Kubernetes' quantities:
-    {"namespace", "pachyderm": whether one runs there, "nodes": [{"name", "labels", "taints": [{"key", "value",
-    "effect"}], "allocatable", "images"}], "quotas": [{"name", "hard", "used"}], "pods": those on nodes, [{"node",
-    "pipeline", "containers", "initContainers"}], None if they may not be listed}."""
+    """The capacity of schedulable nodes, and the quotas of a namespace, in Kubernetes' quantities: {"namespace",
+    "pachyderm": whether one runs there, "nodes": the fields of ClusterNodes, "quotas": those of ResourceQuotas, "pods":
+    those on nodes, [{"node", "pipeline", "containers", "initContainers"}], None if they may not be listed}."""
     core = client.CoreV1Api()
     nodes = [each for each in _all(core.list_node) if kube_objects.schedulable(each)]
     servers = _all(core.list_namespaced_pod, namespace=namespace, label_selector=_SERVERS)

@@ -1,4 +1,4 @@
-"""Kubernetes' objects as the plain values that `kube` answers with. Asks no cluster."""
+"""Kubernetes' objects as the plain values that `kube_api` answers with. Asks no cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,9 +15,9 @@ def gpus_of_node(node: Any) -> dict[str, Any]:
     labels = node.metadata.labels or {}
     return {
         "name": node.metadata.name,
-        "ready": ready(node),
+        "status": "Ready" if ready(node) else "NotReady",
         "product": next((labels[name] for name in _PRODUCTS if name in labels), ""),
-        "gpus": _gpus(node.status.allocatable),
+        "total": _gpus(node.status.allocatable),
     }
 
 
@@ -37,7 +37,7 @@ def offer(node: Any) -> dict[str, Any]:
     return {
         "name": node.metadata.name,
         "labels": node.metadata.labels or {},
-        "taints": [{"key": each.key, "value": each.value or "", "effect": each.effect} for each in taints],
+        "taints": [(each.key, each.value or "", each.effect) for each in taints],
         "allocatable": node.status.allocatable or {},
         "images": [name for each in node.status.images or () for name in each.names or ()],
     }

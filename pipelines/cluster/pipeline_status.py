@@ -15,7 +15,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
-from pipelines.cluster.job_waits import STOPPED, JobWaits
+from pipelines.cluster.job_waits import STOPPED, JobWaits, older
 from pipelines.errors import LookalikeError
 
 MOST_FAILURES = 10
@@ -79,15 +79,12 @@ class ProjectStatus:
     notes: list[str]
 
 
-def read(
-    connection: Connection, usual: Sequence[str], namespace: str = "", optional: Sequence[str] = ()
-) -> ProjectStatus:
-    """The status of these pipelines, and of the optional ones that are deployed, with workers in a namespace of the
-    cluster ("" for the context's own)."""
+def read(connection: Connection, usual: Sequence[str], optional: Sequence[str] = ()) -> ProjectStatus:
+    """The status of these pipelines, and of the optional ones that are deployed."""
     jobs = ProjectJobs(connection)
     there = jobs.pipelines()
     names = [*usual, *(name for name in optional if name in there)]
-    said, unknown = _troubles(connection, namespace)
+    said, unknown = _troubles(connection)
     troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
     newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
     queues = {name: _queue(jobs, there[name]) for name in newest}
@@ -127,13 +124,13 @@ def _wants_gpus(info: Any) -> bool:
     return bool(info.details.resource_limits.gpu.number)
 
 
-def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]] | None, list[str]]:
+def _troubles(connection: Connection) -> tuple[Mapping[str, Sequence[str]] | None, list[str]]:
     """The reasons for which a cluster's workers wait, by pipeline, and a note if they are unknown. None of localpachd,
     which gives them itself."""
     if gpu_holders.local_leases(connection) is not None:
         return None, []
     try:
-        return kube_client.troubles(namespace), []
+        return kube_client.ask("troubles", connection.namespace), []
     except LookalikeError as error:
         return {}, [f"the reasons for which workers wait are unknown: {error}"]
 
@@ -149,7 +146,8 @@ def _pipeline(
 ) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
     plain = tuple(dict.fromkeys(map(pod_reasons.plain_words, troubles)))
-    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), plain, _ahead(newest, queue))
+    ahead = [] if newest is None or newest.ended else older(queue, newest)
+    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), plain, ahead)
     current = found.current
     if current is not None:
         failures = JobDatums(connection, current).failed(MOST_FAILURES) if current.failed else []
@@ -165,13 +163,6 @@ def _pipeline(
     if state == "crashing" and troubles:  # which Pachyderm repeats
         return replace(found, reason="")
     return found if reason is None else replace(found, state=reason.state, reason=reason.text)
-
-
-def _ahead(newest: Job | None, queue: Sequence[Job]) -> list[Job]:
-    """The jobs of a queue, newest first, that come before the newest job: the one at work first."""
-    if newest is None or newest.ended:
-        return []
-    return [job for job in reversed(queue) if job.id != newest.id]
 
 
 def rejections(connection: Connection) -> list[RejectedFile]:

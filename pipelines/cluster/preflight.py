@@ -17,10 +17,9 @@ from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 
 
-def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespace: str = "") -> list[Finding]:
-    """The obstacles for the specifications, with Pachyderm's workers in a namespace ("" for that of
-    kubectl's context). Where the cluster cannot be asked, that is the finding. None for localpachd, which takes the
-    machine for the image and runs on the CPU where there is no GPU."""
+def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft]) -> list[Finding]:
+    """The obstacles for the specifications. Where the cluster cannot be asked, that is the finding. None for
+    localpachd, which takes the machine for the image and runs on the CPU where there is no GPU."""
     if gpu_holders.local_leases(connection) is not None:
         return []
     version = connection.client.get_remote_version()
@@ -32,7 +31,7 @@ def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespac
         number = sum(1 for _ in connection.client.list_pipeline(details=False))
         found += [Finding(flaw, "", here) for flaw in obstacles.check_number(number, len(names - there.keys()))]
     try:
-        told = kube_client.capacity(namespace)
+        told = kube_client.ask("capacity", connection.namespace)
         if not told["pachyderm"]:
             raise LookalikeError(
                 f"kubectl's cluster has no Pachyderm in the namespace {told['namespace']}: choose another "
@@ -43,17 +42,8 @@ def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft], namespac
         return [*found, Finding(Flaw.note("cluster", (), why), "", here)]
     temporary = {name for name, info in there.items() if info.details.autoscaling}
     known = ClusterState(
-        [
-            ClusterNode(
-                each["name"],
-                each["labels"],
-                [(taint["key"], taint["value"], taint["effect"]) for taint in each["taints"]],
-                each["allocatable"],
-                frozenset(each["images"]),
-            )
-            for each in told["nodes"]
-        ],
-        [ResourceQuota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
+        [ClusterNode(**each) for each in told["nodes"]],
+        [ResourceQuota(**each) for each in told["quotas"]],
         cache(registries.ask),
         _held(told["pods"], {f"{connection.project}/{name}" for name in names | temporary}),
     )

@@ -171,7 +171,7 @@ def _must_read(specs: Sequence[PipelineSpec], there: Mapping[str, Any]) -> None:
 
 def _check(connection: Connection, found: Sequence[SpecDraft]) -> None:
     report = suite.check(found, (), None, drafts.neighbours(found)).of(FlawLevel.ERROR)
-    report = report.with_more(preflight.find_obstacles(connection, found, connection.namespace)).of(FlawLevel.ERROR)
+    report = report.with_more(preflight.find_obstacles(connection, found)).of(FlawLevel.ERROR)
     for finding in report.findings:
         fix = f": {finding.flaw.fix}" if finding.flaw.fix else ""
         raise LookalikeError(f"{finding.pipeline or 'the pipelines'}: {finding.place}: {finding.flaw.why}{fix}")

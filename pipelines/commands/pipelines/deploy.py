@@ -93,7 +93,7 @@ def deploy(
     everything, found = found, _asked_for(found, connection, settings or ())
     _check_reached(on_top, everything, found)
     report = suite.check(found, on_top).of(FlawLevel.WARNING)
-    report = report.with_more(preflight.find_obstacles(connection, found, connection.namespace))
+    report = report.with_more(preflight.find_obstacles(connection, found))
     if report.findings:
         finding_display.show(report)
     if report.count(FlawLevel.ERROR) and not force:

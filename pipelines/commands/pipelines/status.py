@@ -65,7 +65,7 @@ def show_status(
     facts = library_overview.read(connection)
     here = specs_directory.current()
     usual = [spec.name for spec in pipeline_specs.load(here)]
-    found = pipeline_status.read(connection, usual, connection.namespace, optional_specs.names(here))
+    found = pipeline_status.read(connection, usual, optional_specs.names(here))
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})

@@ -127,7 +127,7 @@ def _check(connection: Connection, found: Sequence[SpecDraft]) -> None:
     if not found:
         return
     report = suite.check(list(found), (), None, drafts.neighbours(found)).of(FlawLevel.WARNING)
-    report = report.with_more(preflight.find_obstacles(connection, found, connection.namespace))
+    report = report.with_more(preflight.find_obstacles(connection, found))
     if report.findings:
         finding_display.show(report)
     if report.count(FlawLevel.ERROR):

@@ -139,9 +139,9 @@ def test_a_worker_whose_image_is_pulled_or_that_lacked_memory(serve_api: Callabl
         each["type"] = "Normal"
     place = "/api/v1/namespaces/pach"
     serve_api({f"{place}/pods": pods, f"{place}/replicationcontrollers": [], f"{place}/events": []})
-    assert kube_client.troubles() == {"default/search": ["OOMKilled: exit status 137"]}
+    assert kube_client.ask("troubles") == {"default/search": ["OOMKilled: exit status 137"]}
     serve_api({f"{place}/pods": pods[:2], f"{place}/replicationcontrollers": [], f"{place}/events": events})
-    assert kube_client.troubles()["default/preprocess"] == ['Pulling: Pulling image "team/cpu:1"']
+    assert kube_client.ask("troubles")["default/preprocess"] == ['Pulling: Pulling image "team/cpu:1"']
 
 
 def test_the_reasons_why_workers_wait(api_server: str) -> None:
@@ -150,7 +150,7 @@ def test_the_reasons_why_workers_wait(api_server: str) -> None:
         "default/render": [f"ImagePullBackOff: {PULLING}"],
         "default/index": [f"FailedCreate: {QUOTA}"],
     }
-    assert kube_client.troubles() == kube_client.troubles("pach") == expected
+    assert kube_client.ask("troubles") == kube_client.ask("troubles", "pach") == expected
 
 
 def test_a_reason_in_other_words_is_left_out() -> None:
@@ -173,7 +173,7 @@ def test_a_reason_in_other_words_is_left_out() -> None:
 
 def test_missing_permissions_are_one_line(api_server: str) -> None:
     with pytest.raises(LookalikeError, match="refuses the request: .*is forbidden: User cannot list it$"):
-        kube_client.troubles("kube-system")
+        kube_client.ask("troubles", "kube-system")
 
 
 def test_an_unreachable_cluster_is_one_line(
@@ -181,10 +181,10 @@ def test_an_unreachable_cluster_is_one_line(
 ) -> None:
     kubeconfig("http://127.0.0.1:9", "pach")
     with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
-        kube_client.holdings()
+        kube_client.ask("holdings")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster is configured: .*; kubectl must work here$"):
-        kube_client.holdings()
+        kube_client.ask("holdings")
 
 
 NO_PROGRAM = {"command": "log-in-to-nowhere", "interactiveMode": "Never"}
@@ -206,7 +206,7 @@ def test_a_configuration_that_does_not_work_is_one_line(
     path.write_text(json.dumps(changed))
     match = f"^no Kubernetes cluster is configured: .*{said}.*; kubectl must work here$"
     with pytest.raises(LookalikeError, match=match):
-        kube_client.holdings()
+        kube_client.ask("holdings")
 
 
 @pytest.fixture
