@@ -31,9 +31,8 @@ class PastCommit:
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
     """Any commit of a repo, for people: its start and its end (UTC; None before it is finished), whether files can
-    still be added, its author, "" if neither the description nor the server
-    names one, the description without that, its error, and
-    the size of its files, at most."""
+    still be added, its author, "" if neither the description nor the server names one, the description without that,
+    its error, and the size of its files, at most."""
 
     repo: str
     id: str
@@ -44,6 +43,11 @@ class CommitRecord:
     description: str
     error: str
     bytes: int
+
+    @property
+    def good(self) -> bool:
+        """Whether it finished without an error."""
+        return self.finished is not None and not self.error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Moments of a library: the commit set that a commit's id, an ancestor or a date means. Knows no files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
+from stages.datum.text_format import first_of
 
 ANSWERS = "render"
 """The repo that every change of a library reaches: its commits are the moments at which there were answers."""
@@ -163,7 +164,7 @@ def _by_id(connection: Connection, start: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise LookalikeError(f"{start} begins the ids of {_named(found)}: give more digits")
+        raise LookalikeError(f"{start} begins the ids of {first_of(found, _MOST_NAMED)}: give more digits")
     none = f"there is no commit {start}" if len(start) == _DIGITS else f"no commit has an id that begins with {start}"
     raise LookalikeError(
         f"{none}: it was squashed or deleted, or belongs to another library; "
@@ -201,8 +202,3 @@ def _moment(info: Any, made: Any) -> CommitSet:
     began = before[0].started if before else info.started.ToDatetime(tzinfo=UTC)
     good = info.HasField("finished") and not info.error
     return CommitSet(info.commit.id, began, good, tuple(each.id for each in before))
-
-
-def _named(ids: Sequence[str]) -> str:
-    rest = len(ids) - _MOST_NAMED
-    return f"{', '.join(ids[:_MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}"

@@ -27,12 +27,9 @@ _Known = TypeVar("_Known")
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """A job with the code that it ran: its state in lower case, the version of its pipeline, its times (UTC), the image
-    and the variables."""
+    """A job with the code that it ran: the version of its pipeline, its times (UTC), the image and the variables."""
 
-    state: str
     version: int
-    created: datetime | None
     started: datetime | None
     finished: datetime | None
     image: str
@@ -127,10 +124,9 @@ class Lineage:
 
 def _job(info: Any) -> JobDetails:
     transform = info.details.transform
-    times = (getattr(info, name) if info.HasField(name) else None for name in ("created", "started", "finished"))
-    created, started, finished = (each and each.ToDatetime(tzinfo=UTC) for each in times)
-    state = pps_pb2.JobState.Name(info.state).removeprefix("JOB_").lower()
-    return JobDetails(state, info.pipeline_version, created, started, finished, transform.image, dict(transform.env))
+    times = (getattr(info, name) if info.HasField(name) else None for name in ("started", "finished"))
+    started, finished = (each and each.ToDatetime(tzinfo=UTC) for each in times)
+    return JobDetails(info.pipeline_version, started, finished, transform.image, dict(transform.env))
 
 
 def _made(info: Any) -> CommitDetails:

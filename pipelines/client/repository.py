@@ -254,6 +254,12 @@ class Repository:
                 yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
 
 
+def sizes(connection: Connection) -> dict[str, int]:
+    """The bytes of the files of each repo of the project, at most, by name."""
+    infos = (each for each in connection.client.list_repo() if each.repo.project.name == connection.project)
+    return {each.repo.name: each.size_bytes_upper_bound for each in infos}
+
+
 def _found(infos: Iterable[Any]) -> Iterator[StoredFile]:
     """The files whose infos a call streams; none if the server does not find the path."""
     with suppress_not_found():

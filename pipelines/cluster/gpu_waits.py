@@ -12,7 +12,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import GpuHoldings, GpuMachine
 from pipelines.errors import LookalikeError
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, first_of
 
 _ASK_EVERY = 15.0
 """Seconds between two questions to a cluster: each takes about one."""
@@ -183,8 +183,7 @@ def _names(names: "Iterator[str] | Sequence[str]") -> list[str]:
 def _waiting(gpus: int, holders: Sequence[str]) -> str:
     if not holders:
         return f"waiting for {_gpus(gpus)}, which no node has to spare"
-    more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""
-    return f"waiting for {_gpus(gpus)}, held by {', '.join(holders[:_MOST_HOLDERS])}{more}"
+    return f"waiting for {_gpus(gpus)}, held by {first_of(holders, _MOST_HOLDERS)}"
 
 
 def _never(gpus: int, totals: Sequence[int]) -> str:

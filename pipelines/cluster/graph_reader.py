@@ -4,6 +4,7 @@ rest, which changes slowly, now and then."""
 from collections.abc import Mapping
 from typing import Any
 
+from pipelines.client import repository
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
@@ -54,12 +55,7 @@ class GraphReader:
                 name = each.pipeline.removeprefix(f"{self._connection.project}/")
                 held[name] = held.get(name, 0) + each.gpus
             self._held = held
-        repos = self._connection.retry(lambda: list(self._connection.client.list_repo()))
-        self._sizes = {
-            each.repo.name: each.size_bytes_upper_bound
-            for each in repos
-            if each.repo.project.name == self._connection.project
-        }
+        self._sizes = self._connection.retry(repository.sizes, self._connection)
 
 
 def _states(jobs: Mapping[str, Job | None]) -> set[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.client import backbones
+from pipelines.client import backbones, repository
 from pipelines.client.deployment import part_sizes
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
@@ -144,9 +144,7 @@ def _disk(connection: Connection) -> DiskUsage:
     server = None if root is None else local_server.running(root)
     if root is not None and server is not None and server.address == connection.address:
         return DiskUsage(str(root), _size(root), shutil.disk_usage(root).free)
-    repos = connection.retry(lambda: list(connection.client.list_repo()))
-    sizes = (each.size_bytes_upper_bound for each in repos if each.repo.project.name == connection.project)
-    return DiskUsage("", sum(sizes), None)
+    return DiskUsage("", sum(connection.retry(repository.sizes, connection).values()), None)
 
 
 def _size(directory: Path) -> int:

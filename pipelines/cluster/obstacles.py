@@ -28,12 +28,16 @@ from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 from pipelines.specifications.image_reference import ImageReference
 from speclang import quantities
 from speclang.field_paths import FieldPath
+from stages.datum.text_format import first_of
 
 OLDEST = (2, 5)
 """The first Pachyderm with datum batching, by which the stages are run, and with projects."""
 
 SPOKEN = (2, 7)
 """The Pachyderm whose messages lookalike sends."""
+
+_MOST_NODES = 3
+"""Most nodes that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,8 @@ def _check_nodes(cluster: ClusterState, draft: SpecDraft) -> Iterator[Flaw]:
         field, fix = ("scheduling_spec", "node_selector"), "correct the variable of the overlay, or label nodes"
     else:
         key, value, effect = repelled_by(suited[0], tolerations)[0]
-        field, why = ("tolerations",), f"{_nodes(suited)} repel it by the taint {key}={value}:{effect}"
+        nodes = first_of([node.name for node in suited], _MOST_NODES)
+        field, why = ("tolerations",), f"{nodes} repel it by the taint {key}={value}:{effect}"
         fix = "tolerate it: the overlays gke and eks do that for nvidia.com/gpu, eci for virtual nodes"
     fate = "its workers would wait, unschedulable, until such a node joins"
     yield Flaw.warning("nodes", field, f"{why}: {fate}", fix)
@@ -179,9 +184,3 @@ def _field(name: str) -> FieldPath:
     if name in ("pods", "count/pods"):
         return ("parallelism_spec",)
     return ("resource_limits" if name.startswith("limits.") or "/" in name else "resource_requests",)
-
-
-def _nodes(nodes: Sequence[ClusterNode]) -> str:
-    """Some nodes by name."""
-    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    return ", ".join(node.name for node in nodes[:3]) + more

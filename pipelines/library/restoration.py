@@ -20,7 +20,7 @@ from pipelines.library.library_commit import LibraryCommit
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, first_of
 from stages.record.pfs_names import unescape
 
 RestoreProgress = Callable[[int], None]
@@ -103,8 +103,7 @@ def entries(
 def _refuse(different: Iterable[str], replace: bool) -> None:
     found = list(different)
     if found and not replace:
-        rest = len(found) - _MOST_NAMED
-        named = ", ".join(found[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+        named = first_of(found, _MOST_NAMED)
         number = counted(len(found), "of them is", "of them are")
         raise LookalikeError(
             f"{number} there with other content: {named}. Nothing was restored: --replace puts the older content in "

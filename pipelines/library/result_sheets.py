@@ -110,9 +110,7 @@ def missing_sheets(absent: Sequence[str], known: Collection[str], at: str = "") 
         return f"{none}, nor for any other query: name a later one, see `lookalike commits`"
     if not known:
         return f"{none}, nor for any other query: `lookalike status` gives the reason"
-    more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
-    named = ", ".join(list(known)[:_MOST_KNOWN])
-    return f"{none}; these queries have one: {named}{more}"
+    return f"{none}; these queries have one: {text_format.first_of(list(known), _MOST_KNOWN)}"
 
 
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> ResultSheet:

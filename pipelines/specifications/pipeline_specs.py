@@ -44,7 +44,7 @@ class PipelineSpec:
     @property
     def repos(self) -> frozenset[str]:
         """The names of the repos that the pipeline reads."""
-        return frozenset(leaf.repo for leaf in leaves(self.request().input))
+        return repos_read(self.request().input)
 
     def request(self) -> Any:
         """The specification as a CreatePipelineRequest. Raises LookalikeError for an unknown field, which Pachyderm
@@ -63,6 +63,11 @@ def leaves(tree: Any) -> Iterator[Any]:
         yield tree.pfs
     for member in (*tree.cross, *tree.union, *tree.join, *tree.group):
         yield from leaves(member)
+
+
+def repos_read(tree: Any) -> frozenset[str]:
+    """The names of the repos that an Input reads."""
+    return frozenset(leaf.repo for leaf in leaves(tree))
 
 
 def load(directory: Path = SHIPPED_SPECS) -> list[PipelineSpec]:

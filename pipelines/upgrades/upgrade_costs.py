@@ -13,6 +13,7 @@ from pipelines.client.commit_tree import CommitTree
 from pipelines.client.deployment import part_sizes
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
+from pipelines.specifications.pipeline_specs import repos_read
 from pipelines.specifications.segment_numbers import SegmentNumbers
 from pipelines.upgrades import upgrade_steps
 from pipelines.upgrades.upgrade_steps import UpgradeStep
@@ -69,7 +70,7 @@ def read(connection: Connection, steps: Sequence[UpgradeStep], there: Mapping[st
     for step in steps:
         if step.change in ("deleted", "retired"):
             inputs.pop(step.pipeline, None)
-    reads = {name: upgrade_steps.repos(each.input) for name, each in inputs.items()}
+    reads = {name: sorted(repos_read(each.input)) for name, each in inputs.items()}
     leases = connection.retry(gpu_holders.local_leases, connection)
     has_gpus = leases is None or bool(leases.total)
     found = []
@@ -141,8 +142,7 @@ def _busy(stats: Any) -> float:
 
 
 def _size(connection: Connection, name: str) -> int:
-    good = (each for each in CommitHistory(connection).records(name) if each.finished is not None and not each.error)
-    newest = next(good, None)
+    newest = next((each for each in CommitHistory(connection).records(name) if each.good), None)
     if newest is None:
         return 0
     tree = CommitTree(connection, name, newest.id)

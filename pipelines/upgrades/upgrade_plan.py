@@ -18,7 +18,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, pipeline_specs
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
-from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, repos_read
 from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgrade_steps
 from pipelines.upgrades.spec_merge import MergedSpec
 from pipelines.upgrades.upgrade_records import UpgradeRecord
@@ -161,7 +161,7 @@ def _not_installed(name: str, there: Mapping[str, Any]) -> UpgradeStep:
     commit = there[name].spec_commit.id
     if name not in retired_pipelines.retired_among(there):
         return UpgradeStep(name, "unused", spec_commit=commit)
-    readers = sorted(each for each, info in there.items() if name in upgrade_steps.repos(info.details.input))
+    readers = sorted(each for each, info in there.items() if name in repos_read(info.details.input))
     return UpgradeStep(name, "unused" if readers else "retired", kept=tuple(readers), spec_commit=commit)
 
 
@@ -210,7 +210,7 @@ def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
                 "nothing was changed; `lookalike deploy` from the older lookalike brings it back"
             )
         steps[name] = _back(connection, record, there[name], found)
-    reads = {name: upgrade_steps.repos(info.details.input) for name, info in there.items()}
+    reads = {name: sorted(repos_read(info.details.input)) for name, info in there.items()}
     for name, step in [*steps.items()]:
         readers = sorted(each for each, repos in reads.items() if name in repos and each not in steps)
         if step.change == "deleted" and readers:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.specifications.pipeline_specs import leaves
 from pipelines.upgrades import spec_documents
 from pipelines.upgrades.spec_merge import CREDENTIALS
 from speclang.merge_patches import difference
@@ -91,8 +90,3 @@ def recomputed_pipelines(steps: Sequence[UpgradeStep], reads: Mapping[str, Itera
         fresh = {name for name, repos in reads.items() if name not in reached and not fresh.isdisjoint(repos)}
         reached |= fresh
     return {name: name in anew for name in [*reads, *sorted(anew - reads.keys())] if name in reached}
-
-
-def repos(inputs: Any) -> list[str]:
-    """The repos that an Input reads."""
-    return sorted({leaf.repo for leaf in leaves(inputs)})

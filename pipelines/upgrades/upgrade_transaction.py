@@ -9,8 +9,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
-from pipelines.specifications.pipeline_specs import SOURCES
-from pipelines.upgrades import upgrade_steps
+from pipelines.specifications.pipeline_specs import SOURCES, repos_read
 from pipelines.upgrades.upgrade_plan import UpgradePlan
 
 
@@ -25,7 +24,7 @@ def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) ->
     """
     _check_unchanged(plan, there, ProjectJobs(connection).pipelines())
     requests = [step.request for step in plan.steps if step.is_sent]
-    for repo in dict.fromkeys(repo for request in requests for repo in upgrade_steps.repos(request.input)):
+    for repo in dict.fromkeys(repo for request in requests for repo in sorted(repos_read(request.input))):
         if repo in SOURCES:
             deployment.make_repo(connection, repo)
     _delete(connection, plan, "retired")

@@ -7,7 +7,7 @@ answers and no markup; whoever shows the text escapes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -43,6 +43,21 @@ def distance(value: float) -> str:
 def counted(count: int, one: str, many: str) -> str:
     """The number with its noun: "1 picture", "2,000 pictures"."""
     return f"{count:,} {one if count == 1 else many}"
+
+
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first names, so many at most, and the number of the others: "a, b and 2 more"."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{between.join(names[:most])}{more}"
+
+
+def rounded_time(seconds: float) -> str:
+    """A time in words, rounded up: "about 20 s", "about 3 min", "about 2 hours"."""
+    if seconds <= 60:
+        return f"about {10 * (int(seconds) // 10 + 1)} s"
+    if seconds <= 3600:
+        return f"about {int(seconds / 60) + 1} min"
+    return f"about {counted(int(seconds / 3600) + 1, 'hour', 'hours')}"
 
 
 def size(number: int) -> str:

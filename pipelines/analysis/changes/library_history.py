@@ -188,7 +188,7 @@ class LibraryHistory:
         if found is None:
             return None
         made, before = found
-        if made.finished is None or made.error or (before is not None and before.error):
+        if not made.good or (before is not None and before.error):
             return None
         computed = (made.id, before.id if before is not None else "")
         return self._contents.between(record.repo, record.id, None, computed, concerns)

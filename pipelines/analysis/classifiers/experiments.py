@@ -142,7 +142,7 @@ def _computed(
     seen: dict[str, str] = {}
     current = True
     for commit in connection.retry(lambda: list(CommitHistory(connection).records(TRAIN))):
-        if commit.finished is None or commit.error:
+        if not commit.good:
             continue
         for file in connection.retry(lineage.files, TRAIN, f"/*/{run_records.FILE}", commit.id):
             if seen.get(file.path):

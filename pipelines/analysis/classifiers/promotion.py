@@ -69,7 +69,7 @@ def candidate(connection: Connection, text: str = "") -> ClassifierChoice:
         return found
     run, at, commit = text.rpartition("@")
     for each in connection.retry(lambda: list(CommitHistory(connection).records(SELECT))):
-        if each.finished is None or each.error or (not at and not each.id.startswith(commit)):
+        if not each.good or (not at and not each.id.startswith(commit)):
             continue
         found = experiments.choice(connection, lineage, each.id)
         if found is None and not at:

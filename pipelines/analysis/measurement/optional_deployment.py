@@ -21,7 +21,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, pipeline_specs, specs_directory
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
 from pipelines.specifications.findings import FlawLevel
-from pipelines.specifications.pipeline_specs import PipelineSpec, leaves
+from pipelines.specifications.pipeline_specs import PipelineSpec, repos_read
 from stages.classify.training import training_parameters
 from stages.classify.training.training_parameters import TrainingParameters
 
@@ -137,7 +137,7 @@ def remove(connection: Connection, group: str, upstream: bool = True) -> list[De
     ]
     done = []
     for name in (*replaced, *needed):
-        readers = sorted(other for other, info in there.items() if name in _reads(info))
+        readers = sorted(other for other, info in there.items() if name in repos_read(info.details.input))
         if readers:
             done.append(DeploymentResult("pipeline", name, f"kept for {' and '.join(readers)}"))
             continue
@@ -155,10 +155,6 @@ def ensure_filled(connection: Connection, repo: str) -> str:
     if connection.retry(repository.exists, "/"):
         return ""
     return repository.write([PutFile(*_FIRST_FILES[repo])])
-
-
-def _reads(info: Any) -> set[str]:
-    return {leaf.repo for leaf in leaves(info.details.input)}
 
 
 def _must_read(specs: Sequence[PipelineSpec], there: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
 from stages.backbone.catalogue import find
 from stages.datum.file_cache import FileCache
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, rounded_time
 from stages.files import thumbnail_files, vector_files
 
 _BATCH = 512 << 20
@@ -194,12 +194,4 @@ def vector_time(pictures: int, backbone: str, size: int, prepared: bool) -> str:
         return ""
     cores = len(os.sched_getaffinity(0))
     seconds = pictures / entry.rate * (size / _SIZE) ** 2 * _CORES / cores
-    return _words(seconds + (pictures / (_PREPARED * cores) if prepared else 0.0))
-
-
-def _words(seconds: float) -> str:
-    if seconds < 60:
-        return f"about {10 * (int(seconds) // 10 + 1)} s"
-    if seconds < 3600:
-        return f"about {int(seconds / 60) + 1} min"
-    return f"about {counted(int(seconds / 3600) + 1, 'hour', 'hours')}"
+    return rounded_time(seconds + (pictures / (_PREPARED * cores) if prepared else 0.0))

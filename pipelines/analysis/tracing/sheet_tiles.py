@@ -10,7 +10,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, first_of
 from stages.record.pfs_names import escape_component
 
 _SHORTEST_ID = 4
@@ -77,8 +77,7 @@ def _query(answers: Sequence[QueryAnswer], query: str, entry: str) -> QueryAnswe
     if len(found) == 1:
         return found[0]
     named = sorted(_name(each) for each in found or answers)
-    more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
-    listed = f"{', '.join(named[:_MOST_NAMED])}{more}"
+    listed = first_of(named, _MOST_NAMED)
     if found:
         raise LookalikeError(f"{query} is the name of {len(found)} queries of {entry}: name one of {listed}")
     raise LookalikeError(f"{entry} has no query {query}: it has {listed}")

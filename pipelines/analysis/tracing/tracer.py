@@ -115,7 +115,9 @@ class _Walk:
                     near = {each.id: each.distance for each in found}
                     same = neighbour.id in near and np.float32(near[neighbour.id]) == np.float32(neighbour.distance)
                     self._descent.check("search found this neighbour at this distance", same)
-                    self._descent.check("search compared vectors of the answer's model", found.origin.model == answer.model)
+                    self._descent.check(
+                        "search compared vectors of the answer's model", found.origin.model == answer.model
+                    )
                 return self._descent.steps.at(table), segment
         gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
         return TraceStep("search", f"/{answer.entry}/", note=gone), neighbour.id[:1]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.client import commit_owner
+from pipelines.client import branches, commit_owner
 from pipelines.client.deployment import image_sizes, part_sizes
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import Job, ProjectJobs
@@ -47,6 +46,9 @@ class DeploymentResult:
     kind: str
     name: str
     action: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.action}"
 
 
 def deploy(
@@ -148,9 +150,7 @@ def resize(
     """
     with transaction(connection) as begun:
         if models is not None:
-            master = pfs_pb2.Branch(repo=models.repo, name="master")
-            moved = pfs_pb2.CreateBranchRequest(branch=master, head=models)
-            connection.pfs.CreateBranch(moved, metadata=begun.metadata)
+            branches.move(connection, models.repo.name, "master", models.id, begun.metadata)
         for info in infos:
             request = image_sizes.resized(info, size)
             request.metadata.annotations[DEPLOYED_BY] = author(connection)

@@ -20,7 +20,7 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
 from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.library import ingest
 from pipelines.library.picture_sources import find
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, first_of
 from stages.record import label_files
 
 app = App()
@@ -108,9 +108,8 @@ def _conflicts(connection: Connection, planned: LabelPlan) -> dict[str, list[str
 def _report(planned: LabelPlan, conflicts: Mapping[str, Sequence[str]]) -> Iterator[str]:
     counts = Counter(planned.of.values()).most_common()
     pictures = counted(len(planned.of) + len(planned.unlabelled), "picture", "pictures")
-    shown = ", ".join(f"{label} {count:,}" for label, count in counts[:_MOST_LABELS])
-    more = f" and {len(counts) - _MOST_LABELS} more" if len(counts) > _MOST_LABELS else ""
-    each = f": {shown}{more}" if counts else ""
+    shown = first_of([f"{label} {count:,}" for label, count in counts], _MOST_LABELS)
+    each = f": {shown}" if counts else ""
     yield f"{len(planned.of):,} of {pictures} with {counted(len(counts), 'label', 'labels')}{each}"
     yield from _named("without a label:", planned.unlabelled)
     yield from _named("labelled, but not among these pictures:", planned.elsewhere)
@@ -122,5 +121,4 @@ def _report(planned: LabelPlan, conflicts: Mapping[str, Sequence[str]]) -> Itera
 def _named(what: str, each: Sequence[str]) -> Iterator[str]:
     """The number of things and the first of them; nothing for none."""
     if each:
-        more = f" and {len(each) - _MOST_NAMED:,} more" if len(each) > _MOST_NAMED else ""
-        yield f"{what} {', '.join(each[:_MOST_NAMED])}{more}"
+        yield f"{what} {first_of(each, _MOST_NAMED)}"

@@ -72,15 +72,12 @@ def _train(connection: Connection, directory: Path) -> None:
     """Deploys all that is needed, puts the samples, their labels and the parameters, and waits for the jobs."""
     wanted = demo.demo_pictures(directory, None, None)
     found = picture_sources.find([wanted.images])
-    for each in deployment.deploy(connection, pipeline_specs.load(specs_directory.current())):
-        say(f"{each.kind} {each.name}: {each.action}")
+    say_all(map(str, deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))))
     commits = demo.backbone(connection)
     commits.append(evaluation.put(connection, {demo.LABELS: wanted.labels}))
     grid = {f"{name}{SUFFIX}": json.dumps(each).encode() for name, each in GRID.items()}
     commits.append(parameter_files.change(connection, grid))
-    optional_deployment.deploy(
-        connection, experiments.GROUP, lambda each: say(f"{each.kind} {each.name}: {each.action}")
-    )
+    optional_deployment.deploy(connection, experiments.GROUP, lambda each: say(str(each)))
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)
     asked = queries.put(connection, [wanted.queries or directory])

@@ -1,6 +1,6 @@
 """The command `history`: the changes of the library, or of one picture."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from itertools import islice
@@ -10,7 +10,7 @@ import typer
 
 from pipelines.analysis.changes.answer_counts import AnswerCount
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, PictureChanges
-from pipelines.analysis.changes.comparison_text import setting
+from pipelines.analysis.changes.comparison_text import few, setting
 from pipelines.analysis.changes.library_history import DEPLOYMENT, LibraryChange, LibraryHistory
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
@@ -20,7 +20,7 @@ from pipelines.commands.kit.terminal import console, local_time, say, say_json
 from pipelines.errors import LookalikeError
 from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.specifications.pipeline_specs import SOURCES
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, first_of
 from stages.record import block_names
 from stages.record.pfs_names import unescape
 
@@ -138,10 +138,11 @@ def _lines(change: LibraryChange) -> Iterator[str]:
 def _pictures(change: LibraryChange) -> Iterator[str]:
     if change.pictures is None:
         if change.files and change.model is None:
-            yield f"{change.repo}: {counted(len(change.files), 'file', 'files')} changed: {_names(change.files)}"
+            changed = counted(len(change.files), "file", "files")
+            yield f"{change.repo}: {changed} changed: {first_of(change.files, _NAMED)}"
         return
     parts = [
-        f"{words} {_names(names) if len(names) <= _NAMED else f'{len(names):,}'}"
+        f"{words} {few(names)}"
         for words, names in (
             ("added", change.pictures.added),
             ("replaced", change.pictures.changed),
@@ -171,11 +172,6 @@ def _deployed(change: LibraryChange) -> Iterator[str]:
 def _answers(count: AnswerCount) -> str:
     parts = [f"{number:,} {words}" for words, number in asdict(count).items() if number]
     return ", ".join(parts) or "none changed"
-
-
-def _names(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _data(change: LibraryChange, named: bool) -> dict[str, Any]:

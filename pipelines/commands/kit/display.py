@@ -13,7 +13,7 @@ from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, Project
 from pipelines.commands.kit.terminal import coloured, console, display_path, files, plain_table, say, say_all
 from pipelines.library import result_sheets
 from pipelines.library.result_sheets import ResultSheet
-from stages.datum.text_format import counted, distance
+from stages.datum.text_format import counted, distance, first_of
 
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
@@ -157,8 +157,7 @@ def _show_workers(job: Job) -> None:
     if not job.busy:
         return
     longest = sorted(job.busy, key=lambda each: -each.seconds)
-    more = f" and {len(longest) - _MOST_WORKERS} more" if len(longest) > _MOST_WORKERS else ""
-    say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
+    say(f"{job.pipeline} is at work: {first_of(list(map(at_work, longest)), _MOST_WORKERS, '; ')}")
 
 
 def at_work(worker: BusyWorker) -> str:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from pipelines.client.jobs.jobs import Job
-from stages.datum.text_format import counted
-
-_MINUTE, _HOUR = 60.0, 3600.0
+from stages.datum.text_format import counted, rounded_time
 
 _OPERATIONS = 60e9
 """Multiplications and additions a second that a core is expected to do; docs/benchmarks.md has measured ones."""
@@ -39,16 +37,7 @@ def datums_done(job: Job) -> float:
 
 def time_left(seconds: float) -> str:
     """Remaining time in words, rounded up."""
-    return f"{rounded(seconds)} left"
-
-
-def rounded(seconds: float) -> str:
-    """A time in words, rounded up."""
-    if seconds <= _MINUTE:
-        return f"about {10 * (int(seconds) // 10 + 1)} s"
-    if seconds <= _HOUR:
-        return f"about {int(seconds / _MINUTE) + 1} min"
-    return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')}"
+    return f"{rounded_time(seconds)} left"
 
 
 def comparison_seconds(pictures: int, dimension: int, cores: int) -> float:

@@ -7,10 +7,10 @@ from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
 from pipelines.commands.kit import interrupts, job_completion, progress
-from pipelines.commands.kit.estimates import comparison_seconds, rounded
+from pipelines.commands.kit.estimates import comparison_seconds
 from pipelines.commands.kit.terminal import say, say_all
 from pipelines.specifications import optional_specs, specs_directory
-from stages.datum.text_format import counted
+from stages.datum.text_format import counted, rounded_time
 
 _MANY = 50_000
 """Pictures whose comparison is worth a word wherever it takes place."""
@@ -30,7 +30,7 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
         say(f"deploying the pipelines that this needs: `{optional_specs.removal(group)}` deletes them again")
         if any(spec.name == _COMPARES for spec in optional_specs.required_specs(specs_directory.current(), group)):
             _say_expected(connection)
-        optional_deployment.deploy(connection, group, lambda each: say(f"{each.kind} {each.name}: {each.action}"))
+        optional_deployment.deploy(connection, group, lambda each: say(str(each)))
     names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), group)]
     found = ProjectJobs(connection)
     waited: list[Job] = []
@@ -63,13 +63,13 @@ def _say_expected(connection: Connection) -> None:
     if work.pictures < _MANY and seconds < _LONG:
         return
     pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.segments**2} pairs of segments"
-    takes = f": {rounded(seconds)} on {counted(cores, 'core', 'cores')}" if cores else ""
+    takes = f": {rounded_time(seconds)} on {counted(cores, 'core', 'cores')}" if cores else ""
     say(f"{pairs}{takes}; a picture added later costs {2 * work.segments - 1} of these")
 
 
 def off(connection: Connection, group: str, upstream: bool = True) -> None:
     """Deletes a group's pipelines, and says so. upstream: with those of other groups that only they read."""
     done = optional_deployment.remove(connection, group, upstream)
-    say_all(f"{each.kind} {each.name}: {each.action}" for each in done)
+    say_all(map(str, done))
     if not done:
         say("none of these pipelines is deployed: nothing to do")

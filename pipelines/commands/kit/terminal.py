@@ -65,10 +65,7 @@ def say_first(lines: Sequence[str], most: int) -> None:
 
 def say_unreadable(unreadable: Mapping[str, str]) -> None:
     """Names the files that could not be read, with the reasons."""
-    named = list(unreadable.items())
-    say_all(f"left out {each}: {reason}" for each, reason in named[:_MOST_UNREADABLE])
-    if len(named) > _MOST_UNREADABLE:
-        say(f"  and {len(named) - _MOST_UNREADABLE} more")
+    say_first([f"left out {each}: {reason}" for each, reason in unreadable.items()], _MOST_UNREADABLE)
 
 
 def require_readable(unreadable: Mapping[str, str]) -> None:

@@ -93,15 +93,9 @@ def restore(
 def _names(connection: Connection, commit: str) -> Callable[[], Iterable[str]] | None:
     """Gives the names of the pictures at a commit from what preprocess made of it; None if it did not."""
     pipeline = PREPROCESS[snapshots.REPO]
-    for record in CommitHistory(connection).records(pipeline):
-        if record.id == commit:
-            good = record.finished is not None and not record.error
-            return (
-                (lambda: CommitPictures(connection, ContentCache(default_path())).at(snapshots.REPO, commit))
-                if good
-                else None
-            )
-    return None
+    if not any(record.id == commit and record.good for record in CommitHistory(connection).records(pipeline)):
+        return None
+    return lambda: CommitPictures(connection, ContentCache(default_path())).at(snapshots.REPO, commit)
 
 
 def _conclude(connection: Connection, done: RestoreResult, repo: str, wait: bool) -> None:

@@ -88,7 +88,7 @@ def deploy(
     The opt-in pipelines, which `lookalike duplicates`, `lookalike evaluate` and `lookalike serve --deploy` create, are
     updated where they exist."""
     found, _, on_top = _read([directory, *shipped(directory)], overlay, settings)
-    again = _named(reprocess or (), found)
+    check_names(reprocess or (), found)
     connection = open_write_connection(address)
     everything, found = found, _asked_for(found, connection, settings or ())
     _check_reached(on_top, everything, found)
@@ -102,8 +102,8 @@ def deploy(
     deployment.deploy(
         connection,
         pipeline_specs.ordered(draft.spec() for draft in found),
-        lambda each: say(f"{each.kind} {each.name}: {each.action}"),
-        again,
+        lambda each: say(str(each)),
+        reprocess or (),
         keep_size=IMAGE_SIZE not in named,
         keep_parts=named.isdisjoint(part_sizes.NAMES),
     )
@@ -225,13 +225,12 @@ def _check_reached(on_top: Sequence[Overlay], everything: Sequence[SpecDraft], k
             raise typer.BadParameter(f"{overlay.name} changes {changed}, which `{command}` deploys: do that first")
 
 
-def _named(names: Sequence[str], found: Sequence[SpecDraft]) -> Sequence[str]:
-    """The names of pipelines. Raises BadParameter for one that is not among the specifications."""
+def check_names(names: Sequence[str], found: Sequence[SpecDraft]) -> None:
+    """Raises BadParameter for the name of a pipeline that is not among the specifications."""
     known = [draft.name for draft in found]
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"no specification is called {name}: there are {', '.join(known)}")
-    return names
 
 
 def _repos(against: list[str], found: list[SpecDraft], address: str) -> dict[str, GlobPaths]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pipelines.client import repository
 from pipelines.client.commit_history import CommitHistory, CommitRecord
 from pipelines.client.jobs.datum_rerun import job_of
 from pipelines.client.jobs.datums import JobDatums
@@ -218,7 +219,7 @@ def _say_unreadable(unreadable: Mapping[str, str], found: Sequence[LogLine]) -> 
 
 
 def _must_exist(connection: Connection, repo: str) -> None:
-    repos = [each.repo.name for each in connection.client.list_repo() if each.repo.project.name == connection.project]
+    repos = repository.sizes(connection)
     if repo not in repos:
         raise LookalikeError(f"there is no repo {repo}: there are {', '.join(sorted(repos)) or 'none'}")
 

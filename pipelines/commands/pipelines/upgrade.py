@@ -16,7 +16,7 @@ from pipelines.commands.kit.command_connection import open_connection, open_writ
 from pipelines.commands.kit.options import AddressOption, JsonOption, YesOption
 from pipelines.commands.kit.terminal import ask, say_all, say_json
 from pipelines.commands.pipelines import upgrade_text
-from pipelines.commands.pipelines.deploy import OverlaysOption, SpecsOption, shipped
+from pipelines.commands.pipelines.deploy import OverlaysOption, SpecsOption, check_names, shipped
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, variables
 from pipelines.specifications.drafts import SpecDraft
@@ -112,10 +112,7 @@ def _forward(
         asked = variables.apply(settings, overlays.apply(on_top, installed))
     except LookalikeError as error:
         raise typer.BadParameter(str(error)) from error
-    known = [draft.name for draft in installed]
-    for name in as_written:
-        if name not in known:
-            raise typer.BadParameter(f"no specification is called {name}: there are {', '.join(known)}")
+    check_names(as_written, installed)
     for finding in (each for draft in installed for each in draft.findings):
         raise LookalikeError(f"{finding.place}: {finding.flaw.why}: `lookalike check` lists all problems")
     say_all(upgrade_plan.outdated_specs(installed))

@@ -7,14 +7,13 @@ from rich.table import Table
 
 from pipelines.client.deployment import retired_pipelines
 from pipelines.cluster.library_overview import LibraryGrowth
-from pipelines.commands.kit.estimates import rounded
 from pipelines.commands.kit.terminal import console, plain_table, say
 from pipelines.specifications import optional_specs
 from pipelines.upgrades import upgrade_costs
 from pipelines.upgrades.upgrade_costs import PipelineCost
 from pipelines.upgrades.upgrade_plan import UpgradePlan
 from pipelines.upgrades.upgrade_steps import CODE, UpgradeStep
-from stages.datum.text_format import counted, size, visible
+from stages.datum.text_format import counted, rounded_time, size, visible
 
 FIELDS = ("direction", "number", "commit", "pictures", "pipelines", "costs", "total", "sizes")
 """Those of the JSON."""
@@ -124,7 +123,7 @@ def _cost_table(found: Iterable[PipelineCost]) -> Table:
     table.add_column("on")
     for each in found:
         datums = "unknown" if each.datums is None else f"{'' if each.anew else 'up to '}{each.datums:,}"
-        time = "unknown" if each.seconds is None else rounded(each.seconds) if each.datums else ""
+        time = "unknown" if each.seconds is None else rounded_time(each.seconds) if each.datums else ""
         table.add_row(each.pipeline, datums, time, size(each.bytes) if each.bytes else "", "GPU" if each.gpu else "CPU")
     return table
 
@@ -139,7 +138,7 @@ def _total(found: Sequence[PipelineCost], pictures: int) -> str:
         f" of {counted(pictures, 'picture', 'pictures')}" if pictures else ""
     )
     limit = "" if all(each.anew for each in found) else "up to "
-    time = f"{rounded(all_.seconds)} one after the other" if all_.datums else "no time"
+    time = f"{rounded_time(all_.seconds)} one after the other" if all_.datums else "no time"
     unknown = f"; unknown for {', '.join(all_.unknown)}" if all_.unknown else ""
     gpus = [each.pipeline for each in found if each.gpu]
     return (

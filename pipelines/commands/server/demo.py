@@ -73,8 +73,7 @@ def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
     to_ask = picture_sources.choose_pictures(found.sources, ASKED)
     if wanted.queries is None and not to_ask:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
-    for each in deployment.deploy(connection, pipeline_specs.load(specs_directory.current())):
-        say(f"{each.kind} {each.name}: {each.action}")
+    say_all(map(str, deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))))
     commits = backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)

@@ -50,7 +50,7 @@ def deploy(connection: Connection, wanted: ServiceOptions, role: ServiceRole = S
     optional_deployment.deploy(
         connection,
         role.pipeline,
-        lambda each: say(f"{each.kind} {each.name}: {each.action}"),
+        lambda each: say(str(each)),
         service_settings.settings(role, port, proxy, has_tls),
         again=changed and there is not None,
     )

@@ -6,7 +6,8 @@ import pytest
 
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.jobs.workers import BusyWorker, DatumProgress
-from pipelines.commands.kit.estimates import JobEstimate, comparison_seconds, datums_done, result, rounded, time_left
+from pipelines.commands.kit.estimates import JobEstimate, comparison_seconds, datums_done, result, time_left
+from stages.datum.text_format import rounded_time
 
 JOB = Job("features", "0" * 32, "running", 0, 0, 0, 64, 10.0, "")
 
@@ -68,5 +69,5 @@ def test_results_in_words(job: Job, words: str) -> None:
 def test_comparing_grows_with_the_square_of_the_pictures() -> None:
     once, more = comparison_seconds(10_000, 1280, 2), comparison_seconds(100_000, 1280, 2)
     assert more == pytest.approx(100 * once)
-    assert rounded(more) == "about 4 min"
+    assert rounded_time(more) == "about 4 min"
     assert comparison_seconds(10_000, 1280, 1) == pytest.approx(2 * once)
