@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any
 
 from speclang import scalars
-from speclang.descriptors import EnumShape as EnumShape
-from speclang.descriptors import FieldShape, MessageShape
+from speclang.descriptors import EnumShape as EnumShape, FieldShape, MessageShape
 from speclang.field_paths import FieldPath, dotted
 from speclang.scalars import LIST, OBJECT, ScalarKind
 

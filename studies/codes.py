@@ -24,8 +24,7 @@ from stages.knn.search_settings import ALGORITHMS, SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 from stages.serving.search.mapped_library import MappedLibrary
-from stages.serving.search.search_engine import SearchEngine
-from stages.serving.search.search_engine import SearchResult as Found
+from stages.serving.search.search_engine import SearchEngine, SearchResult as Found
 
 PACKAGES = ("numpy", "faiss", "onnxruntime")
 

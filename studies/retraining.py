@@ -26,8 +26,7 @@ from pipelines.library import backbone_push, ingest, picture_sources
 from pipelines.library.datasets import samples
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
-from stages.record.label_files import LabelRow as Label
-from stages.record.label_files import format_csv
+from stages.record.label_files import LabelRow as Label, format_csv
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
 

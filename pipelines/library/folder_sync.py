@@ -10,8 +10,7 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 

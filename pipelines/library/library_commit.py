@@ -4,8 +4,7 @@ What has been uploaded for a leaf of blocks is used again as long as the leaf an
 after another writer's commit only the blocks that this changed are built again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from benchmarks.kit.engine import Work
 from benchmarks.kit.trees import Usage

@@ -1,7 +1,6 @@
 """Delays, on a clock that the test moves."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.pace import AT_ONCE, RandomDelays
 

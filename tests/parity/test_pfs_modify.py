@@ -8,8 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from python_pachyderm import Client
 from python_pachyderm.mixin.pfs import ModifyFileClient
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from speclang import messages

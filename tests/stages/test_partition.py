@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stages import index, partition
 from stages.datum.contract import Datum, DatumInput, StageError

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages import select
 from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec

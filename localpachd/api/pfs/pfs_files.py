@@ -8,8 +8,7 @@ from itertools import chain, islice
 
 from localpachd.api.calls import cancellation
 from localpachd.api.calls.cancellation import CallContext
-from localpachd.api.messages import pages
-from localpachd.api.messages import pfs_messages as messages
+from localpachd.api.messages import pages, pfs_messages as messages
 from localpachd.api.messages.pfs_messages import FileInfos
 from localpachd.api.schema.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError

@@ -5,8 +5,7 @@ from itertools import chain
 
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists
-from localpachd.api.messages import pages, pickers
-from localpachd.api.messages import pfs_messages as messages
+from localpachd.api.messages import pages, pfs_messages as messages, pickers
 from localpachd.api.pfs.pfs_commits import CommitCalls
 from localpachd.api.pfs.pfs_files import FileCalls
 from localpachd.api.pfs.pfs_modify import ModifyCalls

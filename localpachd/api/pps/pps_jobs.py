@@ -8,8 +8,7 @@ from itertools import islice, takewhile
 from localpachd.api.calls import cancellation
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import lists, waits
-from localpachd.api.messages import pages, pfs_messages, protojson
-from localpachd.api.messages import pps_messages as messages
+from localpachd.api.messages import pages, pfs_messages, pps_messages as messages, protojson
 from localpachd.api.messages.times import nanoseconds, seconds
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls
 from localpachd.api.pps.logs_servicer import LogLines

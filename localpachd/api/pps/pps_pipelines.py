@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from localpachd.api.calls.cancellation import CallContext
-from localpachd.api.messages import pages, protojson
-from localpachd.api.messages import pps_messages as messages
+from localpachd.api.messages import pages, pps_messages as messages, protojson
 from localpachd.api.messages.spec_reader import MergedSpec, SpecReader
 from localpachd.api.messages.times import timestamp
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls

@@ -172,41 +172,17 @@ if TYPE_CHECKING:  # `make stubs` generates these types from FILES
     from google.protobuf.wrappers_pb2 import BytesValue as BytesValue
     from pachyderm_schema import (
         admin_pb2 as admin_pb2,
-    )
-    from pachyderm_schema import (
         debug_pb2 as debug_pb2,
-    )
-    from pachyderm_schema import (
         enterprise_pb2 as enterprise_pb2,
-    )
-    from pachyderm_schema import (
         logs_pb2 as logs_pb2,
-    )
-    from pachyderm_schema import (
         metadata_pb2 as metadata_pb2,
-    )
-    from pachyderm_schema import (
         pfs_pb2 as pfs_pb2,
-    )
-    from pachyderm_schema import (
         pps_pb2 as pps_pb2,
-    )
-    from pachyderm_schema import (
         rpc_pb2 as rpc_pb2,
-    )
-    from pachyderm_schema import (
         storage_pb2 as storage_pb2,
-    )
-    from pachyderm_schema import (
         task_pb2 as task_pb2,
-    )
-    from pachyderm_schema import (
         transaction_pb2 as transaction_pb2,
-    )
-    from pachyderm_schema import (
         version_pb2 as version_pb2,
-    )
-    from pachyderm_schema import (
         worker_pb2 as worker_pb2,
     )
 else:

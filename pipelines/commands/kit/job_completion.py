@@ -1,7 +1,6 @@
 """The end of commands that start jobs: waiting for the jobs, the table of results, an error if one did not succeed."""
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 
 from pipelines.client.jobs.jobs import Job, ProjectJobs

@@ -1,8 +1,7 @@
 import base64
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.diagnosis.redaction import HIDDEN, SecretRedaction, secret_values
 

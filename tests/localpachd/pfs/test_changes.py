@@ -3,8 +3,7 @@
 import threading
 from collections.abc import Iterable
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.pfs.changes import ChangeNotifier, TopicChanges
 

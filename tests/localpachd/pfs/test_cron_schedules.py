@@ -3,8 +3,7 @@
 from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.errors import PachError
 from localpachd.pfs import cron_schedules

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import event, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, example, given, settings, strategies as st
 
 from localpachd import ids
 from localpachd.database import Database

@@ -2,8 +2,7 @@
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.pps.datum_records import DatumRecord, decode, encode, meta_path, pfs_path
 from localpachd.pps.datums import DatumInput

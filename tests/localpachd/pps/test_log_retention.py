@@ -2,8 +2,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from localpachd.database import Database
 from localpachd.pps import log_rows

@@ -3,8 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from localpachd.ids import CHUNK_SIZE
 from localpachd.storage import chunk_splitter

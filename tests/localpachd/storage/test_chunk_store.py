@@ -15,8 +15,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from localpachd import ids
 from localpachd.errors import DataLoss, NoSpace, PachError

@@ -6,8 +6,7 @@ from functools import partial
 from sqlite3 import Connection
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd import ids
 from localpachd.database import Database

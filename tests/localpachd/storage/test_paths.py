@@ -1,8 +1,7 @@
 """Valid paths, their clean form, and the bounds of ranges."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.errors import PachError
 from localpachd.storage import paths

@@ -7,8 +7,7 @@ from functools import partial
 from hashlib import blake2b
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from localpachd import ids
 from localpachd.database import Database

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipelines.checks import datum_counts, suite
 from pipelines.specifications import drafts, optional_specs, pipeline_specs, spec_fields

@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipelines.cluster import graph_lanes
 from pipelines.cluster.graph_layout import LayoutEdge, columns, compute_layout

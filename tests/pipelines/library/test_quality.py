@@ -8,8 +8,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipelines.library.datasets.samples import label_of, library_crops, open_photograph
 from pipelines.library.quality import BINS, histogram, judge, judge_histogram, precision

@@ -1,8 +1,7 @@
 """The numbers proposed for a library's size."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipelines.specifications.segment_numbers import (
     BUCKETS,

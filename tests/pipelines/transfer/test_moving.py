@@ -14,8 +14,7 @@ from typing import Any
 
 import grpc
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.jobs.jobs import ProjectJobs

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.upgrades import spec_documents, upgrade_costs

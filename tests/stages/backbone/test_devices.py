@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.backbone.backbone_spec import MODEL_FILE
 from stages.backbone.devices import prepare, total_memory

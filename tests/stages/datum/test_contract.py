@@ -11,8 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest, NextDatumResponse
 from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 

@@ -1,8 +1,7 @@
 """The messages of NextDatum, compared with protobuf's own."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest, NextDatumResponse
 
 from stages.datum import datum_messages

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipelines.client.jobs.workers import DatumProgress as Read
-from pipelines.client.jobs.workers import _progress
+from pipelines.client.jobs.workers import DatumProgress as Read, _progress
 from stages.datum.progress import Progress
 
 

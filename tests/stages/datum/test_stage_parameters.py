@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.datum.contract import StageError
 from stages.datum.stage_parameters import integer, one_of

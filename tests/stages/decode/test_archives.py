@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stages.decode.archives.archive_member import BadArchive, BadMember, unsafe_name
 from stages.decode.archives.archive_reader import members

@@ -1,8 +1,7 @@
 from random import Random
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.perceptual_hash import perceptual_hash

@@ -4,8 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont
 from skimage import data

@@ -1,7 +1,6 @@
 """STL-10's files told apart by name and size."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.decode import stl10
 

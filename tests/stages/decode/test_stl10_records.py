@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from stages.decode.stl10 import RECORD
-from stages.decode.stl10_records import pictures as read_pictures
-from stages.decode.stl10_records import upright
+from stages.decode.stl10_records import pictures as read_pictures, upright
 
 
 def stored(pictures: NDArray[np.uint8]) -> bytes:

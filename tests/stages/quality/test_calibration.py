@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from stages.quality.calibration import bins, blocks, knots, probability, thresholds

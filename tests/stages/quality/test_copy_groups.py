@@ -1,8 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.quality.copy_groups import CopyGroup, exact_groups, near_groups, removable
 from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW, Source

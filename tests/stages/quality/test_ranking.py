@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stages.files.tables.nearest_table import NEAREST
 from stages.quality.ranking import NONE, SegmentNeighbours, rank

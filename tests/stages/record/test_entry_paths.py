@@ -3,8 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.record import entry_paths
 from stages.record.pfs_names import LONGEST_COMPONENT, escape_component

@@ -4,8 +4,7 @@ import zipfile
 
 import pillow_heif
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from stages.record.file_kinds import HEAD, READABLE, FileKind, kind_of, why_unreadable

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.record.hashes import NO_VERDICT, TURNS, UNRELATED, Hashes, differing, least_differing, turned

@@ -3,8 +3,7 @@
 import re
 from collections import Counter
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.record import part_names
 

@@ -1,8 +1,7 @@
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from stages.record import pfs_names
 

@@ -6,8 +6,7 @@ import html
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jinja2 import UndefinedError
 
 from stages.datum.text_format import visible

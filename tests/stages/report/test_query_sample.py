@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from random import Random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.report.query_sample import FEWEST_PICTURED, GRID_QUERIES, most_pictured, sheet_queries
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from io import BytesIO
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from stages.files.packs import Rejection

@@ -1,8 +1,7 @@
 """The subset of jq that clients send as jqFilter."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.api.messages.protojson import compile_filter
 from localpachd.errors import PachError

@@ -1,5 +1,4 @@
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.api.messages.pfs_messages import FileInfos
 from localpachd.api.schema.schema import pfs_pb2

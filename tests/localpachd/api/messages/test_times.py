@@ -1,7 +1,6 @@
 """Times as messages."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.api.messages.times import duration, nanoseconds, seconds, timestamp
 

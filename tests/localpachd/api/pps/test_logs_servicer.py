@@ -1,5 +1,4 @@
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.api.messages import pps_messages as messages
 from localpachd.api.pps.logs_servicer import LogLines

@@ -1,7 +1,6 @@
 """The selection of datums to skip: a pure function of records and datums."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd import ids
 from localpachd.pps.datums import Datum, DatumInput

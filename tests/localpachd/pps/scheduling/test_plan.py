@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from localpachd.pps.pps_entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.scheduling.plan import (

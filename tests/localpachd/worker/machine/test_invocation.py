@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.machine import invocation

@@ -6,8 +6,7 @@ import html
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
 from stages.classify.report.model_card import plain

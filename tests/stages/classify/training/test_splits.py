@@ -6,8 +6,7 @@ import hashlib
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stages.classify.training.splits import fold, held_out, share
 from stages.datum.contract import StageError

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError
 from stages.files.tables.parquet import stored_text
