@@ -81,6 +81,8 @@ demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir [QUERI
 classify-demo: $(READY) ## Train, compare and use classifiers on the sample pictures; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike classify demo $(if $(PORT),--port "$(PORT)")
 
+# Several processes share each core, and threads of BLAS would only wait for one another; `make test-all` has them.
+test: export OMP_NUM_THREADS := 1
 test: $(TOOLS_READY) ## Run the tests that a change is likely to fail; N=4 uses 4 processes.
 	@$(PYTEST)
 

@@ -104,6 +104,7 @@ def counts(jobs: Mapping[str, Any]) -> dict[str, int]:
     return {name: job.processed for name, job in jobs.items() if job.processed}
 
 
+@pytest.mark.only_in_all
 def test_each_change_computes_what_follows_from_it(
     world: World, make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, compares: bool
 ) -> None:

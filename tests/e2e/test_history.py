@@ -56,6 +56,7 @@ def data(story: Story, *arguments: str) -> Any:
     return json.loads(story.world.lookalike(*arguments, "--json"))
 
 
+@pytest.mark.only_in_all
 def test_every_change_has_its_effect(story: Story) -> None:
     found = {each["ids"][0]: each for each in data(story, "history")}
     made = {name: found[commit] for name, commit in story.commits.items()}

@@ -249,6 +249,7 @@ def test_every_option_of_a_question_reaches_the_service(options: dict[str, Any],
         library.search(files, metric="manhattan")  # type: ignore[arg-type]
 
 
+@pytest.mark.only_in_all
 def test_the_pipelines_answer_a_filtered_question_as_the_service_does(served: World, paint: Paint) -> None:
     (served.scratch / "few.png").write_bytes(paint(3, 1))
     flags = ("few.png", "--filter", "1*.png", "--max-distance", "1000", "--json")

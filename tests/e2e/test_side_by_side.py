@@ -77,6 +77,7 @@ def known(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name: pytest.approx(each["value"], abs=1e-5) for name, each in metrics["micro"].items()}
 
 
+@pytest.mark.only_in_all
 def test_a_file_beside_the_deployed_model(
     labelled: World, compare: Compare, named: Callable[[str], Path], backbones: dict[str, Path], compares: bool
 ) -> None:

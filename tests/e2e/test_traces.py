@@ -85,6 +85,7 @@ def only(found: AnswerTrace) -> PictureOrigin:
     return origin
 
 
+@pytest.mark.only_in_all
 def test_a_picture_in_a_block_is_followed_to_the_commit_that_put_it(told: Told) -> None:
     found = told.trace("block.png")
     origin = only(found)

@@ -212,6 +212,7 @@ def test_hostile_labels_are_escaped(tmp_path: Path) -> None:
     assert r"| a\|b\`c\*d\_e |" in card and r"| \# title |" in card and "<script" not in card.replace(r"\<", "")
 
 
+@pytest.mark.only_in_all
 def test_thousands_of_labels_are_bounded_on_the_page(tmp_path: Path) -> None:
     given = library([f"label-{number:04d}" for number in range(1500)], 6)
     write_repos(tmp_path, given)

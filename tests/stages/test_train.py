@@ -108,7 +108,8 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
     [pytest.param(QUICK, marks=pytest.mark.soak), {**QUICK, "head": "mlp", "hidden": [16], "dropout": 0.2}],
     ids=["linear", "mlp"],
 )
-@pytest.mark.parametrize("threads", ["5", pytest.param("1", marks=pytest.mark.only_in_all)])
+@pytest.mark.parametrize("threads", ["5", "1"])
+@pytest.mark.only_in_all
 def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads(
     threads: str, parameters: dict[str, Any], root: Path
 ) -> None:

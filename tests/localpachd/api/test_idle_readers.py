@@ -71,8 +71,8 @@ CALLS: dict[str, Call] = {
 }
 
 
-IN_TEST = ("GetFile", "ListFile", "ListCommit")
-"""A reader of content, one of files, and one of rows; `make test-all` has the others too."""
+IN_TEST = ("ListFile", "ListCommit")
+"""A reader of files and one of rows; `make test-all` has the others too."""
 
 
 def _first(stub: Any) -> pfs_pb2.Commit:

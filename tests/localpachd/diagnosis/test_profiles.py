@@ -76,6 +76,7 @@ def test_an_unknown_profile_is_refused_with_the_names_of_the_others() -> None:
         profiles.profile("mutex", 0, lambda: True)
 
 
+@pytest.mark.only_in_all
 def test_a_count_of_the_heap_disturbs_no_other_thread() -> None:
     """Each makes tuples of iterators: what the collector lists before it is complete."""
     over, failures = threading.Event(), list[BaseException]()

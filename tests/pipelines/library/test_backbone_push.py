@@ -93,6 +93,7 @@ def test_manual_changes_are_corrected(client: Client, repo: Repository, tmp_path
     assert (repo.read(f"/{MODEL_FILE}"), repo.read(f"/{SPEC_FILE}")) == (b"model", format_spec(SPEC).encode())
 
 
+@pytest.mark.only_in_all
 def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_library(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
     assert (tmp_path / "log").read_text() == "0 GPU\n", "it used a GPU that the server leases to workers"
 
 
+@pytest.mark.only_in_all
 def test_without_a_network_the_alternatives_to_resnet50_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_thousand_files_stay_files(place: Place) -> None:
     assert len(place.entries()) == 1000
 
 
+@pytest.mark.only_in_all
 def test_few_pictures_beside_many_in_blocks_stay_files(place: Place) -> None:
     """Blocks that get a picture are computed again, so new ones in each of them would be the whole library."""
     place.add(many(range(5000)))

@@ -118,6 +118,7 @@ def test_other_settings_afterwards_are_an_error_that_says_so(tmp_path: Path) -> 
     assert "the GPU's memory with other settings: " in fake_gpus.python(other, tmp_path / "log")[-1]
 
 
+@pytest.mark.only_in_all
 def test_a_model_that_is_loaded_prepares_the_devices(lite0: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from stages.backbone import backbones; import tensorflow as tf\n"

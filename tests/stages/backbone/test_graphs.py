@@ -104,7 +104,8 @@ def test_its_larger_relatives(name: str, tmp_path: Path) -> None:
     assert KNOWN[fingerprint(read(tmp_path / MODEL_FILE, spec).config)] == name
 
 
-@pytest.mark.parametrize("name", [NETWORKS[0], pytest.param(NETWORKS[1], marks=pytest.mark.only_in_all)])
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.only_in_all
 def test_networks_of_keras(name: str, tmp_path: Path) -> None:
     entry = CATALOGUE[name]
     pixels = keras.Input((SIDE, SIDE, 3), dtype="uint8", name="pixels")

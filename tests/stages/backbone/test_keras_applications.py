@@ -79,6 +79,7 @@ def of_server(network: str, file: Path) -> AbstractContextManager[object]:
     return mock.patch.object(module.file_utils, "get_file", lambda *_, **__: str(file))
 
 
+@pytest.mark.only_in_all
 def test_downloaded_weights_make_the_same_backbone_as_their_file(tmp_path: Path) -> None:
     file = tmp_path / "random.weights.h5"
     keras.applications.MobileNet(include_top=False, weights=None, input_shape=(32, 32, 3)).save_weights(file)

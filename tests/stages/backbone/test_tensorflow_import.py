@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.gc_prelude import GC_PRELUDE
 
 
@@ -41,6 +43,7 @@ def test_a_level_of_the_environment_is_kept() -> None:
     assert said("os.write(2, b'chatter\\n')") == (0, "after\n")
 
 
+@pytest.mark.only_in_all
 def test_packages_for_data_frames_and_estimators_are_not_imported_but_can_be_afterwards() -> None:
     using = "import keras\nassert not {'pandas', 'sklearn'} & sys.modules.keys(), sorted(sys.modules)\nimport sklearn"
     assert said(using) == (0, "after\n")

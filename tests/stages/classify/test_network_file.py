@@ -30,6 +30,7 @@ def test_equal_networks_give_equal_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.keras").read_bytes() != (tmp_path / "c.keras").read_bytes()
 
 
+@pytest.mark.only_in_all
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"

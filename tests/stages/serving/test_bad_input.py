@@ -57,6 +57,7 @@ def test_decompression_bombs_are_refused_by_their_headers(service: Service) -> N
     refused(service.ask("/search", bomb, PNG), 422, "not-a-picture", "30,000 × 30,000 pixels")
 
 
+@pytest.mark.only_in_all
 def test_large_pictures_are_decoded_two_at_a_time(service: Service) -> None:
     """Each takes 175 MB while it is decoded."""
     large = services.file(Image.new("RGBA", (5000, 5000), "red"), compress_level=1)

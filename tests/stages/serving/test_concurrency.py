@@ -264,6 +264,7 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
     assert seen == set(snapshots)
 
 
+@pytest.mark.only_in_all
 def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> None:
     decoded = 'lookalike_serve_step_seconds_count{step="decode"}'
     noise = np.random.default_rng(1).integers(0, 256, (600, 800, 3), np.uint8)
@@ -278,6 +279,7 @@ def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> No
         assert asked.result().status == 200
 
 
+@pytest.mark.only_in_all
 def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder: Embedder, tmp_path: Path) -> None:
     with services.running(SnapshotState("loading")) as service:
         service.state = SnapshotState("ready", snapshot=other_library(embedder, tmp_path))
@@ -316,6 +318,7 @@ def unread(service: Service) -> Iterator[None]:
         yield
 
 
+@pytest.mark.only_in_all
 def test_clients_that_do_not_read_their_answers_are_given_up(copied: SnapshotState[Snapshot]) -> None:
     lines: list[str] = []
     with services.running(copied, bounds=ServiceLimits(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):

@@ -169,6 +169,7 @@ def test_where_many_are_not_read_they_end_soon(unread: int, ended: int) -> None:
     assert parking.end_idle() == 0
 
 
+@pytest.mark.only_in_all
 def test_waits_past_the_limit_are_refused_until_others_end(server: Localpachd, channels: list[grpc.Channel]) -> None:
     commit = server.client().start_commit("in", "master")
     asked = pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED)

@@ -254,6 +254,7 @@ def test_the_default_run_and_a_classifier_in_production(here: Command, as_user: 
     assert Repository(as_user, "parameters").exists("/linear.json")
 
 
+@pytest.mark.only_in_all
 def test_trainings_that_are_held_back(here: Command, as_user: Connection) -> None:
     here.says("classify", "add", "pets")
     here.says("classify", "train")

@@ -61,6 +61,7 @@ def numbers(trained: TrainingResult) -> bytes:
     return file.getvalue() + json.dumps(trained.curves).encode()
 
 
+@pytest.mark.only_in_all
 def test_a_network_that_has_not_learnt_yet_is_the_head_on_the_backbone(set: Set) -> None:
     before = heads.train(set.dataset, TrainingParameters("linear", epochs=5, folds=2))
     after = set.train(FineTuneParameters(epochs=1, learning_rate=1e-12, augmentation=UNCHANGED))
@@ -99,6 +100,7 @@ def test_the_saved_network_computes_the_same(set: Set, tuned: TrainingResult, tm
     assert np.allclose(loaded.predict(unseen, verbose=0), tuned.held_out, atol=1e-5)
 
 
+@pytest.mark.only_in_all
 def test_the_last_layers_alone_are_trained(set: Set) -> None:
     first = finetuning_sets.backbone().get_layer("one").get_weights()
     for layers, weights in ((1, 16 * 9 * 16 + 16), (2, 16 * 9 * 16 + 16 + 32)):
@@ -144,7 +146,8 @@ class Interrupted:
         """Does nothing."""
 
 
-@pytest.mark.parametrize("head", [pytest.param("linear", marks=pytest.mark.only_in_all), "mlp"])
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.only_in_all
 def test_a_training_goes_on_from_every_round_to_the_same_bytes(
     set: Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:

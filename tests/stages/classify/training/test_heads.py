@@ -120,6 +120,7 @@ def test_balanced_weights_make_labels_equal() -> None:
     np.testing.assert_array_equal(heads.class_weights(codes, np.arange(4), 2, "none"), 1)
 
 
+@pytest.mark.only_in_all
 def test_a_rare_label_is_found_more_often_with_balanced_weights() -> None:
     labels = {name: label for name, label in clouds(400, noise=2.5).items() if label != "cat" or name[-5] == "1"}
     rare = made(labels)
@@ -132,6 +133,7 @@ def test_a_rare_label_is_found_more_often_with_balanced_weights() -> None:
     assert found("balanced") > found("none")
 
 
+@pytest.mark.only_in_all
 def test_smoothing_makes_probabilities_less_sure(dataset: Dataset, linear: TrainingResult) -> None:
     smooth = heads.train(dataset, replace(LINEAR, label_smoothing=0.3))
     assert np.ptp(smooth.logits, axis=1).mean() < np.ptp(linear.logits, axis=1).mean()

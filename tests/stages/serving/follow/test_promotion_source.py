@@ -243,6 +243,7 @@ def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, f
     assert lines[-1].endswith(f"the model run-1 with 5 labels of commit {commit[:12]}")
 
 
+@pytest.mark.only_in_all
 def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) -> None:
     """A load of requests, and promotions on the server meanwhile: no request fails, each names one commit, and its
     probabilities are those of that commit's model."""

@@ -66,6 +66,7 @@ def test_a_click_on_a_tile_searches_on_and_back_and_forward_return(tab: Tab) -> 
     expect(tab.find("#hero")).to_be_visible()
 
 
+@pytest.mark.only_in_all
 def test_a_reload_asks_again_and_a_link_works_in_another_tab(tab: Tab) -> None:
     tab.choose(("new.png", NEW))
     tab.answered("new.png")
@@ -152,6 +153,7 @@ def test_several_pictures_are_asked_together(tab: Tab) -> None:
     tab.answered("other.png")
 
 
+@pytest.mark.only_in_all
 def test_a_picture_of_the_library_is_added_to_the_question(tab: Tab) -> None:
     tab.choose(("new.png", NEW))
     tab.answered("new.png")

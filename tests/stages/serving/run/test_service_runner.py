@@ -29,6 +29,7 @@ print(own() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory as Linux does")
+@pytest.mark.only_in_all
 def test_large_blocks_go_back_to_the_system() -> None:
     held = {}
     for how in ("settled", "usual"):
