@@ -82,7 +82,10 @@ def test_a_batched_process_that_holds_too_much_fails_its_datum_and_not_the_next(
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize(("cpus", "seen"), [(0.5, 1), (1.0, 1), (0.0, None), (64.0, None)])
-def test_cpu_is_a_number_of_processors(at_home: Bench, cpus: float, seen: int | None) -> None:
+def test_cpu_is_a_number_of_processors(
+    at_home: Bench, cpus: float, seen: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # which nproc heeds
     at_home.one(at_home.sh("nproc", cpus=cpus))
     assert at_home.said() == [str(seen or len(os.sched_getaffinity(0)))]
 
