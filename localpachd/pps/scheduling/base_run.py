@@ -1,9 +1,11 @@
-"""The base of the scheduler's runs: work in a thread of its own until it is done or cancelled. Knows no jobs."""
+"""The base of the scheduler's runs: work in a thread of its own until it is done or cancelled."""
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
+
+from localpachd.pps.pps_entities import Job, WorkerStatus
 
 
 class Cancellable(Protocol):
@@ -17,14 +19,16 @@ P = TypeVar("P", bound=Cancellable)
 
 
 class BaseRun(ABC):
-    """One piece of work in a thread. When it has ended, the thread calls `over`."""
+    """One piece of work in a thread, for a job or for a spout, whose `job` has the id of its spec commit. When it has
+    ended, the thread calls `over`."""
 
-    def __init__(self, name: str, over: Callable[[], None]) -> None:
+    def __init__(self, kind: str, job: Job, over: Callable[["BaseRun"], None]) -> None:
+        self.job = job
         self._over = over
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._part: Cancellable | None = None
-        self._thread = threading.Thread(target=self._main, name=name)
+        self._thread = threading.Thread(target=self._main, name=f"{kind} {job}")
 
     def start(self) -> None:
         self._thread.start()
@@ -53,7 +57,16 @@ class BaseRun(ABC):
         try:
             self._work()
         finally:
-            self._over()
+            self._over(self)
+
+    @property
+    def status(self) -> tuple[WorkerStatus, ...]:
+        """The busy workers of a job; () for a spout."""
+        return ()
+
+    def restart_datums(self, filters: Sequence[str]) -> bool:
+        """Ends the present attempts of running datums whose inputs match all filters. Returns whether any do."""
+        return False
 
     @abstractmethod
     def _work(self) -> None:

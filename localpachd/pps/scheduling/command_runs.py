@@ -18,7 +18,7 @@ from localpachd.pfs.pfs_entities import Branch, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps import datums, jobs, log_queries, log_rows
 from localpachd.pps.datums import Datum
-from localpachd.pps.pps_entities import JobInfo, JobState, LogLevel, LogMessage, Pipeline, PipelineInfo, WorkerStatus
+from localpachd.pps.pps_entities import Job, JobInfo, JobState, LogLevel, LogMessage, PipelineInfo, WorkerStatus
 from localpachd.pps.scheduling import datum_tasks, job_base
 from localpachd.pps.scheduling.base_run import BaseRun
 from localpachd.pps.scheduling.datum_selection import NumberedDatum
@@ -121,10 +121,9 @@ class ServiceRun(BaseRun):
     """
 
     def __init__(
-        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[["ServiceRun"], None]
+        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[[BaseRun], None]
     ) -> None:
-        super().__init__(f"service {info.job}", lambda: over(self))
-        self.job = info.job
+        super().__init__("service", info.job, over)
         self._pfs = pfs
         self._runner = runner
         self._info = info
@@ -133,7 +132,6 @@ class ServiceRun(BaseRun):
         self._served: tuple[CommandSupervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
-        """Restarts the command if the datum's inputs match all filters. Returns whether they do."""
         if self._served is None:
             return False
         supervisor, datum = self._served
@@ -213,11 +211,9 @@ class SpoutRun(BaseRun):
         info: PipelineInfo,
         pod: WorkerPod,
         sidecars: SpoutSidecars,
-        over: Callable[["SpoutRun"], None],
+        over: Callable[[BaseRun], None],
     ) -> None:
-        super().__init__(f"spout {info.pipeline}", lambda: over(self))
-        self.pipeline: Pipeline = info.pipeline
-        self.spec_commit = info.spec_commit.id
+        super().__init__("spout", Job(info.pipeline, info.spec_commit.id), over)
         self._sidecars = sidecars
         # The port identifies the spout: callers on it may commit to the spout's output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))

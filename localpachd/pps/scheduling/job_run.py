@@ -55,10 +55,9 @@ class JobRun(BaseRun):
     """
 
     def __init__(
-        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[["JobRun"], None]
+        self, pfs: PfsService, runner: LocalRunner, info: JobInfo, pod: WorkerPod, over: Callable[[BaseRun], None]
     ) -> None:
-        super().__init__(f"job {info.job}", lambda: over(self))
-        self.job = info.job
+        super().__init__("job", info.job, over)
         self._pfs = pfs
         self._runner = runner
         self._info = info
@@ -66,7 +65,6 @@ class JobRun(BaseRun):
         self._pool: WorkerPool | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
-        """Ends the present attempts of running datums whose inputs match all filters. Returns whether any do."""
         pool = self._pool
         return pool is not None and pool.restart(filters)
 

@@ -33,7 +33,8 @@ class JobView:
 @dataclass(frozen=True, slots=True)
 class PipelineView:
     """The newest version of a pipeline with its unfinished jobs in order of creation. `spec_commit` is the id of the
-    commit that marks the version; it tells a pipeline from an earlier one of the same name and version.
+    commit that marks the version; it tells a pipeline from an earlier one of the same name and version, and takes the
+    place of a job's id for the run of a spout.
 
     `obstacle` says why its workers cannot run on this machine, `delay` what they are waiting for, `remark` what a user
     should know while they run.
@@ -56,11 +57,10 @@ class PipelineView:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSnapshot:
-    """All pipelines, and the active runs of this process: jobs, and spouts by their spec commits."""
+    """All pipelines, and the active runs of this process: jobs and spouts."""
 
     pipelines: tuple[PipelineView, ...]
     active: frozenset[Job] = frozenset()
-    spouts: frozenset[tuple[Pipeline, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class EndJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelRun:
-    """Cancel the run of a job that is over."""
+    """Cancel the run of a job that is over, or of a spout that is not to run any more."""
 
     job: Job
 
@@ -116,29 +116,26 @@ class ConcludeJob:
 class StartSpout:
     """Start the run of a version of a spout."""
 
-    pipeline: Pipeline
-    spec_commit: str
+    run: Job
 
 
-@dataclass(frozen=True, slots=True)
-class StopSpout:
-    """Cancel the run of a version of a spout."""
-
-    pipeline: Pipeline
-    spec_commit: str
-
-
-PlanAction = SetPipelineState | PickUpJob | StartJob | EndJob | CancelRun | ConcludeJob | StartSpout | StopSpout
+PlanAction = SetPipelineState | PickUpJob | StartJob | EndJob | CancelRun | ConcludeJob | StartSpout
 
 
 def plan(snapshot: SchedulerSnapshot) -> tuple[PlanAction, ...]:
     """The actions that are due, none when nothing is. They do not depend on each other. Before an action is applied,
     its reason must be checked again: the state may have changed since the snapshot."""
     unfinished = {view.job for pipeline in snapshot.pipelines for view in pipeline.jobs}
-    actions: list[PlanAction] = [CancelRun(job) for job in sorted(snapshot.active - unfinished)]
+    spouts = {
+        Job(view.pipeline, view.spec_commit)
+        for view in snapshot.pipelines
+        if view.kind is PipelineKind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
+    }
+    actions: list[PlanAction] = [CancelRun(run) for run in sorted(snapshot.active - unfinished - spouts)]
     for pipeline in snapshot.pipelines:
         actions.extend(_for_pipeline(pipeline, snapshot.active))
-    actions.extend(_for_spouts(snapshot))
+    taken = {run.pipeline for run in snapshot.active}  # the run of the version before may still be ending
+    actions.extend(StartSpout(run) for run in sorted(spouts) if run.pipeline not in taken)
     return tuple(actions)
 
 
@@ -160,20 +157,6 @@ def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAc
             yield from _for_service(view, active)
         else:
             yield from _for_job(view, first, active)
-
-
-def _for_spouts(snapshot: SchedulerSnapshot) -> Iterator[PlanAction]:
-    wanted = {
-        (view.pipeline, view.spec_commit)
-        for view in snapshot.pipelines
-        if view.kind is PipelineKind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
-    }
-    for pipeline, spec_commit in sorted(snapshot.spouts - wanted):
-        yield StopSpout(pipeline, spec_commit)
-    taken = {pipeline for pipeline, _ in snapshot.spouts}
-    for pipeline, spec_commit in sorted(wanted):
-        if pipeline not in taken:  # the run of the version before may still be ending
-            yield StartSpout(pipeline, spec_commit)
 
 
 def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[PlanAction]:

@@ -13,6 +13,7 @@ from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep.change_loop import ChangeLoop
 from localpachd.pps import job_rows, jobs, pipeline_rows, pipelines
 from localpachd.pps.pps_entities import Job, JobStates, Pipeline, PipelineState
+from localpachd.pps.scheduling.base_run import BaseRun
 from localpachd.pps.scheduling.command_runs import ServiceRun, SpoutRun, SpoutSidecars
 from localpachd.pps.scheduling.job_run import JobRun
 from localpachd.pps.scheduling.pipeline_views import PipelineViews
@@ -26,7 +27,6 @@ from localpachd.pps.scheduling.plan import (
     SetPipelineState,
     StartJob,
     StartSpout,
-    StopSpout,
     plan,
 )
 from localpachd.pps.specs.spec import PipelineKind
@@ -76,10 +76,8 @@ def _restarting(action: PlanAction, known: dict[Pipeline, PipelineState]) -> Pla
 def _waits(action: PlanAction, changing: set[Pipeline]) -> bool:
     """Whether a pipeline starts something only in the state that it is changing to."""
     match action:
-        case PickUpJob(job) | StartJob(job):
+        case PickUpJob(job) | StartJob(job) | StartSpout(job):
             return job.pipeline in changing
-        case StartSpout(pipeline):
-            return pipeline in changing
         case _:
             return False
 
@@ -96,8 +94,7 @@ class Scheduler:
         self._gpus = gpus
         self._server_port = server_port
         self._lock = threading.Lock()
-        self._runs: dict[Job, JobRun | ServiceRun] = {}
-        self._spouts: dict[tuple[Pipeline, str], SpoutRun] = {}
+        self._runs: dict[Job, BaseRun] = {}
         self._views = PipelineViews()
         self._pacing = PlanPacer(pfs.pace)
         self._unsure = False
@@ -109,22 +106,18 @@ class Scheduler:
     def stop(self) -> None:
         """Cancels all runs and waits until they have ended. The next scheduler on this database starts them again."""
         self._loop.stop()
-        everything = [*self._active().values(), *self._active_spouts().values()]
+        everything = self._active().values()
         for run in everything:
             run.cancel()
         for run in everything:
             run.join()
 
-    def run_of(self, job: Job) -> JobRun | ServiceRun | None:
+    def run_of(self, job: Job) -> BaseRun | None:
         return self._active().get(job)
 
-    def _active(self) -> dict[Job, JobRun | ServiceRun]:
+    def _active(self) -> dict[Job, BaseRun]:
         with self._lock:
             return dict(self._runs)
-
-    def _active_spouts(self) -> dict[tuple[Pipeline, str], SpoutRun]:
-        with self._lock:
-            return dict(self._spouts)
 
     def _round(self, changed: TopicChanges) -> float | None:
         """Plans and applies the plan once. Returns the seconds until the next round even without a change, None for no
@@ -142,12 +135,12 @@ class Scheduler:
         return _PAUSE if self._unsure and (wait is None or wait > _PAUSE) else wait
 
     def _look(self, changed: TopicChanges) -> SchedulerSnapshot:
-        active, spouts = frozenset(self._active()), frozenset(self._active_spouts())
+        active = frozenset(self._active())
         self._views.refresh(self._pfs.db, changed)
         images = self._runner.images(self._views.images())
         views = self._views.views(self._gpus, images)
         self._runner.keep({view.spec_commit for view in views if not view.stopped})
-        return SchedulerSnapshot(views, active, spouts)
+        return SchedulerSnapshot(views, active)
 
     def _apply(self, action: PlanAction) -> None:
         match action:
@@ -160,17 +153,13 @@ class Scheduler:
             case StartJob(job):
                 self._start_job(job)
             case CancelRun(job):
-                run = self.run_of(job)
-                if run is not None:
-                    run.cancel()
+                active = self.run_of(job)
+                if active is not None:
+                    active.cancel()
             case ConcludeJob(job):
                 self._pfs.transact(lambda txn: jobs.conclude(txn, job))
-            case StartSpout(pipeline, spec_commit):
-                self._start_spout(pipeline, spec_commit)
-            case StopSpout(pipeline, spec_commit):
-                spout = self._active_spouts().get((pipeline, spec_commit))
-                if spout is not None:
-                    spout.cancel()
+            case StartSpout(run):
+                self._start_spout(run)
 
     def _start_job(self, job: Job) -> None:
         if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
@@ -180,28 +169,22 @@ class Scheduler:
             marker = pipeline_rows.spec_commit(conn, job.pipeline, info.version)
         pod = WorkerPod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         kind = ServiceRun if info.spec.kind is PipelineKind.SERVICE else JobRun
-        run = kind(self._pfs, self._runner, info, pod, self._over)
+        self._start(kind(self._pfs, self._runner, info, pod, self._over))
+
+    def _start_spout(self, run: Job) -> None:
+        with self._pfs.db.read() as conn:
+            info = pipelines.inspect(conn, run.pipeline)
+        if info.spec_commit.id != run.id or info.stopped:  # updated or stopped since the snapshot
+            return
+        pod = WorkerPod(run.pipeline.project, run.pipeline.name, run.id)
+        self._start(SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._over))
+
+    def _start(self, run: BaseRun) -> None:
         with self._lock:
-            self._runs[job] = run
+            self._runs[run.job] = run
         run.start()
 
-    def _start_spout(self, pipeline: Pipeline, spec_commit: str) -> None:
-        with self._pfs.db.read() as conn:
-            info = pipelines.inspect(conn, pipeline)
-        if info.spec_commit.id != spec_commit or info.stopped:  # updated or stopped since the snapshot
-            return
-        pod = WorkerPod(pipeline.project, pipeline.name, spec_commit)
-        spout = SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._spout_over)
-        with self._lock:
-            self._spouts[pipeline, spec_commit] = spout
-        spout.start()
-
-    def _spout_over(self, spout: SpoutRun) -> None:
-        with self._lock:
-            del self._spouts[spout.pipeline, spout.spec_commit]
-        self._pfs.changes.notify((JobStates(spout.pipeline),))
-
-    def _over(self, run: JobRun | ServiceRun) -> None:
+    def _over(self, run: BaseRun) -> None:
         with self._lock:
             del self._runs[run.job]
         self._pfs.changes.notify((JobStates(run.job.pipeline),))

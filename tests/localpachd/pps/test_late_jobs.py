@@ -12,6 +12,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pps.pps_entities import DatumCounters, JobInfo, JobState
+from localpachd.pps.scheduling.base_run import BaseRun
 from localpachd.pps.scheduling.job_run import JobRun
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import WorkerPod
@@ -98,7 +99,7 @@ def test_a_job_that_waits_for_a_commit_can_be_cancelled(late: Engine, monkeypatc
         return is_finished(pfs, commit)
 
     monkeypatch.setattr(PfsService, "_finished", watched)
-    over: queue.Queue[JobRun] = queue.Queue()
+    over: queue.Queue[BaseRun] = queue.Queue()
     run = JobRun(late.pfs, late.runner, late.jobs("out")[0], WorkerPod(), over.put)
     run.start()
     assert waits.wait(60)

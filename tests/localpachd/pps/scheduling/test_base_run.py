@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from localpachd.pps.pps_entities import Job, Pipeline
 from localpachd.pps.scheduling.base_run import BaseRun
 
 
@@ -22,7 +23,7 @@ class Waiting(BaseRun):
 
     def __init__(self) -> None:
         self.go, self.holds, self.over = threading.Event(), threading.Event(), threading.Event()
-        super().__init__("waiting", self.over.set)
+        super().__init__("waiting", Job(Pipeline("default", "edges"), "1" * 32), lambda run: self.over.set())
 
     def _work(self) -> None:
         assert self.go.wait(30)

@@ -14,6 +14,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, log_rows
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import DatumCounters, JobInfo, JobState, Pipeline, PipelineState
+from localpachd.pps.scheduling.base_run import BaseRun
 from localpachd.pps.scheduling.job_run import JobRun
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.worker.gpu_pool import GpuPool
@@ -114,7 +115,7 @@ def test_a_job_whose_commits_were_deleted_as_it_started_ends_silently(
         texts.pps.delete_pipeline(Pipeline("default", "hang"))
     else:
         texts.pfs.transact(lambda txn: commit_removal.drop_set(txn, info.job.id))
-    over: queue.Queue[JobRun] = queue.Queue()
+    over: queue.Queue[BaseRun] = queue.Queue()
     JobRun(texts.pfs, texts.runner, info, WorkerPod(), over.put).start()
     assert over.get(timeout=60).job == info.job
     assert caplog.records == []

@@ -18,7 +18,6 @@ from localpachd.pps.scheduling.plan import (
     SetPipelineState,
     StartJob,
     StartSpout,
-    StopSpout,
     plan,
     unrunnable,
 )
@@ -212,14 +211,15 @@ def test_a_service_continues_while_the_next_inputs_are_open_or_have_failed() -> 
 
 def test_only_the_newest_version_of_a_spout_runs_and_only_while_its_pipeline_does() -> None:
     def spouts(view: PipelineView, *active: str) -> tuple[object, ...]:
-        return plan(SchedulerSnapshot((view,), spouts=frozenset((EDGES, each) for each in active)))
+        return planned(view, *(Job(EDGES, each) for each in active))
 
-    assert spouts(SPOUT) == (StartSpout(EDGES, "first"),)
+    old = CancelRun(Job(EDGES, "first"))
+    assert spouts(SPOUT) == (StartSpout(Job(EDGES, "first")),)
     assert spouts(SPOUT, "first") == ()
     # After an update, or after the pipeline was deleted and created again, which starts with version 1.
     for later in (replace(SPOUT, version=2, spec_commit="second"), replace(SPOUT, spec_commit="second")):
-        assert spouts(later, "first") == (StopSpout(EDGES, "first"),)
-        assert spouts(later) == (StartSpout(EDGES, "second"),)
+        assert spouts(later, "first") == (old,)
+        assert spouts(later) == (StartSpout(Job(EDGES, "second")),)
     stopped = replace(SPOUT, stopped=True, state=PipelineState.PAUSED)
-    assert spouts(stopped, "first") == (StopSpout(EDGES, "first"),)
-    assert plan(SchedulerSnapshot((), spouts=frozenset({(EDGES, "first")}))) == (StopSpout(EDGES, "first"),)
+    assert spouts(stopped, "first") == (old,)
+    assert plan(SchedulerSnapshot((), frozenset({old.job}))) == (old,)
