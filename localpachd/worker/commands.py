@@ -1,71 +1,14 @@
 """A running command, in whatever backend, the meaning of its exit status, and its output as lines. Starts nothing."""
 
 import signal
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 _QUOTED = 300  # characters of a process's last line that go into a reason
 
 LONGEST_LINE = 64 << 10
 """Bytes of a line of output that are kept; the rest of the line is dropped."""
-
-
-class CommandProcess(Protocol):
-    """A command that was started, in whatever backend.
-
-    `returncode` is None while it runs and then as subprocess gives it. `last_line` is the last line of its output, and
-    `refusal` the reason why it never began, where that shows only afterwards, or why it was not let go on.
-    """
-
-    returncode: int | None
-
-    @property
-    def last_line(self) -> str: ...
-
-    @property
-    def refusal(self) -> str: ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether the process has ended and all of its output has been passed on."""
-
-    @property
-    def held(self) -> int:
-        """The bytes of memory that the process holds with its descendants; 0 where nobody counts them."""
-
-    def catch_up(self) -> None:
-        """Passes on the output that has arrived so far, before this returns."""
-
-    def stop(self) -> None:
-        """Kills the process and everything that it started, if they are still running, and returns when they are gone.
-
-        The last output of a process that is killed is not passed on. Raises what passing on its lines raised.
-        """
-
-
-def outcome(returncode: int, accepted: frozenset[int]) -> str:
-    """The reason why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" if it does not."""
-    code = returncode if returncode >= 0 else 128 - returncode
-    if code == 0 or code in accepted:
-        return ""
-    # A shell in between reports a death by signal as 128 + the signal's number.
-    name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
-    return f"exit status {code}" if name is None else f"signal: {name.lower()}"
-
-
-def failure_reason(process: CommandProcess, accepted: frozenset[int]) -> str:
-    """The reason why the end of a process counts as a failure; "" if it does not."""
-    assert process.returncode is not None
-    return process.refusal or outcome(process.returncode, accepted)
-
-
-def describe_end(process: CommandProcess) -> str:
-    """The way a process ended, with its last line of output, which usually says why."""
-    assert process.returncode is not None
-    if process.refusal:
-        return process.refusal
-    status = outcome(process.returncode, frozenset()) or "exit status 0"
-    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status
 
 
 class LineSplitter:
@@ -112,12 +55,19 @@ class ProcessOutput:
         self._line = line
         self._foreign = foreign
         self._muted = False
+        self._streams: list[LineSplitter] = []
         self.last = ""
         self.failure: Exception | None = None
 
     def stream(self) -> LineSplitter:
         """The lines of another stream of the process."""
-        return LineSplitter(self._said)
+        self._streams.append(LineSplitter(self._said))
+        return self._streams[-1]
+
+    def finish(self) -> None:
+        """Passes on what follows the last newline of each stream."""
+        for stream in self._streams:
+            stream.finish()
 
     def mute(self) -> None:
         """Drops all output from now on."""
@@ -132,3 +82,108 @@ class ProcessOutput:
                 self._line(text)
             except Exception as failure:  # stopping the process raises it
                 self.failure = failure
+
+
+class CommandProcess(ABC):
+    """A command that was started, in whatever backend.
+
+    `line` is called for each line of stdout and stderr, from another thread, unless the line is `foreign`: from another
+    program than the command. `notify` is called once, when the process has ended. `returncode` is None while it runs
+    and then as subprocess gives it. `refusal` is the reason why it never began, where that shows only afterwards, or
+    why it was not let go on.
+    """
+
+    def __init__(
+        self, stdin: bytes, line: Callable[[str], None], notify: Callable[[], None], foreign: Callable[[str], bool]
+    ) -> None:
+        self.returncode: int | None = None
+        self.refusal = ""
+        self._output = ProcessOutput(line, foreign)
+        self._notify = notify
+        self._reading = threading.Lock()
+        self._unwritten = memoryview(stdin)
+        self._thread = threading.Thread(target=self._attend, daemon=True)
+
+    @property
+    def last_line(self) -> str:
+        """The last line of its output that was not blank."""
+        return self._output.last
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended and all of its output has been passed on."""
+        return self.returncode is not None
+
+    @property
+    def held(self) -> int:
+        """The bytes of memory that the process holds with its descendants; 0 where nobody counts them."""
+        return 0
+
+    @abstractmethod
+    def catch_up(self) -> None:
+        """Passes on the output that has arrived so far, before this returns."""
+
+    def stop(self) -> None:
+        """Kills the process and everything that it started, if they are still running, and returns when they are gone.
+
+        The last output of a process that is killed is not passed on. Raises what passing on its lines raised.
+        """
+        self.catch_up()
+        self._output.mute()
+        self._kill()
+        self._thread.join()
+        if self._output.failure is not None:
+            raise self._output.failure
+
+    def _attend(self) -> None:
+        try:
+            returncode = self._converse()
+        except Exception as failure:  # no process may continue without anybody to read its output
+            self._output.failure = failure
+            returncode = self._abandon()
+        with self._reading:
+            self._output.finish()
+            self._close()
+            self.returncode = returncode
+        self._notify()
+
+    @abstractmethod
+    def _converse(self) -> int:
+        """Reads and writes until the command has ended; returns its exit status."""
+
+    @abstractmethod
+    def _kill(self) -> None:
+        """Kills what is still running."""
+
+    @abstractmethod
+    def _abandon(self) -> int:
+        """Kills a process whose output can no longer be read; returns its exit status."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Closes its streams."""
+
+
+def outcome(returncode: int, accepted: frozenset[int]) -> str:
+    """The reason why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" if it does not."""
+    code = returncode if returncode >= 0 else 128 - returncode
+    if code == 0 or code in accepted:
+        return ""
+    # A shell in between reports a death by signal as 128 + the signal's number.
+    name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
+    return f"exit status {code}" if name is None else f"signal: {name.lower()}"
+
+
+def failure_reason(process: CommandProcess, accepted: frozenset[int]) -> str:
+    """The reason why the end of a process counts as a failure; "" if it does not."""
+    assert process.returncode is not None
+    return process.refusal or outcome(process.returncode, accepted)
+
+
+def describe_end(process: CommandProcess) -> str:
+    """The way a process ended, with its last line of output, which usually says why."""
+    assert process.returncode is not None
+    if process.refusal:
+        return process.refusal
+    status = outcome(process.returncode, frozenset()) or "exit status 0"
+    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status

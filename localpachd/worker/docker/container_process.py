@@ -8,12 +8,11 @@ import re
 import select
 import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localpachd.worker.commands import ProcessOutput
+from localpachd.worker.commands import CommandProcess
 from localpachd.worker.docker.container import Container
 from localpachd.worker.docker.container_engine import ContainerEngine, EngineError
 
@@ -38,11 +37,9 @@ _PROGRAM = re.compile(r'exec: "(.*?)": (?:stat .*: )?(no such file or directory|
 _DIRECTORY = re.compile(r'chdir to cwd \("(.*?)"\)')
 
 
-class ContainerProcess:
-    """A `commands.CommandProcess` in a container: `command` is as for `POST /containers/{id}/exec`.
-
-    `line` and `notify` are as for a UserProcess. Raises EngineError when the engine cannot start anything.
-    """
+class ContainerProcess(CommandProcess):
+    """A command in a container: `command` is as for `POST /containers/{id}/exec`. Raises EngineError when the engine
+    cannot start anything."""
 
     def __init__(
         self,
@@ -53,73 +50,42 @@ class ContainerProcess:
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> None:
+        super().__init__(stdin, line, notify, lambda text: _FOREIGN.match(text) is not None)
         self._engine = engine
         self._container = container
-        self._notify = notify
-        self._output = ProcessOutput(line, lambda text: _FOREIGN.match(text) is not None)
-        self._reading = threading.Lock()
         self._streams = {1: self._output.stream(), 2: self._output.stream()}
-        self._unwritten = memoryview(stdin)
-        self.returncode: int | None = None
-        self.refusal = ""
         attached = {"AttachStdin": bool(stdin), "AttachStdout": True, "AttachStderr": True, "Tty": False}
         self._id = container.prepare({**command, **attached})
-        self._stream, early = engine.converse(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
+        self._stream, self._early = engine.converse(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
         self._buffer = bytearray()
         self._first = bytearray()
-        self._thread = threading.Thread(target=self._attend, args=(early,), name=f"exec-{self._id[:12]}", daemon=True)
+        self._thread.name = f"exec-{self._id[:12]}"
         self._thread.start()
 
-    @property
-    def last_line(self) -> str:
-        return self._output.last
-
-    @property
-    def ended(self) -> bool:
-        return self.returncode is not None
-
-    @property
-    def held(self) -> int:
-        """As `commands.CommandProcess` says: a container has its own limit."""
-        return 0
-
     def catch_up(self) -> None:
-        """As `commands.CommandProcess` says. An engine does not report that it has passed on everything: it falls
+        """As `CommandProcess` says. An engine does not report that it has passed on everything: it falls
         silent."""
         with self._reading:
             while not self.ended and select.select([self._stream], [], [], _SILENCE)[0] and self._drain():
                 pass
 
-    def stop(self) -> None:
-        self.catch_up()
-        self._output.mute()
+    def _kill(self) -> None:
         if self.ended:
             self._container.clear()
         else:
             self._container.kill()
-        self._thread.join()
-        if self._output.failure is not None:
-            raise self._output.failure
 
-    def _attend(self, early: bytes) -> None:
-        returncode = _KILLED
-        try:
-            with self._reading:
-                self._take(early)
-            returncode = self._converse()
-        except Exception as failure:  # no process may continue without anybody to read its output
-            self._output.failure = failure
-            with contextlib.suppress(EngineError):
-                self._container.kill()
-        with self._reading:
-            for lines in self._streams.values():
-                lines.finish()
-            self._stream.close()
-            self.returncode = returncode
-        self._notify()
+    def _abandon(self) -> int:
+        with contextlib.suppress(EngineError):
+            self._container.kill()
+        return _KILLED
+
+    def _close(self) -> None:
+        self._stream.close()
 
     def _converse(self) -> int:
-        """Reads and writes until the command has ended; returns its exit status."""
+        with self._reading:
+            self._take(self._early)
         with selectors.DefaultSelector() as selector:
             selector.register(self._stream, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unwritten else 0))
             look = time.monotonic() + _LONGEST

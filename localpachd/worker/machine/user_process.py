@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from localpachd.worker.commands import LineSplitter, ProcessOutput
+from localpachd.worker.commands import CommandProcess, LineSplitter
 from localpachd.worker.machine import leftover_processes
 from localpachd.worker.machine.worker_limits import BETWEEN_LOOKS, memory_excess, memory_held
 
@@ -23,14 +23,12 @@ _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
 
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
-_POLL = 0.05
 
 
-class UserProcess:
-    """A `commands.CommandProcess` of this machine. The same thread must start and stop it: the kernel ends the process
-    when the thread that started it ends.
+class UserProcess(CommandProcess):
+    """A command on this machine. The same thread must start and stop it: the kernel ends the process when the thread
+    that started it ends.
 
-    `line` is called for each line of stdout and stderr, from another thread; `notify` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
     descriptors to pass on. `memory` is the most bytes that it may hold with its descendants, 0 for no limit. `family`
     is that of the server, see `leftover_processes`. Raises OSError or ValueError when it cannot be started.
@@ -48,17 +46,12 @@ class UserProcess:
         memory: int = 0,
         family: str = "",
     ) -> None:
+        super().__init__(stdin, line, notify, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
         self._memory = memory
         self._next_look = 0.0
-        self._output = ProcessOutput(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
-        self._notify = notify
         self._own_processes = own_processes
         self._lock = threading.Lock()
         self._reaped = False
-        self._reading = threading.Lock()
-        self._unwritten = memoryview(stdin)
-        self.returncode: int | None = None
-        self.refusal = ""
         self._mark = leftover_processes.new_mark(family)
         self._process = subprocess.Popen(
             command,
@@ -75,16 +68,8 @@ class UserProcess:
         self._streams = {stream: self._output.stream() for stream in streams if stream is not None}
         for stream in self._streams:
             os.set_blocking(stream.fileno(), False)
-        self._thread = threading.Thread(target=self._attend, name=f"process-{self._process.pid}", daemon=True)
+        self._thread.name = f"process-{self._process.pid}"
         self._thread.start()
-
-    @property
-    def last_line(self) -> str:
-        return self._output.last
-
-    @property
-    def ended(self) -> bool:
-        return self.returncode is not None
 
     @property
     def held(self) -> int:
@@ -95,14 +80,6 @@ class UserProcess:
             if not self.ended:
                 for stream, lines in self._streams.items():
                     _drain(stream, lines)
-
-    def stop(self) -> None:
-        self.catch_up()
-        self._output.mute()
-        self._kill()
-        self._thread.join()
-        if self._output.failure is not None:
-            raise self._output.failure
 
     def _kill(self) -> None:
         with self._lock:
@@ -124,48 +101,36 @@ class UserProcess:
             return None
         return int(children[0]) if children else None
 
-    def _attend(self) -> None:
-        try:
-            self._converse()
-        except Exception as failure:  # no process may continue without anybody to read its output
-            self._output.failure = failure
-            self._kill()
-        self._finish(self._process.wait())
+    def _abandon(self) -> int:
+        self._kill()
+        return self._process.wait()
 
-    def _finish(self, returncode: int) -> None:
-        with self._reading:
-            for lines in self._streams.values():
-                lines.finish()
-            for stream in (self._process.stdin, *self._streams):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-            self.returncode = returncode
-        self._notify()
+    def _close(self) -> None:
+        for stream in (self._process.stdin, *self._streams):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
-    def _converse(self) -> None:
+    def _converse(self) -> int:
         process = self._process
-        pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+        pidfd = os.pidfd_open(process.pid)
         with selectors.DefaultSelector() as selector:
             for stream, lines in self._streams.items():
                 selector.register(stream, selectors.EVENT_READ, lines)
             if process.stdin is not None:
                 os.set_blocking(process.stdin.fileno(), False)
                 selector.register(process.stdin, selectors.EVENT_WRITE)
-            if pidfd is not None:
-                selector.register(pidfd, selectors.EVENT_READ)
+            selector.register(pidfd, selectors.EVENT_READ)
             while not self._dead(selector, pidfd):
                 pass
-        if pidfd is not None:
-            os.close(pidfd)
+        os.close(pidfd)
         self._reap()
-        with self._reading:
-            for stream, lines in self._streams.items():
-                _drain(stream, lines)
+        self.catch_up()
+        return process.wait()
 
-    def _dead(self, selector: selectors.BaseSelector, pidfd: int | None) -> bool:
+    def _dead(self, selector: selectors.BaseSelector, pidfd: int) -> bool:
         """Reads and writes once, as far as the process's pipes are ready; True when the process has ended."""
-        for key, _ in selector.select(BETWEEN_LOOKS if self._memory else None if pidfd is not None else _POLL):
+        for key, _ in selector.select(BETWEEN_LOOKS if self._memory else None):
             if key.fd == pidfd:
                 return True
             if key.fileobj is self._process.stdin:
@@ -176,7 +141,7 @@ class UserProcess:
                         selector.unregister(key.fileobj)
         if self._memory and not self.refusal:
             self._look()
-        return pidfd is None and self._process.poll() is not None
+        return False
 
     def _look(self) -> None:
         """Ends the process if it holds too much memory. A busy one is looked at no more often than an idle one."""
