@@ -6,6 +6,7 @@ A new, renamed or deleted name is part of its directory, which must be synced be
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 _PRIVATE = 0o600
@@ -52,13 +53,22 @@ def make_directory(path: Path, mode: int = 0o777) -> None:
 
 def replace(path: Path, content: bytes) -> None:
     """Writes a file that only its owner may read, durably: after a failure it has its old content or the new one."""
+    _publish(path, content, os.replace)
+
+
+def create(path: Path, content: bytes) -> None:
+    """As `replace`, for a file that is not there yet. Raises FileExistsError."""
+    _publish(path, content, os.link)  # unlike a rename, this replaces nothing
+
+
+def _publish(path: Path, content: bytes, publish: Callable[[Path, Path], None]) -> None:
     draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        publish(draft, path)
     finally:
         draft.unlink(missing_ok=True)
     sync(path.parent)

@@ -7,7 +7,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -56,18 +56,10 @@ class SecretStore:
         _check(secret)
         values = {key: base64.b64encode(value).decode() for key, value in secret.data.items()}
         text = json.dumps({"type": secret.type, "created": secret.created, "data": values})
-        draft = self._directory / f".{secret.name}.{os.urandom(8).hex()}"
         try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, self._path(secret.name))  # unlike a rename, this replaces nothing
+            durable_files.create(self._path(secret.name), text.encode())
         except FileExistsError:
             raise AlreadyExists(f'secrets "{secret.name}" already exists') from None
-        finally:
-            draft.unlink(missing_ok=True)
-        durable_files.sync(self._directory)
         self._changed()
 
     def get(self, name: str) -> Secret:
@@ -140,10 +132,8 @@ def state(uses: Sequence[SecretUse], secrets: SecretStore) -> str:
     return found.hexdigest()
 
 
-def mounts(
-    uses: Sequence[SecretUse], secrets: SecretStore, directory: Path, owner: tuple[int, int] | None
-) -> dict[str, Path]:
-    """Writes the secrets that a task wants mounted below `directory`, a file for each key, for `owner` (uid, gid) only.
+def mounts(uses: Sequence[SecretUse], secrets: SecretStore, directory: Path) -> dict[str, Path]:
+    """Writes the secrets that a task wants mounted below `directory`, a file for each key, for their owner only.
     Returns, by mount path, the directory to be mounted there. Raises EnvironmentProblem."""
     found = {}
     for number, use in enumerate(uses):
@@ -154,11 +144,16 @@ def mounts(
         for key, value in _wanted(use, secrets).data.items():
             with os.fdopen(os.open(place / key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
                 file.write(value)
-        if owner is not None:
-            for made in (place, *place.iterdir()):
-                os.chown(made, *owner)
         found[use.mount_path] = place
     return found
+
+
+def give_ownership(made: Iterable[Path], owner: tuple[int, int] | None) -> None:
+    """Gives directories, and the files directly in them, to an owner (uid, gid) that is not the server's."""
+    if owner is not None:
+        for directory in made:
+            for path in (directory, *directory.iterdir()):
+                os.chown(path, *owner)
 
 
 def _wanted(use: SecretUse, secrets: SecretStore) -> Secret:

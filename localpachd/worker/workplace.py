@@ -3,6 +3,7 @@ what they have in common. Knows neither the kernel's processes nor containers.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from localpachd.worker.layout.pfs_layout import SCRATCH, PfsLayout
 from localpachd.worker.layout.pipe_budget import PipeBudget
 from localpachd.worker.layout.visible_files import LinkedFiles
 from localpachd.worker.secret_store import SecretStore
+from localpachd.worker.service_network import ServiceNetwork
 from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
 
 _TOKEN = "PACH_PYTHON_AUTH_TOKEN"
@@ -33,28 +35,34 @@ class WorkerStores:
     token: str = field(default="", repr=False)
 
 
-class Workplace(Protocol):
+class Workplace(ABC):
     """A place where one datum set is processed, or one command of a service or spout runs.
 
     `env` holds the variables of every process started here, except those that hold secrets and a datum's own.
-    `statement` tells people where a service can be reached; "" for everything else.
+    `statement` tells people where a service can be reached; "" for everything else. Raises EnvironmentProblem.
     """
 
-    @property
-    def stores(self) -> WorkerStores: ...
+    def __init__(
+        self,
+        stores: WorkerStores,
+        task: Task,
+        layout: PfsLayout,
+        linked_files: LinkedFiles,
+        env: Mapping[str, str],
+        network: ServiceNetwork,
+    ) -> None:
+        self.stores = stores
+        self.layout = layout
+        self.linked_files = linked_files
+        self.statement = network.statement
+        self.env = {**env, **(_client_configuration(layout, task.pachd, stores.token) if task.pachd else {})}
+        self._network = network
+        # That of its secrets, and the token by which python-pachyderm and pachyderm-sdk are answered by this server:
+        # variables that nobody else may see.
+        self._secret_env = {_TOKEN: stores.token} if stores.token else {}
+        self._secret_env |= secret_store.variables(task.secrets, stores.secrets)
 
-    @property
-    def layout(self) -> PfsLayout: ...
-
-    @property
-    def env(self) -> Mapping[str, str]: ...
-
-    @property
-    def linked_files(self) -> LinkedFiles: ...
-
-    @property
-    def statement(self) -> str: ...
-
+    @abstractmethod
     def start(
         self,
         cmd: tuple[str, ...],
@@ -63,14 +71,14 @@ class Workplace(Protocol):
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> CommandProcess:
-        """Starts a command with `variables` on top of `env`. `line` is called for each line of stdout and stderr, from
-        another thread; `notify` once, when the process has ended.
+        """Starts a command with `variables` on top of `env`; `line` and `notify` are as for a CommandProcess.
 
         Raises EnvironmentProblem when it cannot be started.
         """
 
     def close(self) -> None:
         """Releases all that the workplace holds; nothing is running in it any more."""
+        self._network.close()
 
 
 class NotReusable(Exception):
@@ -99,7 +107,7 @@ class WorkplaceBackend(Protocol):
         """Releases the machine's resources; call it when no workplace is open any more."""
 
 
-def client_configuration(layout: PfsLayout, pachd: str, token: str) -> dict[str, str]:
+def _client_configuration(layout: PfsLayout, pachd: str, token: str) -> dict[str, str]:
     """Writes the configuration by which pachctl and the client libraries find the server at `pachd` (host:port) into
     `/pfs`, with the token that it asks for; returns the variable that names the file to processes."""
     shown = layout.directory("pachctl")
@@ -107,13 +115,6 @@ def client_configuration(layout: PfsLayout, pachd: str, token: str) -> dict[str,
     text = json.dumps({"v2": {"active_context": "localpachd", "contexts": {"localpachd": context}}})
     (layout.pfs / SCRATCH / "pachctl" / "config.json").write_text(text)
     return {"PACH_CONFIG": f"{shown}/config.json"}
-
-
-def credentials(task: Task, stores: WorkerStores) -> dict[str, str]:
-    """The variables of a task's processes that nobody else may see: those of its secrets, and the token by which
-    python-pachyderm and pachyderm-sdk are answered by this server. Raises EnvironmentProblem."""
-    own = {_TOKEN: stores.token} if stores.token else {}
-    return own | secret_store.variables(task.secrets, stores.secrets)
 
 
 def encoded(stdin: tuple[str, ...]) -> bytes:

@@ -1,9 +1,7 @@
 """The user that runs commands in a container, and so owns the files in `/pfs`. Starts nothing."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from localpachd.worker.docker.container import Container
 from localpachd.worker.environment import EnvironmentProblem
@@ -36,14 +34,6 @@ def find_user(container: Container, wanted: str, own: str, rootless: bool) -> Co
         if owner is not None and owner[0] != (0 if rootless else us):
             raise EnvironmentProblem(f"transform.user: localpachd must run as root to run commands as {wanted}")
     return ContainerUser("0:0" if rootless else f"{us}:{os.getegid()}")
-
-
-def give_ownership(made: Iterable[Path], account: ContainerUser) -> None:
-    """Gives directories, and the files directly in them, to an account."""
-    if account.owner is not None:
-        for directory in made:
-            for path in (directory, *directory.iterdir()):
-                os.chown(path, *account.owner)
 
 
 def _resolve(container: Container, name: str, known: bool) -> tuple[int, int] | None:

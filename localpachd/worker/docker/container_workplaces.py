@@ -26,7 +26,7 @@ from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.layout.pfs_layout import PfsLayout
 from localpachd.worker.service_network import ServiceNetwork
 from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
-from localpachd.worker.workplace import NotReusable, WorkerStores, client_configuration, credentials, encoded
+from localpachd.worker.workplace import NotReusable, WorkerStores, Workplace, encoded
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
@@ -69,7 +69,7 @@ class DockerBackend:
         try:
             container.write_pause_binary(directory / "pause", self._architecture)
             (directory / "pfs").mkdir()
-            mounted = secret_store.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
+            mounted = secret_store.mounts(task.secrets, self._stores.secrets, directory / "secrets")
             body = _body(task, gpus, directory, mounted, "none" if own else "host")
             body["Labels"] = {LABEL: self._root, _SERVER: self._server, "localpachd.pipeline": task.pod.pipeline}
             made = self._made(f"localpachd-{task.pod.pipeline}-{directory.name}", body)
@@ -78,8 +78,11 @@ class DockerBackend:
             raise
         try:
             account = container_users.find_user(made, task.user, image.get("User") or "", self._rootless)
-            container_users.give_ownership(mounted.values(), account)
-            return ContainerWorkplace(self._stores, self._engine, directory, task, gpus, image, made, account, network)
+            secret_store.give_ownership(mounted.values(), account.owner)
+            layout = PfsLayout(directory / "pfs", PFS, self._stores.db, self._stores.chunks, account.owner)
+            files = ContainerFiles(made, directory / "copies")
+            env = environment.container_variables(task, image.get("Env") or (), len(gpus))
+            return ContainerWorkplace(self._stores, task, layout, files, env, network, self._engine, made, account)
         except BaseException:
             network.close()
             made.remove()
@@ -133,32 +136,24 @@ class DockerBackend:
         return made
 
 
-class ContainerWorkplace:
-    """Implements `workplace.Workplace` in the container `made`, whose image's configuration is `image`."""
+class ContainerWorkplace(Workplace):
+    """A workplace in the container `made`, whose commands `account` runs."""
 
     def __init__(
         self,
         stores: WorkerStores,
-        engine: ContainerEngine,
-        directory: Path,
         task: Task,
-        gpus: tuple[str, ...],
-        image: Mapping[str, Any],
+        layout: PfsLayout,
+        files: ContainerFiles,
+        env: Mapping[str, str],
+        network: ServiceNetwork,
+        engine: ContainerEngine,
         made: Container,
         account: ContainerUser,
-        network: ServiceNetwork,
     ) -> None:
-        self.stores = stores
-        self.statement = network.statement
-        self.linked_files = ContainerFiles(made, directory / "copies")
-        self.layout = PfsLayout(directory / "pfs", PFS, stores.db, stores.chunks, account.owner)
-        self.env = environment.container_variables(task, image.get("Env") or (), len(gpus))
-        if task.pachd:
-            self.env |= client_configuration(self.layout, task.pachd, stores.token)
-        self._secret_env = credentials(task, stores)
+        super().__init__(stores, task, layout, files, env, network)
         self._engine = engine
         self._container = made
-        self._network = network
         self._relay: RelayProcess | None = None
         self._command: dict[str, Any] = {"User": account.name} if account.name else {}
         if task.working_dir:
@@ -187,7 +182,7 @@ class ContainerWorkplace:
         try:
             if self._relay is not None:
                 self._relay.close()
-            self._network.close()
+            super().close()
         finally:
             self._container.remove()
 

@@ -18,7 +18,7 @@ from localpachd.worker.machine.user_process import UserProcess
 from localpachd.worker.machine.worker_limits import cpu_pinning
 from localpachd.worker.service_network import ServiceNetwork
 from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
-from localpachd.worker.workplace import WorkerStores, client_configuration, credentials, encoded
+from localpachd.worker.workplace import WorkerStores, Workplace, encoded
 
 _log = logging.getLogger(__name__)
 
@@ -45,14 +45,14 @@ class MachineBackend:
         surroundings: ProcessSurroundings | None = None,
     ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
-        self._surroundings = surroundings or ProcessSurroundings()
-        self._stores = stores
+        self.surroundings = surroundings or ProcessSurroundings()
+        self.stores = stores
         self._scratch = scratch.resolve()
-        self._family = leftover_processes.family(scratch)
-        if left := leftover_processes.kill_family(self._family):
+        self.family = leftover_processes.family(scratch)
+        if left := leftover_processes.kill_family(self.family):
             _log.warning("killed %d processes that user code of the last run had left running", left)
         # Its other end closes when this process dies, and with that the processes that watch it.
-        self._lifeline = os.pipe()
+        self.lifeline = os.pipe()
         self.confinement = confinement or namespaces.detect(self._scratch)
         self._lock = threading.Lock()
         self._network_tried = False
@@ -65,24 +65,14 @@ class MachineBackend:
         own = self._own_network() if ports is not None and ports.own_network else None
         network = ServiceNetwork(ports, own is not None)
         try:
-            return MachineWorkplace(
-                self._stores,
-                directory,
-                replace(task, user=task.user or self._surroundings.user),
-                gpus,
-                own or self.confinement,
-                network,
-                self._lifeline[0],
-                self._surroundings,
-                self._family,
-            )
+            return MachineWorkplace(self, directory, task, gpus, own or self.confinement, network)
         except BaseException:
             network.close()
             raise
 
     def state(self, task: Task) -> str:
-        variables = environment.machine_variables(task, PFS, "", (), self._surroundings.variables)
-        return f"{code_files.code_state(task, variables)} {secret_store.state(task.secrets, self._stores.secrets)}"
+        variables = environment.machine_variables(task, PFS, "", (), self.surroundings.variables)
+        return f"{code_files.code_state(task, variables)} {secret_store.state(task.secrets, self.stores.secrets)}"
 
     def shortcomings(self) -> list[str]:
         if self.confinement.mounts:
@@ -97,7 +87,7 @@ class MachineBackend:
         return {}
 
     def close(self) -> None:
-        for end in reversed(self._lifeline):
+        for end in reversed(self.lifeline):
             os.close(end)
 
     def _own_network(self) -> Confinement | None:
@@ -109,49 +99,40 @@ class MachineBackend:
             return self._with_network
 
 
-class MachineWorkplace:
-    """Implements `workplace.Workplace` with processes started by `confinement`.
-
-    `lifeline` is the read end of a pipe whose other end closes when this process dies; `family` names the server.
-    """
+class MachineWorkplace(Workplace):
+    """A workplace with processes started by `confinement`."""
 
     def __init__(
         self,
-        stores: WorkerStores,
+        backend: MachineBackend,
         directory: Path,
         task: Task,
         gpus: tuple[str, ...],
         confinement: Confinement,
         network: ServiceNetwork,
-        lifeline: int,
-        surroundings: ProcessSurroundings,
-        family: str,
     ) -> None:
-        self.stores = stores
-        self.statement = network.statement
-        self._network = network
-        self._confinement = confinement
-        self._lifeline = lifeline
-        self._root = directory / "root"
-        self._memory, self._cpus = task.memory, task.cpus
-        self._family = family
-        self._view = surroundings.view
-        self._user = invocation.user(task.user)
-        own_tmp = directory / "root.tmp" if confinement.mounts else None
-        self.linked_files = MachineFiles(self._view, own_tmp, self._user.options)
+        stores, surroundings = backend.stores, backend.surroundings
+        user = invocation.user(task.user or surroundings.user)
         pfs = directory / "pfs"
         shown = confinement.shown(pfs)
-        self.layout = PfsLayout(pfs, shown, stores.db, stores.chunks, self._user.owner)
+        layout = PfsLayout(pfs, shown, stores.db, stores.chunks, user.owner)
         if not confinement.mounts:
             pfs.chmod(0o700)  # its path can be in the list of processes, and others may have to pass the root
-        temporary = self.layout.directory("tmp")
-        self.env = environment.machine_variables(task, shown, temporary, gpus, surroundings.variables)
-        self.env |= {name: value for name, value in self._user.variables(temporary) if name not in dict(task.env)}
-        if task.pachd:
-            self.env |= client_configuration(self.layout, task.pachd, stores.token)
-        self._cwd = invocation.working_directory(task, shown, self.layout.directory("work"))
-        self._secret_env = credentials(task, stores)
-        self._mount(secret_store.mounts(task.secrets, stores.secrets, directory / "secrets", self._user.owner))
+        temporary = layout.directory("tmp")
+        env = environment.machine_variables(task, shown, temporary, gpus, surroundings.variables)
+        env |= {name: value for name, value in user.variables(temporary) if name not in dict(task.env)}
+        own_tmp = directory / "root.tmp" if confinement.mounts else None
+        files = MachineFiles(surroundings.view, own_tmp, user.options)
+        super().__init__(stores, task, layout, files, env, network)
+        self._backend = backend
+        self._confinement = confinement
+        self._root = directory / "root"
+        self._memory, self._cpus = task.memory, task.cpus
+        self._user = user
+        self._cwd = invocation.working_directory(task, shown, layout.directory("work"))
+        mounts = secret_store.mounts(task.secrets, stores.secrets, directory / "secrets")
+        secret_store.give_ownership(mounts.values(), user.owner)
+        self._mount(mounts)
 
     def _mount(self, mounts: Mapping[str, Path]) -> None:
         if mounts and not self._confinement.mounts:
@@ -163,7 +144,7 @@ class MachineWorkplace:
         if self._confinement.mounts:
             self._root.mkdir()
             try:
-                self._confinement.prepare(self._root, mounts, self._view)
+                self._confinement.prepare(self._root, mounts, self._backend.surroundings.view)
             except MountProblem as problem:
                 raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
 
@@ -175,7 +156,7 @@ class MachineWorkplace:
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> UserProcess:
-        confinement = self._confinement
+        confinement, lifeline = self._confinement, self._backend.lifeline[0]
         env = {**self.env, **self._secret_env, **variables}
         found = invocation.program(cmd, env, self._cwd)
         try:
@@ -183,16 +164,19 @@ class MachineWorkplace:
                 relay = self._network.relay
                 before = (*relay, "--passed", str(file), "--") if relay else ()
                 command = confinement.command(
-                    carrying, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
+                    carrying, self.layout.pfs, self._cwd, self._root, self._user.options, lifeline, before
                 )
-                inherited = (self._lifeline, file, *self._network.inherited)
-                own = confinement.own_processes
-                command = [*cpu_pinning(self._cpus), *command]
+                inherited = (lifeline, file, *self._network.inherited)
                 return UserProcess(
-                    command, tool_variables(), encoded(stdin), line, notify, own, inherited, self._memory, self._family
+                    [*cpu_pinning(self._cpus), *command],
+                    tool_variables(),
+                    encoded(stdin),
+                    line,
+                    notify,
+                    confinement.own_processes,
+                    inherited,
+                    self._memory,
+                    self._backend.family,
                 )
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
-
-    def close(self) -> None:
-        self._network.close()
