@@ -4,7 +4,7 @@ import itertools
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from localpachd.errors import PachError
@@ -17,7 +17,7 @@ from localpachd.pps.specs.inputs import CronInput, PfsInput
 from localpachd.storage import paths, patterns, trees
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSet, FileSetRef
-from localpachd.worker.tasks import DatumOutcome, DatumStats
+from localpachd.worker.tasks import DatumOutcome
 
 T = TypeVar("T")
 
@@ -25,24 +25,16 @@ _BATCH = 500  # records read at once
 
 
 @dataclass(frozen=True, slots=True)
-class PriorResult:
-    """A datum that this job recorded before it was interrupted."""
-
-    outcome: DatumOutcome
-    stats: DatumStats
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
 class JobBase:
     """The base of a job.
 
     `inherited` maps each datum of the base to its hash, or to "" if it must not be skipped. `done` are the job's own
-    records. `strays` are datums whose files were inherited without a record: their files must be removed first.
+    records of before it was interrupted, without their inputs. `strays` are datums whose files were inherited without a
+    record: their files must be removed first.
     """
 
     inherited: Mapping[str, str]
-    done: Mapping[str, PriorResult] = field(default_factory=dict)
+    done: Mapping[str, datum_records.DatumRecord] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
 
 
@@ -99,7 +91,7 @@ def read(conn: sqlite3.Connection, chunks: ChunkStore, job: Job) -> JobBase:
     below = [_base(conn, info) for info in (output, meta)]
     own = FileSet(conn, contents.diff_layers(conn, meta))
     done = {
-        identity: PriorResult(record.outcome, record.stats, record.index)
+        identity: replace(record, inputs=())
         for identity, record in _records(own, chunks, datum_records.decode)
         if record.job == job
     }

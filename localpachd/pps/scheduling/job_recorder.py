@@ -10,10 +10,10 @@ from localpachd.pfs.pfs_entities import Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, log_rows
+from localpachd.pps.datum_records import DatumRecord
 from localpachd.pps.pps_entities import DatumCounters, Job, LogMessage
 from localpachd.pps.scheduling import datum_tasks
 from localpachd.pps.scheduling.datum_selection import NumberedDatum
-from localpachd.pps.scheduling.job_base import PriorResult
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import DatumOutcome, DatumResult, DatumStats
 
@@ -39,7 +39,7 @@ class JobRecorder:
         job: Job,
         files: Mapping[Repo, FileSetRef],
         worker_env: Mapping[str, str],
-        done: Collection[PriorResult],
+        done: Collection[DatumRecord],
     ) -> None:
         self._pfs = pfs
         self._job = job
