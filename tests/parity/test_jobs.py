@@ -4,6 +4,7 @@ import grpc
 import pytest
 from google.protobuf import duration_pb2
 from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.conditions import until
@@ -117,7 +118,7 @@ def test_a_job_that_takes_too_long_is_killed(place: Place, pfs: MakeInput) -> No
 
 
 def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(
-    place: Place, pfs: MakeInput, client: Client
+    place: Place, pfs: MakeInput, client: Client, stub: pfs_pb2_grpc.APIStub
 ) -> None:
     repo = place.repo()
     name = place.pipeline("sleep 60", input=pfs(repo))
@@ -125,8 +126,10 @@ def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(
     client.stop_job(commit, name, reason="enough")
     job = place.job(name, commit)
     assert (job.state, job.reason) == (pps_pb2.JOB_KILLED, "enough")
-    (output,) = client.inspect_commit((name, "master", commit))
-    assert output.error == "enough"
+    for kind in ("user", "meta"):
+        made = commit_of(name, commit, "master")
+        made.repo.type = made.branch.repo.type = kind
+        assert stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=made)).error == "enough"
     client.stop_job(commit, name, reason="again")
     assert place.job(name, commit).reason == "enough"
 

@@ -142,6 +142,8 @@ def test_a_stopped_pipeline_gets_no_jobs_and_catches_up_with_one(place: Place, p
     job = place.job(name, newest.job.id)
     assert (job.data_processed, job.data_skipped) == (2, 1)
     assert place.paths(name) == ["/a", "/b", "/c"]
+    client.start_pipeline(name)  # has no effect on a running pipeline
+    assert len(list(client.list_job(pipeline_name=name))) == 2
 
 
 def test_deleting_removes_the_repos_and_keep_repo_leaves_the_output(

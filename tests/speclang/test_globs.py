@@ -39,25 +39,18 @@ LONG = ["/" + 60 * "a", "/" + 30 * "ab", 20 * "/a", "/" + 50 * "a" + "b", "/" + 
         ("/[^a]x", ["/bx"], ["/ax"]),
         ("/a[!b]c", ["/a/c", "/axc"], ["/abc"]),
         ("/[a-]", ["/a", "/-"], ["/b"]),
-        ("/[a!]", ["/b"], ["/a"]),
         ("/[[:digit:]x]*", ["/1a", "/x"], ["/a1"]),
         ("/[![:digit:]]*", ["/a1"], ["/1a"]),
         ("/{a,b*,c/d}", ["/a", "/bxx", "/c/d"], ["/c", "/ax"]),
         ("/{,x}a", ["/a", "/xa"], ["/ya"]),
-        (r"/\*", ["/*"], ["/a"]),
         ("/a.b", ["/a.b"], ["/axb"]),
         ("/(a|b)", ["/a", "/b"], ["/ab", "/"]),
-        ("/@(a|b)", ["/a", "/b"], ["/ab"]),
         ("/x?(a|b)", ["/x", "/xa"], ["/xab"]),
         ("/x*(a|b)", ["/x", "/xabab"], ["/xc"]),
         ("/x+(a|b)", ["/xa", "/xab"], ["/x"]),
         ("/!(a|b)", ["/ab", "/c", "/aa"], ["/a", "/b", "/c/d"]),
-        ("/!(a)*", ["/b", "/ba"], ["/a", "/ab"]),
         ("/!(**)", [], ["/a", "/a/b", "/"]),
         ("/*.!(js)", ["/a.css"], ["/a.js"]),
-        ("/(a", ["/a"], ["/(a"]),
-        ("/a)b|c", ["/a)b|c"], ["/a"]),
-        ("/a!b", ["/a!b"], ["/a"]),
         ("/**(b)", ["/b", "/abb", "/a"], ["/a/b"]),
         ("//a/./b//", ["/a/b"], ["/a"]),
     ],
@@ -69,42 +62,20 @@ def test_examples(pattern: str, matches: list[str], refuses: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["/[", "/[]", "/[!]", "/[a", "/[z-a]", "/^(a)", "/[a\\", "/+([z-a])", "/" + 51 * "!(" + 51 * ")"]
-)
-def test_malformed_patterns_are_refused(pattern: str) -> None:
-    with pytest.raises(GlobError, match="malformed"):
-        Glob(pattern)
-
-
-@pytest.mark.parametrize(
     ("pattern", "path", "captures"),
     [
         ("/(*)-(*).txt", "/a-b.txt", ("a", "b")),
-        ("/(a|b)*(c)", "/acc", ("a", "cc")),
-        ("/x?(y)z", "/xz", ("",)),
-        ("/+(a@(b)|c)", "/abc", ("abc", "b")),
         ("/!(a)", "/bcd", ("bcd",)),
-        ("/{a,b}/(*)", "/b/c", ("c",)),
-        ("/(*/*)/(?)", "/a/b/c", ("a/b", "c")),
-        ("/*(/?(+(a|b)/*))", "/a/x", None),
         ("/plain", "/plain", ()),
+        ("/+(*(a)b|c)*", "/aabcab-", ("aabcab", "a")),
+        ("/*-@(*)-*-(*)", "/a-b--c-d-e", ("c", "e")),
+        ("/(*)a(*)a(*)a(*)", "/-a-aaa-", ("-a-", "", "", "-")),
+        ("/x*(y)z", "/xz", ("",)),
+        (r"/+(\*|[[:digit:]])", "/1*", ("1*",)),
     ],
 )
-def test_captures(pattern: str, path: str, captures: tuple[str, ...] | None) -> None:
-    assert Glob(pattern).match(path) == (None if captures is None else (path, *captures))
-
-
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        ("", ""), ("$1", "a"), ("$2$1", "ba"), ("${1}1", "a1"), ("$1x$3", "ax"), ("$0", "/a-b"), ("$$1", "$1"),
-        ("$x", "$x"), ("$", "$"), ("${1", "${1"), ("${}", "${}"), ("$01", ""), ("$99999999999", ""), ("no", "no"),
-    ],
-)  # fmt: skip
-def test_templates(template: str, text: str) -> None:
-    captures = Glob("/(*)-(*)").match("/a-b")
-    assert captures is not None
-    assert globs.substitute(template, captures) == text
+def test_captures_that_are_not_recorded(pattern: str, path: str, captures: tuple[str, ...]) -> None:
+    assert Glob(pattern).match(path) == (path, *captures)
 
 
 @pytest.mark.parametrize(
@@ -140,23 +111,6 @@ def test_no_pattern_takes_for_ever(pattern: str) -> None:
     assert Glob(pattern).match("/" + 200 * "a") is None
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "captures"),
-    [
-        ("/+(*(a)b|c)*", "/aabcab-", ("aabcab", "a")),
-        ("/*(|a)*(a)", "/aa", ("", "aa")),
-        ("/+(a|(b))", "/ba", ("ba", "b")),
-        ("/*-@(*)-*-(*)", "/a-b--c-d-e", ("c", "e")),
-        ("/(*)a(*)a(*)a(*)", "/-a-aaa-", ("-a-", "", "", "-")),
-        ("/x*(y)z", "/xz", ("",)),
-        ("/!(+(a)|b)", "/ab", ("ab", "")),
-        (r"/+(\*|[[:digit:]])", "/1*", ("1*",)),
-    ],
-)
-def test_captures_where_no_regular_expression_is_used(pattern: str, path: str, captures: tuple[str, ...]) -> None:
-    assert Glob(pattern).match(path) == (path, *captures)
-
-
 @pytest.mark.parametrize("way", ["glob", "machine"])
 def test_pachyderms_library_matches_and_captures_the_same(way: str) -> None:
     """Whether a regular expression or the machine does it."""
@@ -181,8 +135,8 @@ def _machine(pattern: str) -> Callable[[str], tuple[str, ...] | None]:
     return match
 
 
-@pytest.mark.parametrize("pattern", REFUSED)
-def test_pachyderms_library_refuses_the_same(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [*REFUSED, "/[a\\", "/+([z-a])", "/" + 51 * "!(" + 51 * ")"])
+def test_malformed_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(GlobError, match="malformed"):
         Glob(pattern)
 

@@ -1,7 +1,5 @@
 from functools import partial
 
-import pytest
-
 from localpachd.pfs import commits, contents, history
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
@@ -27,23 +25,6 @@ def tree(pfs: PfsService, commit: Commit) -> dict[str, bytes]:
     with pfs.db.read() as conn:
         files = contents.fileset(conn, commits.resolve(conn, commit))
         return {file.path: b"".join(pfs.chunks.read(file.content)) for file in files.walk()}
-
-
-def test_a_commit_reads_as_its_parent_with_its_own_writes_on_top(pfs: PfsService, a: Repo) -> None:
-    first = write(pfs, a, {"/x": b"1", "/y": b"22"})
-    second = write(pfs, a, {"/x": b"333"})
-    assert tree(pfs, first.commit) == {"/x": b"1", "/y": b"22"}
-    assert tree(pfs, second.commit) == {"/x": b"333", "/y": b"22"}
-    assert (first.size, second.size) == (3, 5)
-
-
-@pytest.mark.parametrize("paths", [("/p", "/p/q"), ("/p/q/r", "/p")])
-def test_a_path_that_is_file_and_directory_is_an_error_of_the_commit(
-    pfs: PfsService, a: Repo, paths: tuple[str, str]
-) -> None:
-    write(pfs, a, {paths[0]: b"1"})
-    # The path that is named is the one inside, as in the original's comparison of neighbours.
-    assert write(pfs, a, {paths[1]: b"2"}).error == f"file / directory path collision ({max(paths)})"
 
 
 def test_an_open_commit_is_bounded_by_what_it_stands_on_and_what_was_written(pfs: PfsService, a: Repo) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 import urllib.request
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localpachd.errors import PachError, Unimplemented
+from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
@@ -18,35 +17,9 @@ from localpachd.pps import pipelines
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState, SpecText
 from localpachd.pps.specs.spec import PipelineKind
-from tests.conditions import until
+from tests.localpachd.name_service import SERVER, get
 from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
-
-# Serves the text of /pfs/in/name; a request for /exit ends it.
-SERVER = """
-import http.server, os, sys
-pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
-print("serving", open(pfs + "/in/name").read(), flush=True)
-class Handler(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_): pass
-    def do_GET(self):
-        if self.path == "/exit":
-            os._exit(3)
-        self.send_response(200); self.end_headers(); self.wfile.write(open(pfs + "/in/name", "rb").read())
-http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
-"""
-
-
-def get(port: int, wanted: str = "") -> str:
-    """The first answer at a port, or the first that equals `wanted`."""
-
-    def answer() -> str:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as reply:
-            found = str(reply.read().decode())
-            return found if found == wanted or not wanted else ""
-        return ""
-
-    return until(answer)
 
 
 class Service:
@@ -67,6 +40,12 @@ class Service:
             **fields,
         )
 
+    def serve(self) -> None:
+        """Creates it with an input and waits until that is served."""
+        self.engine.put("in", {"/name": "one"})
+        self.create()
+        assert get(self.port) == "one"
+
     def states(self) -> list[JobState]:
         return [job.state for job in self.engine.jobs("web")]
 
@@ -83,9 +62,7 @@ def said(engine: Engine, name: str) -> list[str]:
 
 
 def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     (job,) = engine.jobs("web")
     assert job.state is JobState.RUNNING
     assert [each.path for each in engine.pps.jobs.inspect(job.job).worker_status[0].data] == ["/"]
@@ -98,9 +75,7 @@ def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: 
 
 
 def test_a_new_commit_ends_the_job_and_is_served_by_the_next(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     engine.put("in", {"/name": "two"})
     assert get(service.port, wanted="two") == "two"
     assert service.states() == [JobState.RUNNING, JobState.SUCCESS]
@@ -108,9 +83,7 @@ def test_a_new_commit_ends_the_job_and_is_served_by_the_next(engine: Engine, ser
 
 
 def test_the_old_input_is_served_until_the_next_commit_is_finished(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     branch = Branch(Repo("default", "in"), "master")
     commit = engine.pfs.transact(lambda txn: commits.start(txn, branch))
     engine.until(lambda: service.states() == [JobState.STARTING, JobState.RUNNING])
@@ -121,9 +94,7 @@ def test_the_old_input_is_served_until_the_next_commit_is_finished(engine: Engin
 
 
 def test_a_service_that_dies_is_started_again(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     _ask_to_exit(service.port)
     assert get(service.port, wanted="one") == "one"
     assert service.states() == [JobState.RUNNING]
@@ -136,9 +107,7 @@ def _ask_to_exit(port: int) -> None:
 
 
 def test_a_service_continues_after_a_restart_of_the_server(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     engine.restart()
     assert get(service.port) == "one"
     (job,) = engine.jobs("web")
@@ -146,9 +115,7 @@ def test_a_service_continues_after_a_restart_of_the_server(engine: Engine, servi
 
 
 def test_a_restarted_datum_is_a_restarted_service(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     job = engine.jobs("web")[0].job
     with pytest.raises(PachError, match=r"datum matching filter \[/elsewhere\] could not be found for job ID"):
         engine.pps.restart_datum(job, ["/elsewhere"])
@@ -158,9 +125,7 @@ def test_a_restarted_datum_is_a_restarted_service(engine: Engine, service: Servi
 
 
 def test_stopping_the_pipeline_stops_the_service(engine: Engine, service: Service) -> None:
-    engine.put("in", {"/name": "one"})
-    service.create()
-    assert get(service.port) == "one"
+    service.serve()
     engine.pps.stop_pipeline(Pipeline("default", "web"))
     engine.until(lambda: service.states() == [JobState.KILLED])
     engine.pps.start_pipeline(Pipeline("default", "web"))
@@ -208,25 +173,6 @@ def test_a_service_waits_for_a_port_that_is_in_use(engine: Engine, service: Serv
         service.create()
         engine.until(lambda: any(f"external_port {service.port} is not available" in x for x in said(engine, "web")))
     assert get(service.port, wanted="one") == "one"
-
-
-def test_refusals(engine: Engine, service: Service) -> None:
-    for fields, text in (
-        ({"parallelism_spec": {"constant": 2}}, "services can only be run with a constant parallelism of 1"),
-        ({"s3_out": True}, "s3 output is not supported in spouts or services"),
-        ({"spout": {"service": {"internal_port": 0}}}, "service.internal_port must be a port from 1 to 65535"),
-        ({"spout": {"service": {"internal_port": 80}}}, "service.external_port must be a port from 1 to 65535"),
-    ):
-        with pytest.raises(PachError, match=text):
-            service.create(**fields)
-    with pytest.raises(PachError, match="a service needs an input"):
-        engine.submit({"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]},
-                                    "service": {"internal_port": 80, "external_port": 30080}})  # fmt: skip
-    spout = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}, "input": {"pfs": {"repo": "in", "glob": "/"}}}
-    with pytest.raises(PachError, match="must not have an input"):
-        engine.submit({**spout, "spout": {}})
-    with pytest.raises(Unimplemented, match="inputs of spouts"):
-        engine.submit({**spout, "spout": {"service": {"internal_port": 80, "external_port": 30080}}})
 
 
 def spout(engine: Engine, script: str, **fields: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,38 +13,9 @@ import pytest
 from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, ServicePorts, Task
 from tests.conditions import until
+from tests.localpachd.name_service import SERVER, get
 from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
-
-# Answers every request with the text of /pfs/in/name or, for /peer, with the answer of the server outside.
-SERVER = """
-import http.server, os, sys, urllib.request
-pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
-class Handler(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_): pass
-    def do_GET(self):
-        text = open(pfs + "/in/name").read()
-        if self.path == "/peer":
-            text = urllib.request.urlopen("http://127.0.0.1:" + os.environ["PEER_PORT"]).read().decode()
-        self.send_response(200); self.end_headers(); self.wfile.write(text.encode())
-class Server(http.server.ThreadingHTTPServer):
-    allow_reuse_address = True
-Server(("", int(sys.argv[1])), Handler).serve_forever()
-"""
-
-
-def get(port: int, path: str = "/") -> str:
-    """The answer at a port, once a program listens there."""
-
-    def answer() -> str:
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply,
-        ):
-            return str(reply.read().decode())
-        return ""
-
-    return until(answer)
 
 
 class Runs:

@@ -1,22 +1,18 @@
 """Streams that are open: their number is limited, and one that nobody reads ends and holds nothing."""
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
-from tests.servers import StartPachd
 
 
 class _Endless:
@@ -90,34 +86,6 @@ def test_a_stream_that_nobody_reads_ends(endless: _Endless, read: Any) -> None:
     with pytest.raises(grpc.RpcError):
         list(unread)
     assert endless.limit.end_idle() == 0
-
-
-def test_a_download_that_is_not_read_on_lets_the_log_of_the_database_shrink(
-    start_pachd: StartPachd, tmp_path: Path
-) -> None:
-    server = start_pachd(tmp_path / "root")
-    client = server.client()
-    client.create_repo("read")
-    with client.modify_file_client(("read", "master")) as writer:
-        writer.put_file_from_bytes("/big", os.urandom(32 << 20))
-    repo = pfs_pb2.Repo(name="read", type="user", project=pfs_pb2.Project(name="default"))
-    commit = pfs_pb2.Commit(repo=repo, branch=pfs_pb2.Branch(repo=repo, name="master"))
-    log = tmp_path / "root" / "pachd.sqlite-wal"
-
-    def write(kind: str) -> int:
-        """The size of the log after many small changes."""
-        for number in range(200):
-            client.create_repo(f"{kind}-{number}", "x" * 20_000)
-        return log.stat().st_size
-
-    first = write("before")
-    with grpc.insecure_channel(server.address.removeprefix("grpc://")) as channel:
-        unread = pfs_pb2_grpc.APIStub(channel).GetFile(
-            pfs_pb2.GetFileRequest(file=pfs_pb2.File(commit=commit, path="/big"))
-        )
-        got = len(next(unread).value)
-        assert write("meanwhile") < first + (1 << 20)
-        assert got + sum(len(each.value) for each in unread) == 32 << 20
 
 
 def test_a_waiting_call_whose_replies_nobody_reads_ends() -> None:

@@ -134,6 +134,12 @@ def test_salts() -> None:
         ({"pod_spec": "[" * 100_000}, "malformed PodSpec"),
         ({"service": {"type": "Odd"}}, "the following service type Odd is not allowed"),
         ({"spout": {}}, "spout pipelines (without a service) must not have an input"),
+        ({"service": {"internal_port": 80}}, "service.external_port must be a port from 1 to 65535"),
+        ({"spout": {"service": {"internal_port": 0}}}, "service.internal_port must be a port from 1 to 65535"),
+        (
+            {"service": {"internal_port": 80, "external_port": 30080}, "input": None},
+            "a service needs an input: without one it gets no job and is never started",
+        ),
         ({"input": {"pfs": {"repo": "r"}}}, "input must specify a glob"),
     ],
 )
