@@ -41,8 +41,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     across = _across(environment.get("ACROSS", ""))
 
     def process(datum: Datum) -> None:
-        if "pairs" not in datum.inputs:
-            raise StageError("the input pairs is missing: duplicates needs the directory /pairs of neighbours")
+        datum.require("duplicates needs the directory /pairs of neighbours", "pairs")
         tables = sorted(datum.inputs["pairs"].path.rglob("*.parquet"))
         if across and "pictures" in datum.inputs:
             _check_folders(across, datum.inputs["pictures"].path)

@@ -103,16 +103,8 @@ def _part(
 def _read(labels: Path, pictures: Path) -> LibraryLabels:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
-        return read_pictures(_spooled(pictures, into), read_labels(labels, into))
-
-
-def _spooled(pictures: Path, into: Path) -> list[Path]:
-    """The tables, which keep their names: a copy of a pipe would have none."""
-    found = []
-    for path in sorted(pictures.glob("*.parquet")):
-        copy = spool(path, into)
-        found.append(copy if copy == path else copy.rename(into / path.name))
-    return found
+        tables = [spool(path, into) for path in sorted(pictures.glob("*.parquet"))]
+        return read_pictures(tables, read_labels(labels, into))
 
 
 def _sides(nearest: Path, left: str, pictures: LibraryLabels) -> list[SegmentNeighbours]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import BackboneSpec, read_models
 from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.files.pack_headers import picture_size
 from stages.record import entry_paths
@@ -50,9 +50,7 @@ class FeaturesStage:
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if the model is missing, cannot be loaded, or does not fit the pictures."""
-        for name in ("models", "pictures"):
-            if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: features needs models and pictures")
+        datum.require("features needs models and pictures", "models", "pictures")
         pictures = datum.inputs["pictures"]
         kind, _, name = pictures.repo_path.partition("/")
         if kind not in ("library", "queries") or not name or "/" in name:
@@ -77,15 +75,10 @@ class FeaturesStage:
 
     def _loaded(self, models: Path, packs: Path) -> FeatureExtractor:
         began = time.monotonic()
-        paths = {path.name: path for path in models.iterdir()}
-        if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
-            raise StageError(f"the repo models does not hold a backbone: {PUSH}")
-        spec = parse_spec(paths[SPEC_FILE].read_bytes())
+        file, spec = read_models(models)
         _check_sizes(packs, spec)
         with tempfile.TemporaryDirectory() as scratch:
-            file = spool(paths[MODEL_FILE], Path(scratch))
-            if file != paths[MODEL_FILE]:
-                file = file.rename(Path(scratch) / MODEL_FILE)
+            file = spool(file, Path(scratch))
             embedder = load("stages.backbone.embedder_factory").embedder(file, spec, self._environment, many=True)
         loaded: FeatureExtractor = load("stages.backbone.feature_extractor").FeatureExtractor(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")

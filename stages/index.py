@@ -45,8 +45,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     chosen = read_settings(environment)
 
     def process(datum: Datum) -> None:
-        if "features" not in datum.inputs:
-            raise StageError("the input features is missing: index needs /library/<segment> of partition")
+        datum.require("index needs /library/<segment> of partition", "features")
         features = datum.inputs["features"]
         target = datum.out / Path(features.repo_path).name
         segment = read_segment(features.path)

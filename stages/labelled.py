@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from stages.classify.training.splits import share
-from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.contract import Datum, DatumInput
 from stages.datum.input_cache import InputCache
 from stages.files.merged_tables import MergedTable, read_segment
 from stages.files.tables.columns import SourceColumn
@@ -40,12 +40,10 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     coders = InputCache(_coder)
 
     def process(datum: Datum) -> None:
-        for name in ("labels", "features", "vectors", "thumbnails"):
-            if name not in datum.inputs:
-                raise StageError(
-                    f"the input {name} is missing: labelled needs labels, and /library/<segment>, /vectors/<segment> "
-                    "and /thumbnails/<segment> of partition"
-                )
+        datum.require(
+            "labelled needs labels, and /library/<segment>, /vectors/<segment> and /thumbnails/<segment> of partition",
+            *("labels", "features", "vectors", "thumbnails"),
+        )
         segment = read_segment(datum.inputs["features"].path)
         _write(datum, segment, coders.get(datum.inputs["labels"]), held_out)
 

@@ -50,13 +50,12 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=part_names.MOST_DIGITS)
 
     def process(datum: Datum) -> None:
-        for name in ("features", "thumbnails"):
-            if name not in datum.inputs:
-                raise StageError(
-                    f"the input {name} is missing: partition needs /library/<bucket> of features and "
-                    "/thumbnails/<bucket> of preprocess; if the specification is right, an older version of preprocess "
-                    "wrote the packs: lookalike deploy --reprocess preprocess"
-                )
+        datum.require(
+            "partition needs /library/<bucket> of features and /thumbnails/<bucket> of preprocess; if the "
+            "specification is right, an older version of preprocess wrote the packs: lookalike deploy --reprocess "
+            "preprocess",
+            *("features", "thumbnails"),
+        )
         kind, _, bucket = datum.inputs["features"].repo_path.partition("/")
         if kind != _LIBRARY or not bucket:
             raise StageError(

@@ -35,9 +35,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Has no parameters of its own: the GPU settings are read with the first model."""
 
     def process(datum: Datum) -> None:
-        for name in ("candidate", "labelled"):
-            if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: promotion needs candidate and labelled")
+        datum.require("promotion needs candidate and labelled", "candidate", "labelled")
         names = [name for name in ("candidate", "current") if name in datum.inputs]
         described = {name: _described(datum.inputs[name]) for name in names}
         with tensorflow_import.quiet():

@@ -44,9 +44,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Has no parameters."""
 
     def process(datum: Datum) -> None:
-        for name in ("labelled", "labels", "train"):
-            if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: select needs labelled, labels and train")
+        datum.require("select needs labelled, labels and train", "labelled", "labels", "train")
         models = datum.inputs.get("models")
         labelled, labels, train = (datum.inputs[name].path for name in ("labelled", "labels", "train"))
         select(labelled, labels, train, None if models is None else models.path, datum.out)

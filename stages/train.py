@@ -50,9 +50,7 @@ class TrainStage:
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if an input is missing or is not what another stage wrote."""
-        for name in ("labelled", "models", "parameters"):
-            if name not in datum.inputs:
-                raise StageError(f"the input {name} is missing: train needs labelled, models and parameters")
+        datum.require("train needs labelled, models and parameters", "labelled", "models", "parameters")
         file = datum.inputs["parameters"]
         name = Path(file.repo_path).name
         out = datum.out / (name.removesuffix(".json") or name)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from stages.datum.contract import StageError
 
@@ -53,6 +54,15 @@ def parse_spec(text: str | bytes) -> BackboneSpec:
             f"{SPEC_FILE} in the repo models is not a description of a backbone ({error}); {PUSH}"
         ) from error
     return spec
+
+
+def read_models(models: Path) -> tuple[Path, BackboneSpec]:
+    """The file of the backbone in a directory of the repo models, which may be a pipe, and its description. Raises
+    StageError if one is missing or is not valid."""
+    paths = {path.name: path for path in models.iterdir()}
+    if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
+        raise StageError(f"the repo models does not hold a backbone: {PUSH}")
+    return paths[MODEL_FILE], parse_spec(paths[SPEC_FILE].read_bytes())
 
 
 def format_spec(spec: BackboneSpec) -> str:

@@ -52,10 +52,7 @@ def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> Ba
 
     Equal models give equal bytes of backbone.keras; with an equal spec, of both.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        saved = Path(scratch) / MODEL_FILE
-        model.save(saved)
-        normalise(saved, directory / MODEL_FILE)
+    save_keras(model, directory / MODEL_FILE)
     spec = replace(spec, sha256=identity(directory / MODEL_FILE, spec))
     (directory / SPEC_FILE).write_text(format_spec(spec))
     return spec
@@ -97,6 +94,15 @@ def forward(model: keras.Model) -> ForwardPass:
     # XLA on the CPU is many times slower for these models, and its fusions would change the result.
     model.compile(jit_compile=False)
     return lambda pictures: np.asarray(model.predict_on_batch(pictures))
+
+
+def save_keras(model: keras.Model, path: Path) -> None:
+    """Writes a model that was never compiled. Equal configurations and weights give equal bytes: give every layer a
+    name, since those that Keras makes up count the layers of the process."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        saved = Path(scratch) / MODEL_FILE
+        model.save(saved)
+        normalise(saved, path)
 
 
 def load_keras(path: Path) -> keras.Model:

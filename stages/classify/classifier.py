@@ -10,8 +10,9 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from stages.backbone.backbones import load_keras
 from stages.backbone.forward_passes import EVEN
-from stages.classify import classifier_description, network_file
+from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.training.run_records import MODEL, InputKind
 from stages.datum.contract import StageError
@@ -81,7 +82,7 @@ def open(directory: Path) -> Classifier:
             raise StageError(
                 f"there is no {file.name}: a classifier is two files, {MODEL} and {classifier_description.FILE}"
             )
-    return Classifier(network_file.load(files[1]), classifier_description.parse(files[0].read_bytes()))
+    return Classifier(load_keras(files[1]), classifier_description.parse(files[0].read_bytes()))
 
 
 def _row(described: ClassifierDescription) -> tuple[tuple[int, ...], np.dtype[Any]]:

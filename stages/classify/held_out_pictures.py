@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify.training import splits
+from stages.classify.training import dataset, splits
 from stages.datum.contract import StageError
-from stages.files.tables.label_table import LabelTable
-from stages.files.vector_files import read_vectors
 from stages.record.origin import Origin
 
 
@@ -45,25 +43,16 @@ def read(directory: Path, share: float) -> HeldOutPictures:
     thumbnails: list[bytes] = []
     vectors = []
     origins = set()
-    for file in sorted(directory.glob("*.parquet")):
-        table = LabelTable.read(file)
+    for table, of_segment in dataset.read_segments(directory):
         origins.add(replace(table.origin, devices=()))
         rows = [row for row, id in enumerate(table.ids) if splits.held_out(id, share)]
-        of_segment = read_vectors(file.with_suffix(".npy"), table.origin.dimension)
-        if len(of_segment) != len(table):
-            raise StageError(
-                f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
-                "lookalike deploy --reprocess labelled"
-            )
         ids += [table.ids[row] for row in rows]
         labels += [table.labels[row] for row in rows]
         thumbnails += [table.thumbnails[row] for row in rows]
         vectors.append(of_segment[rows])
-    if len(origins) != 1:
+    if len(origins) > 1:
         raise StageError(
-            "the repo labelled holds no pictures: see `lookalike status`"
-            if not origins
-            else "the labelled pictures come from several models; start labelled again with: "
+            "the labelled pictures come from several models; start labelled again with: "
             "lookalike deploy --reprocess labelled"
         )
     order = sorted(range(len(ids)), key=ids.__getitem__)

@@ -68,6 +68,12 @@ class Datum:
     out: Path
     by_reference: bool = False
 
+    def require(self, needs: str, *names: str) -> None:
+        """Raises StageError, with what the stage needs, if an input of these is missing."""
+        for name in names:
+            if name not in self.inputs:
+                raise StageError(f"the input {name} is missing: {needs}")
+
     def pass_on(self, file: Path, to: Path) -> None:
         """Makes a file of an input a file of the output, at a path in `out`, without reading it where that is possible.
         On plain directories both may be one file on the disk."""
@@ -107,18 +113,16 @@ def run(module: str, arguments: Sequence[str] | None = None) -> int:
 def spool(path: Path, into: Path) -> Path:
     """A path with the content of `path` that can be opened repeatedly and is seekable.
 
-    A named pipe (a file of a lazy input) is copied, to its end, to a new file with the same suffix in the directory
-    `into`, which belongs to the caller. A regular file is returned as it is. A pipe must not be opened again: a second
-    or a partial read makes Pachyderm retry the datum.
+    A named pipe (a file of a lazy input) is copied, to its end, to a new file with the same name, in a directory of its
+    own below `into`, which belongs to the caller. A regular file is returned as it is. A pipe must not be opened again:
+    a second or a partial read makes Pachyderm retry the datum.
     """
     if not stat.S_ISFIFO(path.stat().st_mode):
         return path
-    with (
-        path.open("rb") as source,
-        tempfile.NamedTemporaryFile(dir=into, prefix="spool-", suffix=path.suffix, delete=False) as target,
-    ):
+    copy = Path(tempfile.mkdtemp(prefix="spool-", dir=into), path.name)
+    with path.open("rb") as source, copy.open("xb") as target:
         shutil.copyfileobj(source, target, 1 << 20)
-    return Path(target.name)
+    return copy
 
 
 def datum_from(env: Iterable[str], root: Path) -> Datum:

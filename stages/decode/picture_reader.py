@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections import deque
@@ -172,7 +173,7 @@ class _Reader:
         spooled = spool(path, self.scratch)
         yield from self.file(spooled, true, pfs_names.is_block(repo_path))
         if spooled != path:
-            spooled.unlink()
+            shutil.rmtree(spooled.parent)
 
     def file(self, path: Path, true: str, is_block: bool) -> Iterator[_Found]:
         """A seekable file on disk, as archives need it."""

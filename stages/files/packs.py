@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.datum.damage import LONGEST_HEADER, is_damage
+from stages.datum.damage import LONGEST_HEADER, damage_as
 from stages.record.framing import FITS, Framing, PictureSquare, Pixels
 from stages.record.sources import Source
 
@@ -103,7 +103,8 @@ def parse_pack(content: bytes, name: str) -> Pack:
 
 def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
     """path: the file to map the pixels from, or None to read them."""
-    try:
+    again = "run preprocess again: lookalike deploy --reprocess preprocess"
+    with damage_as(lambda failure: StageError(f"the pack {name} cannot be read ({failure}); {again}")):
         np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, LONGEST_HEADER)  # type: ignore[call-arg, no-untyped-call]
         begin = file.tell()
@@ -122,13 +123,7 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         else:
             file.seek(begin)
             pixels = np.frombuffer(file.read(math.prod(shape)), np.uint8).reshape(shape)
-    except Exception as failure:
-        if not is_damage(failure):
-            raise
-        raise StageError(
-            f"the pack {name} cannot be read ({failure}); run preprocess again: lookalike deploy --reprocess preprocess"
-        ) from failure
-    return Pack(pixels, pictures, fit)
+        return Pack(pixels, pictures, fit)
 
 
 def read_packs(directory: Path) -> Iterator[Pack]:

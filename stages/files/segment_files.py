@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stages.datum.contract import DatumInput, StageError, spool
-from stages.datum.damage import LONGEST_HEADER, is_damage
+from stages.datum.damage import LONGEST_HEADER, damage_as
 from stages.files import thumbnail_files, vector_files
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import LazyThumbnails, ThumbnailFiles
@@ -54,17 +54,11 @@ def name_of(index: DatumInput) -> str:
 
 def read_facts(index: DatumInput) -> SegmentFacts:
     """The segment's facts. Raises StageError if it has none."""
-    try:
+    foreign = f"the index.json of segment {index.repo_path} is not one that this version of the index stage wrote; "
+    with damage_as(lambda _: StageError(f"{foreign}{_AGAIN}")):
         held = json.loads(_file(index, "index.json").read_bytes())
         codes = code_index.from_data(held.get("codes"))
         return SegmentFacts(int(held["count"]), str(held["metric"]), Origin.parse(held, origin.ALL), codes)
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        raise StageError(
-            f"the index.json of segment {index.repo_path} is not one that this version of the index stage wrote; "
-            f"{_AGAIN}"
-        ) from error
 
 
 def read_table(index: DatumInput) -> IndexTable:
@@ -95,15 +89,12 @@ def read_hashes(index: DatumInput) -> Hashes:
     """The perceptual hashes of the segment's pictures, uint64 (n,). Raises StageError for anything else."""
     with _file(index, "hashes.npy").open("rb") as file:
         content = file.read()
-    try:
+    unread = f"the hashes.npy of segment {index.repo_path} cannot be read"
+    with damage_as(lambda error: StageError(f"{unread} ({error}); {_AGAIN}")):
         found: Hashes = np.load(io.BytesIO(content), allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
         if found.dtype != np.uint64 or found.ndim != 1:
             raise ValueError(f"it holds {found.dtype} {found.shape}")
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        raise StageError(f"the hashes.npy of segment {index.repo_path} cannot be read ({error}); {_AGAIN}") from error
-    return found
+        return found
 
 
 def read_codes(index: DatumInput, facts: SegmentFacts) -> CodeIndex | None:

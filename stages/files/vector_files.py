@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.datum.damage import LONGEST_HEADER, is_damage
+from stages.datum.damage import LONGEST_HEADER, damage_as
 from stages.knn.backend import Rows, Vectors
 
 DIRECTORY = "vectors"
@@ -102,13 +102,10 @@ def _several(paths: Sequence[Path], dimension: int) -> Iterator[Vectors]:
 
 def _checked(path: Path, pipe: BinaryIO | None, dimension: int) -> Vectors:
     try:
-        vectors = _mapped(path) if pipe is None else _received(pipe)
+        with damage_as(lambda error: StageError(f"{path.name} is not a file of vectors: {error}")):
+            vectors = _mapped(path) if pipe is None else _received(pipe)
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing next to its table: reprocess the pipeline that wrote it") from error
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        raise StageError(f"{path.name} is not a file of vectors: {error}") from error
     if vectors.dtype != np.dtype("<f4") or vectors.ndim != 2 or vectors.shape[1] != dimension:
         raise StageError(
             f"{path.name} holds {vectors.dtype} of shape {vectors.shape}, not float32 vectors of {dimension} dimensions"

@@ -57,13 +57,12 @@ def metrics(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping
         return found
     ks = measures.ranks(k)
     estimates = measures.estimate(counted, ks)
-    names = measures.measure(counted.part(np.arange(1)), ks).names
     return found | {
         "shallow": {str(each): int((counted.depths < each).sum()) for each in ks},
-        "micro": {name: _rounded(each) for name, each in zip(names, estimates.micro, strict=True)},
-        "macro": {name: _rounded(each) for name, each in zip(names, estimates.macro, strict=True)},
+        "micro": {name: _rounded(each) for name, each in estimates.micro.items()},
+        "macro": {name: _rounded(each) for name, each in estimates.macro.items()},
         "resamples": estimates.resamples,
-        "per_label": _per_label(verdicts, ks, names),
+        "per_label": _per_label(verdicts, ks),
         "confusions": _confusions(rankings, verdicts),
         "matrix": _matrix(verdicts),
     }
@@ -121,12 +120,12 @@ def _uncounted(verdicts: RankingVerdicts) -> dict[str, Any]:
     }
 
 
-def _per_label(verdicts: RankingVerdicts, ks: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+def _per_label(verdicts: RankingVerdicts, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The labels with queries, those with the least precision first."""
     judged = verdicts.judged
     pictures = np.bincount(judged.labels, minlength=len(verdicts.names))
     counted = judged.part(judged.counts)
-    values = measures.measure(counted, ks).values
+    names, values = measures.names(ks), measures.measure(counted, ks)
     order = np.argsort(counted.labels, kind="stable")
     labels, starts, numbers = np.unique(counted.labels[order], return_index=True, return_counts=True)
     means = np.add.reduceat(values[order], starts) / numbers[:, None]

@@ -15,7 +15,7 @@ over labels of the means of their queries.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,27 +60,19 @@ class RelevanceMatrix:
         return RelevanceMatrix(self.labels[rows], self.right[rows], self.depths[rows], self.relevant[rows])
 
 
-@dataclass(frozen=True)
-class RankingMeasures:
-    """The measures of n queries as columns, float64 (n, m): precision and recall at each of `ks`, then the average
-    precision and the reciprocal rank at the last of them."""
-
-    ks: Sequence[int]
-    values: _Floats
-
-    @property
-    def names(self) -> list[str]:
-        """The columns' names."""
-        return [*(f"precision@{k}" for k in self.ks), *(f"recall@{k}" for k in self.ks), f"mAP@{self.ks[-1]}", "MRR"]
-
-
 def ranks(k: int) -> list[int]:
     """The ranks to measure at: all to 10, some beyond, and k."""
     return sorted({*range(1, min(k, 10) + 1), *(each for each in (20, 50, 100, 200, 500) if each < k), k})
 
 
-def measure(judged: RelevanceMatrix, ks: Sequence[int]) -> RankingMeasures:
-    """The measures of queries that count."""
+def names(ks: Sequence[int]) -> list[str]:
+    """The measures: precision and recall at each of `ks`, then the average precision and the reciprocal rank at the
+    last of them."""
+    return [*(f"precision@{k}" for k in ks), *(f"recall@{k}" for k in ks), f"mAP@{ks[-1]}", "MRR"]
+
+
+def measure(judged: RelevanceMatrix, ks: Sequence[int]) -> _Floats:
+    """The measures of n queries that count, float64 (n, m), in the order of their `names`."""
     hits = np.cumsum(judged.right, axis=1, dtype=np.int64)
     places = np.arange(1, judged.right.shape[1] + 1)
     at = [k - 1 for k in ks]
@@ -90,7 +82,7 @@ def measure(judged: RelevanceMatrix, ks: Sequence[int]) -> RankingMeasures:
     possible = np.minimum(judged.relevant, judged.depths)
     average = np.where(judged.right, hits / places, 0).sum(axis=1) / possible
     first = np.where(judged.right.any(axis=1), 1 / (1 + judged.right.argmax(axis=1)), 0)
-    return RankingMeasures(ks, np.column_stack([precision, recall, average, first]))
+    return np.column_stack([precision, recall, average, first])
 
 
 @dataclass(frozen=True)
@@ -104,10 +96,10 @@ class MeanEstimate:
 
 @dataclass(frozen=True)
 class MeasureEstimates:
-    """micro and macro: an estimate of each measure, in the order of their names. resamples: of each interval."""
+    """micro and macro: an estimate of each measure, by name. resamples: of each interval."""
 
-    micro: Sequence[MeanEstimate]
-    macro: Sequence[MeanEstimate]
+    micro: Mapping[str, MeanEstimate]
+    macro: Mapping[str, MeanEstimate]
     resamples: int
 
 
@@ -118,12 +110,14 @@ def estimate(judged: RelevanceMatrix, ks: Sequence[int]) -> MeasureEstimates:
     one by one, in a fraction of the time. The seed is the hash of the groups, so equal input gives equal intervals.
     """
     groups, numbers = _grouped(judged)
-    values = measure(groups, ks).values
+    values = measure(groups, ks)
     starts = np.flatnonzero(np.diff(groups.labels, prepend=-1))  # groups are sorted by label
     micro, macro = means(numbers, values, starts)
     seed = groups.right.tobytes() + groups.labels.tobytes() + numbers.tobytes()
     drawn = resampled_means(numbers, values, starts, seed, int(np.clip(_WORK // (values.size + 1), FEWEST, RESAMPLES)))
-    return MeasureEstimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), len(drawn))
+    found = (_with_intervals(each, drawn[:, at]) for at, each in enumerate((micro, macro)))
+    of_queries, of_labels = (dict(zip(names(ks), each, strict=True)) for each in found)
+    return MeasureEstimates(of_queries, of_labels, len(drawn))
 
 
 def wilson(right: int, of: int) -> MeanEstimate:

@@ -104,7 +104,7 @@ def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:
         starts=np.cumsum([0, *map(len, codes)], dtype=np.int64),
         codes=np.concatenate([np.empty(0, np.int32), *codes]),
         names=coder.names,
-        left_out={**_left_out(labels, known, mixed), "example": example},
+        left_out={**unused(labels, known), "mixed": examples(sorted(mixed)), "example": example},
         tables=tables,
     )
 
@@ -132,15 +132,14 @@ def _agreed(
     return np.where(differs | (largest < 0), UNLABELLED, largest).astype(np.int32), differs
 
 
-def _left_out(labels: SourceLabels, known: set[str], mixed: Sequence[str]) -> dict[str, Any]:
-    unknown = sorted({*labels.of, *labels.conflicts} - known)
+def unused(labels: SourceLabels, known: set[str]) -> dict[str, Any]:
+    """The labels that no picture has, and why, as JSON values. known: the labelled sources of pictures."""
     conflicts = sorted(labels.conflicts.items())
     return {
         "files": labels.rows,
         "problems": examples([each.said for each in labels.problems]),
         "conflicts": examples([{"source": source, "labels": several} for source, several in conflicts]),
-        "unknown": examples(unknown),
-        "mixed": examples(sorted(mixed)),
+        "unknown": examples(sorted({*labels.of, *labels.conflicts} - known)),
     }
 
 

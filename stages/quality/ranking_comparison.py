@@ -79,15 +79,15 @@ def compare_rankings(a: RankingSide, b: RankingSide) -> dict[str, Any]:
     cut = [_cut(each, ks[-1]) for each in judged]
     values = [measures.measure(each, ks) for each in cut]
     labels = np.unique(np.asarray([a.verdicts.names[code] for code in judged[0].labels], object), return_inverse=True)
-    micro, macro, resamples = differences(values[0].values, values[1].values, labels[1])
+    micro, macro, resamples = differences(values[0], values[1], labels[1])
     first = firsts(cut[0].right[:, 0], cut[1].right[:, 0])
     return found | {
         "ks": ks,
         "resamples": resamples,
         "first": first,
-        "verdict": verdict(first, bool((values[0].values == values[1].values).all())),
-        "micro": dict(zip(values[0].names, micro, strict=True)),
-        "macro": dict(zip(values[0].names, macro, strict=True)),
+        "verdict": verdict(first, bool((values[0] == values[1]).all())),
+        "micro": dict(zip(measures.names(ks), micro, strict=True)),
+        "macro": dict(zip(measures.names(ks), macro, strict=True)),
         "curves": {name: _curves(each, ks) for name, each in zip("ab", cut, strict=True)},
         "labels": _labels(labels[0].tolist(), labels[1], cut[0].right[:, 0], cut[1].right[:, 0]),
         "examples": _examples(a, b, pairs),
@@ -180,9 +180,7 @@ def _difference(a: float, b: float, low: float, high: float) -> dict[str, Any]:
 
 def _curves(judged: measures.RelevanceMatrix, ks: Sequence[int]) -> dict[str, list[list[float]]]:
     """Precision and recall at each k, as [k, value, low, high]; intervals of one side alone."""
-    found = measures.estimate(judged, ks).micro
-    names = measures.measure(judged.part(np.arange(1)), ks).names
-    by_name = dict(zip(names, found, strict=True))
+    by_name = measures.estimate(judged, ks).micro
     return {
         kind: [[k, *(_round(getattr(by_name[f"{kind}@{k}"], of)) for of in ("value", "low", "high"))] for k in ks]
         for kind in ("precision", "recall")

@@ -103,7 +103,7 @@ def test_the_modules_that_features_imports_late_are_included() -> None:
 def test_the_service_has_all_that_it_imports_late() -> None:
     found = contents(["stages.classify_serve"])
     names = {each.stem for each in found.modules}
-    assert {"classify_serve", "service_runner", "promotion_source", "classifier", "network_file"} <= names
+    assert {"classify_serve", "service_runner", "promotion_source", "classifier", "backbones"} <= names
     found = contents(["stages.serve"])
     names = {each.stem for each in found.modules}
     assert {

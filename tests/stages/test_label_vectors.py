@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stages import label_vectors
-from stages.classify import classifier_description, network_file
+from stages.backbone.backbones import save_keras
+from stages.classify import classifier_description
 from stages.classify.training import run_records
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.image_table import ImageTable
@@ -18,7 +19,7 @@ from tests.stages.classify import networks
 
 def classifier(into: Path, takes: run_records.InputKind = "vectors") -> DatumInput:
     into.mkdir()
-    network_file.save(networks.network(takes=takes), into / run_records.MODEL)
+    save_keras(networks.network(takes=takes), into / run_records.MODEL)
     (into / classifier_description.FILE).write_bytes(
         classifier_description.format_description(networks.described(takes=takes))
     )

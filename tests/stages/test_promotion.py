@@ -16,8 +16,8 @@ import pytest
 
 from stages import promotion, select, train
 from stages.backbone.backbone_spec import WeightsOrigin
-from stages.backbone.backbones import describe, save_backbone
-from stages.classify import classifier_description, network_file
+from stages.backbone.backbones import describe, save_backbone, save_keras
+from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.report import training_words
 from stages.classify.training import splits, training_pixels
@@ -37,7 +37,7 @@ PICTURES = library(LABELS, 40)
 def place(root: Path, name: str, model: keras.Model, about: ClassifierDescription, share: float = 0.2) -> None:
     """A classifier as select writes it."""
     (root / name).mkdir()
-    network_file.save(model, root / name / "model.keras")
+    save_keras(model, root / name / "model.keras")
     (root / name / classifier_description.FILE).write_bytes(
         classifier_description.format_description(replace(about, held_out_share=share))
     )

@@ -15,7 +15,8 @@ import pytest
 
 from stages import train
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
-from stages.classify import classifier, classifier_description, network_file
+from stages.backbone.backbones import load_keras
+from stages.classify import classifier, classifier_description
 from stages.classify.training import run_records, splits
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, DatumInput, StageError
@@ -98,9 +99,7 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
                 given = opened(vectors[place : place + 1])[0]
                 assert opened.labels[int(given.argmax())] == table.predicted[unseen[id]]
                 assert given.max() == pytest.approx(table.probabilities[unseen[id]], abs=1e-4)
-    assert network_file.load(directory / "model.keras").get_layer("temperature").scale == pytest.approx(
-        1 / found.temperature
-    )
+    assert load_keras(directory / "model.keras").get_layer("temperature").scale == pytest.approx(1 / found.temperature)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from stages.classify.training import splits
 from stages.classify.training.dataset import FEWEST
 from stages.datum.contract import StageError, spool
 from stages.files.tables.label_table import LabelTable
-from stages.quality.picture_labels import SAMPLE, examples, read_labels
+from stages.quality.picture_labels import SAMPLE, read_labels, unused
 from stages.record.label_files import SourceLabels
 
 LEFT_OUT = "left_out"
@@ -61,12 +61,8 @@ class LabelCensus:
         learnt, all."""
         learnt = self.learnable()
         few = sorted((self.training.keys() | self.held_out.keys()) - learnt)
-        several = sorted(labels.conflicts.items())
         return {
-            "files": labels.rows,
-            "problems": examples([each.said for each in labels.problems]),
-            "conflicts": examples([{"source": source, "labels": of} for source, of in several]),
-            "unknown": examples(sorted((labels.of.keys() | labels.conflicts.keys()) - self.seen)),
+            **unused(labels, self.seen),
             "mixed": {"count": self.mixed, "examples": sorted(self.mixed_examples)[:SAMPLE]},
             "unlearnable": {
                 "count": len(few),

@@ -11,18 +11,18 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 import obstore
 from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import AzureStore, GCSStore, S3Store
+from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
 from stages.datum.contract import StageError
 
@@ -54,7 +54,7 @@ class CheckpointStore:
         fingerprint: of all that determines its result. Raises BadUrl.
         """
         self._url = url
-        self._place = _place(url)
+        self._store = _store(url)
         self._fingerprint = fingerprint
         self._name = f"{name}-{fingerprint[:32]}.checkpoint"
         self._written = False
@@ -65,11 +65,11 @@ class CheckpointStore:
         Raises StageError if the bucket cannot be read.
         """
         try:
-            content = self._place.read(self._name)
+            content = bytes(obstore.get(self._store, self._name).bytes())
+        except _MISSING:
+            return None
         except _FAILURES as error:
             raise StageError(self._unusable("read", error)) from error
-        if content is None:
-            return None
         try:
             return _unpacked(content, self._fingerprint)
         except ValueError as error:
@@ -80,7 +80,10 @@ class CheckpointStore:
         """Replaces the checkpoint. Raises StageError if the first one cannot be written; once one was, a failure is
         reported and training goes on, since ending it would lose more."""
         try:
-            self._place.write(self._name, _packed(state, self._fingerprint))
+            obstore.put(self._store, self._name, _packed(state, self._fingerprint))
+            for file in self._files(self._name):
+                with file.open("rb") as written:
+                    os.fsync(written.fileno())
         except _FAILURES as error:
             if not self._written:
                 raise StageError(self._unusable("written", error)) from error
@@ -91,9 +94,17 @@ class CheckpointStore:
     def delete(self) -> None:
         """Removes the checkpoint of a finished training, if there is one; a failure is only reported."""
         try:
-            self._place.delete(self._name)
+            for piece in self._files(f"{self._name}#*"):  # that killed processes were writing
+                piece.unlink()
+            with contextlib.suppress(*_MISSING):
+                obstore.delete(self._store, self._name)
         except _FAILURES as error:
             print(f"{self._unusable('removed', error)}; remove it yourself")
+
+    def _files(self, pattern: str) -> Iterator[Path]:
+        """The files of a directory of this machine; none of a bucket."""
+        directory = self._store.prefix if isinstance(self._store, LocalStore) else None
+        return iter(()) if directory is None else directory.glob(pattern)
 
     def _unusable(self, done: str, error: BaseException) -> str:
         text = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -107,88 +118,28 @@ _FAILURES = (BaseError, OSError)
 _MISSING = (NotFoundError, FileNotFoundError)
 
 
-class _Place(Protocol):
-    """Where objects lie. All three raise one of _FAILURES."""
-
-    def read(self, name: str) -> bytes | None:
-        """The content of an object; None if there is none."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Replaces an object, whole or not at all."""
-
-    def delete(self, name: str) -> None:
-        """Removes an object, if there is one."""
-
-
-class _Directory:
-    """A directory of this machine; obstore's leaves the pieces of a file that a killed process was writing."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self._path / name).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, content: bytes) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        part = self._part(name)
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._path / name)
-
-    def delete(self, name: str) -> None:
-        for path in (self._path / name, self._part(name)):
-            path.unlink(missing_ok=True)
-
-    def _part(self, name: str) -> Path:
-        return self._path / f".{name}.part"
-
-
-class _Bucket:
-    """A bucket, or a directory in it. obstore uploads a large object in parts, and it appears when all are there."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return bytes(obstore.get(self._store, name).bytes())
-        except _MISSING:
-            return None
-
-    def write(self, name: str, content: bytes) -> None:
-        obstore.put(self._store, name, content)
-
-    def delete(self, name: str) -> None:
-        with contextlib.suppress(*_MISSING):
-            obstore.delete(self._store, name)
-
-
-def _place(url: str) -> _Place:
+def _store(url: str) -> Any:
+    """Where objects lie: they appear once all of their bytes are there. Raises BadUrl, and StageError."""
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise BadUrl(f"{url} is not the URL of a bucket: remove what follows its path")
+    path = unquote(parts.path)
     if parts.scheme == "file":
-        path = unquote(parts.path)
         if parts.netloc not in ("", "localhost") or not path.strip("/"):
             raise BadUrl(f"{url} is not the URL of a directory: write file:///some/directory")
-        return _Directory(Path(path))
-    if not parts.netloc:
+    elif not parts.netloc:
         raise BadUrl(f"{url} has no bucket: write {parts.scheme}://bucket/directory")
-    prefix: Any = {"prefix": unquote(parts.path).strip("/") or None, "retry_config": _RETRY}
+    prefix: Any = {"prefix": path.strip("/") or None, "retry_config": _RETRY}
     try:
         match parts.scheme:
+            case "file":
+                return LocalStore(path, mkdir=True)
             case "s3":
-                return _Bucket(S3Store(parts.netloc, config=_s3(), client_options=_s3_client(), **prefix))
+                return S3Store(parts.netloc, config=_s3(), client_options=_s3_client(), **prefix)
             case "gs":
-                return _Bucket(GCSStore(parts.netloc, **prefix))
+                return GCSStore(parts.netloc, **prefix)
             case "az":
-                return _Bucket(AzureStore(parts.netloc, **prefix))
+                return AzureStore(parts.netloc, **prefix)
     except _FAILURES as error:  # credentials that are not in the environment, or are damaged
         text = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise StageError(f"fine_tune.checkpoints is {url}, but its bucket cannot be used: {text}") from error

@@ -6,7 +6,7 @@ Reads what the stage labelled wrote. Knows no network.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,27 +122,34 @@ def read(directory: Path) -> Dataset:
 
     Raises StageError if there are none of these files, or if they do not belong together.
     """
-    tables = {file: LabelTable.read(file) for file in sorted(directory.glob("*.parquet"))}
-    if not tables:
-        raise StageError(
-            "the repo labelled holds no pictures: put some into the library with `lookalike add`, and wait for "
-            "features and labelled"
-        )
-    first = next(iter(tables.values()))
-    if not all(each.origin.comparable(first.origin) and each.held_out == first.held_out for each in tables.values()):
+    tables, vectors = zip(*read_segments(directory), strict=True)
+    first = tables[0]
+    if not all(each.origin.comparable(first.origin) and each.held_out == first.held_out for each in tables):
         raise StageError(
             "the labelled pictures come from two models, two kinds of pictures, or two values of HELD_OUT; start "
             "labelled again with: lookalike deploy --reprocess labelled"
         )
-    vectors = []
-    for file, table in tables.items():
-        vectors.append(read_vectors(file.with_suffix(".npy"), first.origin.dimension))
-        if len(vectors[-1]) != len(table):
+    return divided(tables, vectors)
+
+
+def read_segments(directory: Path) -> Iterator[tuple[LabelTable, FeatureVectors]]:
+    """The table and the vectors of each segment, one after the other. Raises StageError if there are none, or if the two
+    do not belong together."""
+    files = sorted(directory.glob("*.parquet"))
+    if not files:
+        raise StageError(
+            "the repo labelled holds no pictures: put some into the library with `lookalike add`, and wait for "
+            "features and labelled"
+        )
+    for file in files:
+        table = LabelTable.read(file)
+        vectors = read_vectors(file.with_suffix(".npy"), table.origin.dimension)
+        if len(vectors) != len(table):
             raise StageError(
                 f"segment {file.stem} does not have one vector for each labelled picture; start labelled again with: "
                 "lookalike deploy --reprocess labelled"
             )
-    return divided(list(tables.values()), vectors)
+        yield table, vectors
 
 
 def divided(tables: Sequence[LabelTable], vectors: Sequence[npt.NDArray[Any]]) -> Dataset:

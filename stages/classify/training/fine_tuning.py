@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from stages.backbone import devices
 from stages.backbone.backbone_file import check
-from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import BackboneSpec, read_models
 from stages.backbone.backbones import load_checked
 from stages.classify.training import heads, joint_network, trainer
 from stages.classify.training.augmentation import augmented
@@ -31,11 +31,11 @@ from stages.classify.training.checkpoint_store import BadUrl, CheckpointStore
 from stages.classify.training.dataset import Dataset, DatasetRows
 from stages.classify.training.run_records import CURVES, TrainingFailure, backbone_data
 from stages.classify.training.trainer import Trainer, TrainerSettings
-from stages.classify.training.training_loop import NullStore, StateStore, TrainingLoop, TrainingPictures
+from stages.classify.training.training_loop import TrainingLoop, TrainingPictures
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
 from stages.classify.training.training_pixels import LARGEST, frame_thumbnails
 from stages.classify.training.validation import TrainingResult
-from stages.datum.contract import StageError, spool
+from stages.datum.contract import spool
 from stages.datum.stage_version import STAGE
 from stages.record.framing import Framing, Pixels
 
@@ -98,19 +98,14 @@ def notes(dataset: Dataset) -> list[str]:
 
 
 def _backbone(models: Path, scratch: Path, dataset: Dataset) -> tuple[Path, BackboneSpec]:
-    paths = {path.name: path for path in models.iterdir()}
-    if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
-        raise StageError(f"the repo models does not hold a backbone: {PUSH}")
-    spec = parse_spec(paths[SPEC_FILE].read_bytes())
+    file, spec = read_models(models)
     if spec.sha256 != dataset.origin.model:
         raise TrainingFailure(
             f"the repo models holds {spec.described} ({spec.sha256[:16]}), but the vectors of the labelled pictures "
             f"come from {dataset.origin.backbone} ({dataset.origin.model[:16]}): push that model again, or let "
             "features and labelled compute the vectors of the other one, with lookalike deploy"
         )
-    file = spool(paths[MODEL_FILE], scratch)
-    if file != paths[MODEL_FILE]:
-        file = file.rename(scratch / MODEL_FILE)
+    file = spool(file, scratch)
     check(file, spec)
     return file, spec
 
@@ -122,10 +117,10 @@ def _kept(
     tune: FineTuneParameters,
     names: list[str],
     environment: Mapping[str, str],
-) -> Iterator[StateStore]:
-    """The place of the states of a training, which are removed when it has ended, well or not."""
+) -> Iterator[CheckpointStore | None]:
+    """The place of the states of a training, None without one; they are removed when it has ended, well or not."""
     if not tune.checkpoints:
-        yield NullStore()
+        yield None
         return
     try:
         found = CheckpointStore(tune.checkpoints, parameters.name, fingerprint(dataset, parameters, names, environment))
@@ -146,7 +141,7 @@ def _trained(
     file: Path,
     spec: BackboneSpec,
     names: list[str],
-    keeping: StateStore,
+    keeping: CheckpointStore | None,
 ) -> TrainingResult:
     network = _Network(file, spec, dataset, parameters, tune)
     settings = TrainerSettings(tune.batch_size, tune.weight_decay, parameters.label_smoothing)

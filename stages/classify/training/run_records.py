@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from stages.classify.training import training_parameters
@@ -106,27 +106,18 @@ class TrainingRun:
 
     def as_data(self) -> dict[str, Any]:
         """The record as JSON values; numbers are rounded to DIGITS."""
-        of_data = (self.pictures, self.cross_validation, self.held_out)
-        pictures, cross_validation, held_out = (None if each is None else asdict(each) for each in of_data)
-        return {
+        data = asdict(replace(self, parameters=None, origin=None))
+        del data["origin"]
+        return data | {
             "format": FORMAT,
-            "name": self.name,
             "parameters": None if self.parameters is None else self.parameters.as_data(),
-            "failure": self.failure,
             "labels": list(self.labels),
-            "takes": self.takes,
-            "pictures": pictures,
-            "unlearnable": dict(self.unlearnable),
-            "cross_validation": cross_validation,
-            "held_out": held_out,
             "temperature": round(self.temperature, DIGITS),
             "ece": None if self.ece is None else round(self.ece, DIGITS),
             "curves": {
                 name: [round(each, DIGITS) for each in self.curves[name]] for name in CURVES if name in self.curves
             },
-            "weights": self.weights,
             "backbone": None if self.origin is None else backbone_data(self.origin),
-            "device": self.device,
             "held_out_share": round(self.held_out_share, DIGITS),
             "notes": list(self.notes),
         }

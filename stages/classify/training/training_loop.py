@@ -9,13 +9,13 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import epoch_batches
-from stages.classify.training.checkpoint_store import TrainingState
+from stages.classify.training.checkpoint_store import CheckpointStore, TrainingState
 from stages.classify.training.dataset import Dataset, DatasetRows
 from stages.classify.training.heads import class_weights, loss_and_accuracy
 from stages.classify.training.run_records import CURVES, TrainingFailure
@@ -28,32 +28,6 @@ WARM_UP = 0.1
 """Share of the steps in which the learning rate rises: the first steps of Adam are large whatever the gradients are."""
 
 _UNDER_WAY = 2  # steps that a device has been given and whose sums nobody has waited for
-
-
-class StateStore(Protocol):
-    """Where states are kept: stages.classify.training.checkpoint_store.CheckpointStore, or nowhere."""
-
-    def load(self) -> TrainingState | None:
-        """The last state that was kept, if there is one."""
-
-    def save(self, state: TrainingState) -> None:
-        """Keeps a state instead of the last one."""
-
-    def delete(self) -> None:
-        """Forgets the last state."""
-
-
-class NullStore:
-    """Keeps no state."""
-
-    def load(self) -> TrainingState | None:
-        """None."""
-
-    def save(self, state: TrainingState) -> None:
-        """Does nothing."""
-
-    def delete(self) -> None:
-        """Does nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +54,10 @@ class TrainingLoop:
         trainer: Trainer,
         pictures: TrainingPictures,
         begin: Callable[[int, DatasetRows], None],
-        keeping: StateStore,
+        keeping: CheckpointStore | None,
     ) -> None:
         """begin: gives the trainer's network the weights with which the training of a number, on some rows, starts.
-        Raises Failure if no fold can be left out."""
+        keeping: keeps the states, if anything does. Raises Failure if no fold can be left out."""
         self._dataset, self._parameters, self._tune = dataset, parameters, tune
         self._trainer, self._pictures, self._begin, self._keeping = trainer, pictures, begin, keeping
         self._divisions = dataset.divisions(parameters.folds)
@@ -188,12 +162,14 @@ class TrainingLoop:
 
     def _save(self, between: bool = False) -> None:
         """Keeps the state; between two trainings that is without weights, since the next one has others."""
+        if self._keeping is None:
+            return
         arrays: dict[str, npt.NDArray[Any]] = {} if between else self._trainer.state()
         facts = {"training": self._training, "epoch": self._epoch, "step": self._step, "sums": self._sums}
         self._keeping.save(TrainingState(arrays | {"logits": self.logits, "curves": self.curves}, facts))
 
     def _resume(self) -> None:
-        state = self._keeping.load()
+        state = None if self._keeping is None else self._keeping.load()
         if state is None:
             return
         facts, arrays = state.facts, state.arrays

@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 
 from stages.backbone import devices
-from stages.classify import network_file
+from stages.backbone.backbones import save_keras
 from stages.classify.training import fine_tuning, heads
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import MODEL, PREDICTIONS, TrainingRun
@@ -33,7 +33,7 @@ def train(
         trained = fine_tuning.train(dataset, parameters, tune, models, environment)
     judged = judge(dataset, trained)
     out.mkdir(parents=True, exist_ok=True)
-    network_file.save(with_probabilities(trained.network, judged.temperature), out / MODEL)
+    save_keras(with_probabilities(trained.network, judged.temperature), out / MODEL)
     judged.predictions.write(out / PREDICTIONS)
     return TrainingRun(
         name=parameters.name,

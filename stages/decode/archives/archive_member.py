@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from stages.datum.damage import is_damage
+from stages.datum.damage import damage_as, is_damage
 
 DAMAGED_MEMBER = "a damaged archive member"
 
@@ -60,14 +60,6 @@ def unsafe_name(name: str) -> str | None:
     return None
 
 
-@contextmanager
-def damage_is_bad_archive(kind: str) -> Iterator[None]:
+def damage_is_bad_archive(kind: str) -> AbstractContextManager[None]:
     """Turns errors that damaged bytes cause into BadArchive. kind: the format's name, for the reason."""
-    try:
-        yield
-    except BadArchive:
-        raise
-    except Exception as failure:
-        if not is_damage(failure):
-            raise
-        raise BadArchive(f"damaged or truncated {kind} archive") from failure
+    return damage_as(lambda _: BadArchive(f"damaged or truncated {kind} archive"))

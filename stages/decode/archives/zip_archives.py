@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from stages.datum.damage import is_damage
+from stages.datum.damage import damage_as
 from stages.decode.archives.archive_member import (
     DAMAGED_MEMBER,
     ArchiveMember,
     BadArchive,
+    BadMember,
     MemberContent,
     damage_is_bad_archive,
 )
@@ -42,10 +43,9 @@ def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[Arc
     problem = _zip_problem(info)
     if problem is None:
         try:
-            stream = archive.open(info)
-        except Exception as failure:
-            if not is_damage(failure):
-                raise
+            with damage_as(lambda _: BadMember(DAMAGED_MEMBER)):
+                stream = archive.open(info)
+        except BadMember:
             problem = DAMAGED_MEMBER
         else:
             with stream:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.datum.damage import LONGEST_HEADER, is_damage
+from stages.datum.damage import LONGEST_HEADER, damage_as
 from stages.files.tables.image_table import PictureTable
 
 NEAREST = np.dtype([("row", "<i4"), ("distance", "<f4")])
@@ -46,14 +46,10 @@ def write_nearest(nearest: NearestArray, path: Path) -> None:
 def read_nearest(path: Path) -> NearestArray:
     """Reads what write_nearest wrote, into memory. Raises StageError for any other file; pickled objects are never
     loaded."""
-    try:
+    with damage_as(lambda error: StageError(f"{path.name} is not a file of nearest pictures: {error}")):
         # Mapped first: an array of the size that a damaged header states may not fit into memory.
         mapped = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
         nearest: NearestArray = np.array(mapped)
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        raise StageError(f"{path.name} is not a file of nearest pictures: {error}") from error
     if nearest.dtype != NEAREST or nearest.ndim != 2:
         raise StageError(f"{path.name} holds {nearest.dtype} of shape {nearest.shape}, not rows and distances")
     return nearest

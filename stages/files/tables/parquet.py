@@ -1,8 +1,8 @@
 """Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.datum.contract import StageError
-from stages.datum.damage import is_damage
+from stages.datum.damage import damage_as
 
 ParquetTarget = Path | BinaryIO
 
@@ -47,19 +47,14 @@ def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[st
         writer.add_key_value_metadata(dict(sorted(facts.items())))
 
 
-@contextmanager
-def damage_refused(file: ParquetTarget) -> Iterator[None]:
+def damage_refused(file: ParquetTarget) -> AbstractContextManager[None]:
     """Raises StageError for whatever a damaged or foreign file leads to. Arrow does not check all that it reads, so
     that some of it is found only where values are converted."""
-    try:
-        yield
-    except StageError:
-        raise
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        reason = " ".join(str(error).split())
-        raise StageError(f"{_name(file)} is not a table that lookalike wrote: {reason}") from error
+
+    def described(error: Exception) -> StageError:
+        return StageError(f"{_name(file)} is not a table that lookalike wrote: {' '.join(str(error).split())}")
+
+    return damage_as(described)
 
 
 def read_table(file: ParquetTarget, schema: pa.Schema, facts: Iterable[str]) -> tuple[pa.Table, dict[str, str]]:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stages.classify import classifier, classifier_description, network_file
+from stages.backbone.backbones import save_keras
+from stages.classify import classifier, classifier_description
 from stages.classify.classifier import Classifier
 from stages.classify.training.run_records import InputKind
 from stages.datum.contract import StageError
@@ -25,7 +26,7 @@ def values(takes: InputKind, number: int) -> npt.NDArray[Any]:
 
 @pytest.mark.parametrize("takes", ["vectors", "pictures"])
 def test_probabilities_are_the_networks(takes: InputKind, tmp_path: Path) -> None:
-    network_file.save(network(takes=takes), tmp_path / "model.keras")
+    save_keras(network(takes=takes), tmp_path / "model.keras")
     (tmp_path / "labels.json").write_bytes(classifier_description.format_description(described(takes=takes)))
     opened = classifier.open(tmp_path)
     assert (opened.labels, opened.takes, opened.origin.dimension) == (("ape", "cat", "dog"), takes, DIMENSION)

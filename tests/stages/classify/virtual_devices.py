@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from stages.backbone import devices
-from stages.classify import network_file
+from stages.backbone.backbones import load_keras, save_keras
 from stages.classify.training import dataset, fine_tuning
 from stages.classify.training.trainer import devices as training_devices
 from stages.classify.training.training_parameters import AugmentationParameters, FineTuneParameters, TrainingParameters
@@ -30,9 +30,9 @@ def results(directory: Path) -> dict[str, Any]:
     chosen = TrainingParameters("tuned", epochs=5, folds=2, class_weight="balanced", fine_tune=tune)
     trained = fine_tuning.train(given, chosen, tune, directory / "models", {})
     file = directory / "model.keras"
-    network_file.save(trained.network, file)
+    save_keras(trained.network, file)
     framing = Framing(given.origin.image_size, given.origin.fit)
-    loaded = network_file.load(file)(frame_thumbnails([given.thumbnails[row] for row in given.unseen], framing))
+    loaded = load_keras(file)(frame_thumbnails([given.thumbnails[row] for row in given.unseen], framing))
     return {
         "devices": len(training_devices()),
         "curves": dict(trained.curves),

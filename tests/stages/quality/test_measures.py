@@ -33,7 +33,7 @@ def test_measures_are_their_definitions(seed: int, k: int) -> None:
     found = measure(given_, ranks(k))
     for row in range(7):
         right, depth, relevant = given_.right[row].tolist(), int(given_.depths[row]), int(given_.relevant[row])
-        values = dict(zip(found.names, found.values[row].tolist(), strict=True))
+        values = dict(zip(measures.names(ranks(k)), found[row].tolist(), strict=True))
         for at in ranks(k):
             assert values[f"precision@{at}"] == pytest.approx(sum(right[:at]) / min(at, depth))
             assert values[f"recall@{at}"] == pytest.approx(sum(right[:at]) / relevant)
@@ -44,27 +44,27 @@ def test_measures_are_their_definitions(seed: int, k: int) -> None:
 
 def test_average_precision_is_scikit_learns_where_all_right_ones_are_ranked() -> None:
     given_ = judged(1, 50, 10, whole=True)
-    found = measure(given_, [10]).values[:, 2]
+    found = measure(given_, [10])[:, 2]
     scores = -np.arange(10)
     assert found == pytest.approx([average_precision_score(right, scores) for right in given_.right])
 
 
 def test_means_over_queries_and_over_labels() -> None:
     given_ = judged(2, 200, 5)
-    values = measure(given_, [1, 5]).values
+    values = measure(given_, [1, 5])
     found = estimate(given_, [1, 5])
     of_labels = [values[given_.labels == label].mean(axis=0) for label in range(3)]
-    assert [each.value for each in found.micro] == pytest.approx(values.mean(axis=0).tolist())
-    assert [each.value for each in found.macro] == pytest.approx(np.mean(of_labels, axis=0).tolist())
+    assert [each.value for each in found.micro.values()] == pytest.approx(values.mean(axis=0).tolist())
+    assert [each.value for each in found.macro.values()] == pytest.approx(np.mean(of_labels, axis=0).tolist())
 
 
 def test_intervals_are_those_of_queries_drawn_one_by_one() -> None:
     given_ = judged(3, 300, 5)
-    values = measure(given_, [1, 5]).values
+    values = measure(given_, [1, 5])
     lot = np.random.default_rng(0)
     drawn = [values[lot.integers(0, 300, 300)].mean(axis=0) for _ in range(2000)]
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    found = estimate(given_, [1, 5]).micro
+    found = estimate(given_, [1, 5]).micro.values()
     assert [each.low for each in found] == pytest.approx(low.tolist(), abs=0.01)
     assert [each.high for each in found] == pytest.approx(high.tolist(), abs=0.01)
 

@@ -37,7 +37,7 @@ def write(
     """The directory, now with the files of a classifier whose weights the seed gives."""
     import keras  # noqa: PLC0415
 
-    from stages.classify import network_file  # noqa: PLC0415
+    from stages.backbone.backbones import save_keras  # noqa: PLC0415
 
     directory.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
@@ -52,7 +52,7 @@ def write(
     dense = keras.layers.Dense(len(labels), activation="softmax", name="probabilities")
     model = keras.Model(given, dense(inner), name="classifier")
     dense.set_weights([random.normal(size=(width, len(labels))), random.normal(size=len(labels))])
-    network_file.save(model, directory / MODEL)
+    save_keras(model, directory / MODEL)
     described = ClassifierDescription(
         run or f"run-{seed}",
         tuple(labels),

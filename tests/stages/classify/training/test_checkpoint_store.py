@@ -118,7 +118,7 @@ def test_the_checkpoint_of_another_training_under_this_name_is_ignored(
 def test_what_a_killed_process_was_writing_does_not_count_and_does_not_stay(tmp_path: Path) -> None:
     kept = CheckpointStore(f"file://{tmp_path}", "tuned", FINGERPRINT)
     kept.save(STATE)
-    (tmp_path / f".tuned-{FINGERPRINT[:32]}.checkpoint.part").write_bytes(b"half of a st")
+    (tmp_path / f"tuned-{FINGERPRINT[:32]}.checkpoint#1").write_bytes(b"half of a st")
     assert same(kept.load(), STATE)
     kept.delete()
     assert not list(tmp_path.iterdir())
@@ -126,7 +126,11 @@ def test_what_a_killed_process_was_writing_does_not_count_and_does_not_stay(tmp_
 
 def test_a_directory_that_cannot_be_used_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    kept = CheckpointStore(f"file://{tmp_path}/file/below", "tuned", FINGERPRINT)
+    with pytest.raises(StageError, match="^fine_tune.checkpoints is file://.*, but its bucket cannot be used: "):
+        CheckpointStore(f"file://{tmp_path}/file/below", "tuned", FINGERPRINT)
+    kept = CheckpointStore(f"file://{tmp_path}/runs", "tuned", FINGERPRINT)
+    (tmp_path / "runs").rmdir()
+    (tmp_path / "runs").write_bytes(b"")
     with pytest.raises(StageError, match=r"cannot be read: .*Check the address, the network and the credentials"):
         kept.load()
     with pytest.raises(StageError, match="cannot be written"):
