@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from stages.backbone.backbone_spec import BackboneSpec, read_models
 from stages.datum.contract import Datum, DatumInput, StageError, load, spool
-from stages.files.pack_headers import picture_size
+from stages.files.pack_ends import picture_size
 from stages.record import entry_paths
 
 VERSION = 12

@@ -15,7 +15,7 @@ from pipelines.library.datasets.stl10 import Stl10Split
 from pipelines.library.picture_sources import PictureSource
 from stages import preprocess
 from stages.datum.contract import Datum, DatumInput
-from stages.files.packs import Pack, read_packs
+from stages.files.packs import Pack, read_pack
 from stages.record import block_names
 
 _SHARE = 0.9  # of the library
@@ -54,7 +54,7 @@ def write_queries(sources: Sequence[PictureSource], place: Path, packs: Path) ->
 def parts(packs: Path) -> Iterator[list[Pack]]:
     """The packs of each of the library's parts."""
     for part in sorted((packs / "library").iterdir()):
-        yield list(read_packs(part))
+        yield [read_pack(npy) for npy in sorted(part.glob("*.npy"))]
 
 
 def process(stage: Callable[[Datum], None], out: Path, *inputs: DatumInput) -> None:

@@ -126,12 +126,6 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         return Pack(pixels, pictures, fit)
 
 
-def read_packs(directory: Path) -> Iterator[Pack]:
-    """Every pack in a directory, in the order of their names."""
-    for npy in sorted(directory.glob("*.npy")):
-        yield read_pack(npy)
-
-
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
     """Writes the rejections as JSON lines sorted by source, each once, making the directory."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.files.packs import read_packs, read_rejections
+from stages.files.packs import read_pack, read_rejections
 from tests.example_counts import examples
 from tests.stages import hostile_files
 
@@ -55,11 +55,10 @@ def outcome(ran: Ran) -> tuple[dict[str, int], dict[str, list[str]]]:
     out = ran.out
     pictures: dict[str, int] = defaultdict(int)
     reasons: dict[str, list[str]] = defaultdict(list)
-    for part in (out / "library").iterdir():
-        for pack in read_packs(part):
-            for picture, _ in pack.framed():
-                for source in picture.sources:
-                    pictures[source.path.partition("/")[0]] += 1
+    for npy in (out / "library").glob("*/*.npy"):
+        for picture, _ in read_pack(npy).framed():
+            for source in picture.sources:
+                pictures[source.path.partition("/")[0]] += 1
     for table in (out / "rejected").rglob("*.jsonl"):
         for each in read_rejections(table):
             reasons[each.source.partition("/")[0]].append(each.reason)

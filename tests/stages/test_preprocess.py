@@ -15,11 +15,12 @@ from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import picture_id
 from stages.decode.thumbnails import thumbnail
 from stages.files import thumbnail_files
-from stages.files.packs import PackPicture, read_pack, read_packs, read_rejections
+from stages.files.packs import PackPicture, read_pack, read_rejections
 from stages.record import part_names, pfs_names
 from stages.record.framing import PictureSquare, Pixels
 from stages.record.sources import LOSSLESS
 from tests.small_archives import zipped
+from tests.stages.file_trees import tree
 
 Tree = dict[str, bytes]
 
@@ -29,10 +30,6 @@ def picture(seed: int, kind: str = "PNG", size: tuple[int, int] = (96, 96)) -> b
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, kind)
     return file.getvalue()
-
-
-def tree(root: Path) -> Tree:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def parts_of(made: Iterable[str]) -> set[str]:
@@ -118,7 +115,7 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
     made = datums.run("all", content)
     seen: dict[str, list[str]] = {}
     for directory in sorted((tmp_path / "1.out" / "library").iterdir()):
-        (pack,) = read_packs(directory)
+        (pack,) = map(read_pack, directory.glob("*.npy"))
         ids = [each.id for each in pack.pictures]
         assert ids == sorted(set(ids))
         assert ids == [picture_id(framed) for _, framed in pack.framed()]
@@ -205,7 +202,7 @@ def test_an_entry_says_what_is_asked_about_its_pictures(name: str, datums: Datum
     files = {"question.json": b'{"max_distance": 1, "k": 2}', "a.png": picture(1), "b/question.json": b"{}"}
     made = datums.run(entry, {f"{below}/{file}".lstrip("/"): content for file, content in files.items()}, "queries")
     assert made[f"queries/{entry}/{src(entry)}.question.json"] == b'{"k": 2, "max_distance": 1.0}\n'
-    (pack,) = read_packs(tmp_path / "1.out" / "queries" / entry)
+    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.npy"))
     assert [each.sources[0].path for each in pack.pictures] == [f"{name}/a.png"]
     (rejected,) = made[f"rejected/queries/{src(entry)}.jsonl"].splitlines()
     assert json.loads(rejected)["source"] == f"{name}/b/question.json"
@@ -236,7 +233,7 @@ def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Dat
     assert "/" in path
     entry, _, below = path.partition("/")
     datums.run(entry, {below: picture(1)}, "queries")
-    (pack,) = read_packs(tmp_path / "1.out" / "queries" / entry)
+    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.npy"))
     assert pack.pictures[0].sources[0].path == "é" * 200 + ".png"
 
 
@@ -251,7 +248,7 @@ def test_the_fit_is_a_parameter(fit: str, size: tuple[int, int], datums: Datums,
 def test_by_default_the_whole_picture_is_scaled_to_224_pixels(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(picture(1, size=(300, 600)))
     preprocess.start({})(Datum({"images": DatumInput("images", tmp_path / "in", "a", "c")}, tmp_path / "out"))
-    (pack,) = (pack for part in (tmp_path / "out" / "library").iterdir() for pack in read_packs(part))
+    (pack,) = map(read_pack, (tmp_path / "out" / "library").glob("*/*.npy"))
     assert (pack.fit, pack.pixels.shape, pack.pictures[0].size) == ("pad", (1, 224, 224, 3), (112, 224))
 
 

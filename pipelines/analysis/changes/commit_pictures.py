@@ -16,7 +16,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.library.content_cache import ContentCache
-from stages.files import pack_tails
+from stages.files import pack_ends
 from stages.record import part_names
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
@@ -101,14 +101,14 @@ class CommitPictures:
         repo = Repository(self._connection, packs[0].repo, packs[0].commit)
 
         def side_of(pack: StoredFile) -> int | None:
-            return pack_tails.side_of(repo.read(pack.path, most=pack_tails.HEADER))
+            return pack_ends.side_of(repo.read(pack.path, most=pack_ends.HEADER))
 
         def read(pack: StoredFile) -> tuple[StoredFile, dict[str, str]]:
             rest = partial(repo.read, pack.path)
-            found = pack_tails.find(rest, pack.size, side) if side is not None else None
+            found = pack_ends.find(rest, pack.size, side) if side is not None else None
             if found is None:  # pictures of another size, in a commit whose job failed
                 own = side_of(pack)
-                found = pack_tails.find(rest, pack.size, own) if own is not None else None
+                found = pack_ends.find(rest, pack.size, own) if own is not None else None
             return pack, {each.path: each.sha256 for row in found or () for each in row.sources}
 
         side = side_of(packs[0])
@@ -118,7 +118,7 @@ class CommitPictures:
     def _rejected(self, pairs: Iterable[FilePair]) -> set[str]:
         new = [each.new for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
         read = (Repository(self._connection, each.repo, each.commit).read(each.path) for each in new)
-        return {pack_tails.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
+        return {pack_ends.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
 
 
 def _marked(path: str) -> str:

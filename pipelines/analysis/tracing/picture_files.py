@@ -13,9 +13,8 @@ from PIL import Image
 
 from pipelines.client.lineage import Lineage
 from pipelines.client.stored_file import StoredFile
-from stages.files import pack_tails
-from stages.files.pack_headers import shape
-from stages.files.pack_tails import PackRow
+from stages.files import pack_ends
+from stages.files.pack_ends import PackRow
 from stages.record import block_names, entry_paths, part_names, picture_containers
 from stages.record.framing import PictureSquare, unpadded
 
@@ -29,8 +28,8 @@ class PackFile:
     def __init__(self, lineage: Lineage, file: StoredFile) -> None:
         self.file = file
         self._lineage = lineage
-        count, self._side, _, _ = shape(lineage.read(file, most=pack_tails.HEADER))
-        self._rows = pack_tails.rows(lineage.read(file, pack_tails.offset(count, self._side)))
+        count, self._side, _, _ = pack_ends.shape(lineage.read(file, most=pack_ends.HEADER))
+        self._rows = pack_ends.rows(lineage.read(file, pack_ends.offset(count, self._side)))
 
     def row(self, id_: str) -> PackRow | None:
         """The picture with this id."""
@@ -38,7 +37,7 @@ class PackFile:
 
     def thumbnail(self, row: PackRow) -> bytes:
         """A picture as a small JPEG file, without its padding."""
-        place = pack_tails.offset(self._rows.index(row), self._side)
+        place = pack_ends.offset(self._rows.index(row), self._side)
         pixels = np.frombuffer(self._lineage.read(self.file, place, self._side**2 * 3), np.uint8)
         framed = PictureSquare(pixels.reshape(self._side, self._side, 3), row.size)
         picture = Image.fromarray(np.ascontiguousarray(unpadded(framed)))

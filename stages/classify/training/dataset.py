@@ -133,8 +133,8 @@ def read(directory: Path) -> Dataset:
 
 
 def read_segments(directory: Path) -> Iterator[tuple[LabelTable, FeatureVectors]]:
-    """The table and the vectors of each segment, one after the other. Raises StageError if there are none, or if the two
-    do not belong together."""
+    """The table and the vectors of each segment, one after the other. Raises StageError if there are none, or if a pair
+    does not belong together."""
     files = sorted(directory.glob("*.parquet"))
     if not files:
         raise StageError(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipelines.analysis.changes.library_state import read_thumbnails
 from stages.datum.contract import StageError
-from stages.files import pack_headers, pack_tails
+from stages.files import pack_ends
 from stages.files.packs import (
     PackPicture,
     Rejection,
@@ -141,24 +141,24 @@ def _pack(data: bytes) -> None:
         assert mapped.pictures == parsed.pictures
         assert len(list(mapped.framed())) == len(mapped.pictures)
     try:
-        pack_headers.picture_size(path)
+        pack_ends.picture_size(path)
     except StageError as reason:
         assert str(reason)
-    pack_tails.side_of(data)
+    pack_ends.side_of(data)
 
 
 def _head(data: bytes) -> None:
     """The pictures found from the end of a pack are those in its lines."""
-    side = pack_tails.side_of(data)
+    side = pack_ends.side_of(data)
     if side is None:
         return
-    found = pack_tails.find(lambda offset: data[offset:], len(data), side)
-    assert found is None or all(len(each) == len(pack_tails.PackRow._fields) for each in found)
+    found = pack_ends.find(lambda offset: data[offset:], len(data), side)
+    assert found is None or all(len(each) == len(pack_ends.PackRow._fields) for each in found)
 
 
 def _tail(data: bytes) -> None:
     try:
-        pack_tails.rows(data)
+        pack_ends.rows(data)
     except ValueError:
         return
 

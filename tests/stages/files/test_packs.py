@@ -11,7 +11,6 @@ from stages.files.packs import (
     Rejection,
     parse_pack,
     read_pack,
-    read_packs,
     read_rejections,
     write_pack,
     write_rejections,
@@ -53,13 +52,6 @@ def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
         b'"path":"a/\\u00e9.jpg","pixels":"' + b"ef" * 16 + b'","sha256":"' + b"cd" * 32 + b'",'
         b'"taken":"2019-08-04T16:30:12","width":40}],"thumbnail_size":70}\n'
     )
-
-
-def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
-    for name in ("b", "a"):
-        write_pack(tmp_path / f"{name}.npy", ONE, [PackPicture(name * 64, (), (1, 1))], [bytes(3)])
-    (tmp_path / "a.rejected.jsonl").write_text("")
-    assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
 
 
 def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
-"""The pictures of a pack without their pixels, which are nearly all of its file: from its end, and without NumPy, which
-takes long to import. Of packs of any version: facts that it does not know are passed over."""
+"""The ends of a pack, without the pixels between them, which are nearly all of its file: the size of its pictures, and
+the pictures. Without NumPy, which takes long to import. Of packs of any version: facts that it does not know are passed
+over."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from stages.files.pack_headers import shape
+from stages.datum.contract import StageError
 from stages.record.sources import Source
 
 _Read = Callable[[int], bytes]
@@ -19,6 +22,9 @@ HEADER = 128
 _LINE = 400
 """About the most bytes of a line about one picture."""
 
+MAGIC = b"\x93NUMPY\x01\x00"  # version 1.0, in which packs are written
+_SHAPE = re.compile(rb"'shape': \((\d{1,9}), ([1-9]\d{0,5}), ([1-9]\d{0,5}), (3)\)")
+
 
 class PackRow(NamedTuple):
     """A picture of a pack: its id, its sources, and its size in pixels without padding, as (width, height)."""
@@ -26,6 +32,32 @@ class PackRow(NamedTuple):
     id: str
     sources: tuple[Source, ...]
     size: tuple[int, int]
+
+
+def picture_size(npy: Path) -> tuple[int, int]:
+    """(width, height) of a pack's pictures in pixels. Raises StageError for a file that is not a pack."""
+    try:
+        with npy.open("rb") as file:
+            head = file.read(len(MAGIC) + 2)
+            _, height, width, _ = shape(head + file.read(int.from_bytes(head[len(MAGIC) :], "little")))
+    except (OSError, ValueError) as failure:
+        raise StageError(
+            f"the pack {npy.name} cannot be read ({failure}); run preprocess again: "
+            "lookalike deploy --reprocess preprocess"
+        ) from failure
+    return width, height
+
+
+def shape(head: bytes) -> tuple[int, int, int, int]:
+    """The shape (pictures, H, W, 3) of the array that begins with these bytes. Raises ValueError if no array of
+    a pack does."""
+    if not head.startswith(MAGIC):
+        raise ValueError("it does not begin as one")
+    found = _SHAPE.search(head, len(MAGIC) + 2)
+    if found is None:
+        raise ValueError("it is not an array of pictures")
+    pictures, height, width, colours = map(int, found.groups())
+    return pictures, height, width, colours
 
 
 def side_of(head: bytes) -> int | None:
