@@ -13,25 +13,17 @@ from PIL import Image
 from stages import compare
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.columns import ListColumn
-from stages.files.tables.image_table import ImageTable
 from stages.files.tables.ranking_table import RankingTable
 from stages.quality import ranking_comparison, ranking_verdicts
 from stages.quality.ranking_comparison import RankingSide, compare_rankings, differences, firsts, mcnemar, pair, verdict
 from stages.record.origin import Origin
 from stages.record.sources import Source
+from tests.stages.image_tables import image_table
 from tests.stages.report.page_documents import PageDocument
 from tests.stages.serving import segments
 
 NAMES = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(4)]
 LABELS = [name.partition("/")[0] for name in NAMES]
-FACTS = {
-    "model": "5eed" * 16,
-    "backbone": "small 32",
-    "image_size": "32",
-    "fit": "pad",
-    "metric": "euclidean",
-    "k": "3",
-}
 
 
 def _rankings(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> RankingTable:
@@ -189,13 +181,7 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     index.mkdir(parents=True)
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
-    images = ImageTable(
-        ids=["0" * 64],
-        sources=[[Source("cat/0.png", "0" * 64)]],
-        thumbnail_sizes=[len(red)],
-        hashes=[0],
-        origin=Origin("5eed" * 16, "pad", 32, 4, "small 32"),
-    )
+    images = image_table(["0" * 64], 4, [[Source("cat/0.png", "0" * 64)]], [red])
     segments.write_table(index, images, np.ones((1, 4)), [red])
     written = []
     for name in ("first", "again"):

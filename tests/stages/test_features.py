@@ -27,6 +27,7 @@ from stages.record import entry_paths, part_names
 from stages.record.framing import CROP, PAD, Framing
 from stages.record.sources import Source
 from tests.pipes import Pipes
+from tests.stages.file_trees import tree
 from tests.stages.models import SmallModel
 
 SIZE = 32
@@ -106,10 +107,6 @@ def vectors_of(out: Path, part: str) -> NDArray[np.float32]:
     """The vectors of a part in the output."""
     vectors: NDArray[np.float32] = np.load(out / "library" / part_names.directory(part) / f"{part}.npy")
     return vectors
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
@@ -208,25 +205,22 @@ def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tm
     ]
 
 
-def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) -> None:
+def test_an_entry_keeps_its_rejections_and_its_question(models: dict[str, Path], tmp_path: Path) -> None:
     entry = tmp_path / "holiday"
     query_pack(entry / "aaaa", {1: "holiday/a.png"})
     rejected = [Rejection("holiday/z.txt", "preprocess", "no picture"), Rejection("holiday/b.gif", "preprocess", "cut")]
     write_rejections(entry / "aaaa.rejected.jsonl", rejected[:1])
     write_rejections(entry / "bbbb.rejected.jsonl", rejected[1:])
-    features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
-    out = tmp_path / "out" / entry_paths.directory("holiday")
-    assert tree(out).keys() == {"vectors.npy", "images.parquet", "images.thumbnails", "rejected.jsonl"}
-    assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
-    assert list(ImageTable.read(out / "images.parquet").ids) == [id_of(1)]
-
-
-def test_an_entry_keeps_its_question(models: dict[str, Path], tmp_path: Path) -> None:
-    entry = tmp_path / "holiday"
-    query_pack(entry / "aaaa", {1: "holiday/a.png"})
     (entry / "aaaa.question.json").write_text('{"k": 2}\n')
     features.start({})(datum(models["first"], entry, "queries/holiday", tmp_path / "out"))
-    assert tree(tmp_path / "out" / entry_paths.directory("holiday"))["question.json"] == b'{"k": 2}\n'
+    out = tmp_path / "out" / entry_paths.directory("holiday")
+    assert tree(out).keys() == {
+        *("vectors.npy", "images.parquet", "images.thumbnails"),
+        *("rejected.jsonl", "question.json"),
+    }
+    assert (out / "question.json").read_bytes() == b'{"k": 2}\n'
+    assert read_rejections(out / "rejected.jsonl") == rejected[::-1]
+    assert list(ImageTable.read(out / "images.parquet").ids) == [id_of(1)]
 
 
 def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, Path], tmp_path: Path) -> None:

@@ -21,34 +21,22 @@ from stages.knn import code_index
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
+from tests.stages.image_tables import MODEL, image_table
 from tests.stages.serving.segments import vectors_of
 
-MODEL = "5eed" * 16
 FILES = ["hashes.npy", "images.parquet", "index.json"]
 
 
-def write_bucket(
-    directory: Path,
-    bucket: str,
-    vectors: NDArray[np.floating[Any]],
-    model: str = MODEL,
-    dimension: int = 0,
-    device: str = "cpu",
-) -> list[str]:
+def write_bucket(directory: Path, bucket: str, vectors: NDArray[np.floating[Any]], model: str = MODEL) -> list[str]:
     """One bucket in the form of the partition stage; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
     thumbnail_files.write(beside(directory) / f"{bucket}.thumbnails", thumbnails)
     write_vectors(directory, bucket, vectors)
-    images = ImageTable(
-        ids=ids,
-        sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
-        thumbnail_sizes=[len(each) for each in thumbnails],
-        hashes=[int(hashlib.sha256(id.encode()).hexdigest()[:16], 16) for id in ids],
-        origin=Origin(model, "pad", 96, dimension or vectors.shape[1], "a net at 96 px", (device,)),
-    )
-    images.write(directory / f"{bucket}.parquet")
+    hashes = [int(hashlib.sha256(id.encode()).hexdigest()[:16], 16) for id in ids]
+    origin = Origin(model, "pad", 96, vectors.shape[1], "a net at 96 px", ("cpu",))
+    image_table(ids, 0, None, thumbnails, hashes, origin).write(directory / f"{bucket}.parquet")
     return ids
 
 

@@ -15,13 +15,12 @@ import pytest
 from stages import labelled
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable
 from stages.files.tables.label_table import LabelTable
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.pipes import piped
+from tests.stages.image_tables import MODEL, image_table
 
-MODEL = "5eed" * 16
 DIMENSION = 6
 
 PICTURES = {
@@ -53,15 +52,9 @@ def write_bucket(segment: Path, bucket: str, pictures: Mapping[str, Sequence[str
     names = sorted(pictures)
     thumbnails = [b"jpeg of " + each.encode() for each in names]
     thumbnail_files.write(segment.parents[1] / "thumbnails" / segment.name / f"{bucket}.thumbnails", thumbnails)
-    images = ImageTable(
-        ids=[id_of(each) for each in names],
-        sources=[
-            [Source(path, hashlib.sha256(each.encode()).hexdigest()) for path in pictures[each]] for each in names
-        ],
-        thumbnail_sizes=[len(each) for each in thumbnails],
-        hashes=[0] * len(names),
-        origin=Origin(model, "pad", 32, DIMENSION, "small at 32 px", ("cpu",)),
-    )
+    sources = [[Source(path, hashlib.sha256(each.encode()).hexdigest()) for path in pictures[each]] for each in names]
+    origin = Origin(model, "pad", 32, DIMENSION, "small at 32 px", ("cpu",))
+    images = image_table([id_of(each) for each in names], 0, sources, thumbnails, origin=origin)
     images.write(segment / f"{bucket}.parquet")
     vectors = segment.parents[1] / "vectors" / segment.name
     vectors.mkdir(parents=True, exist_ok=True)

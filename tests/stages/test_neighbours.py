@@ -15,7 +15,6 @@ from stages import index, neighbours
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable
 from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.tables.pair_table import PairTable
 from stages.knn import radius_search
@@ -27,11 +26,12 @@ from stages.record.hashes import NO_VERDICT, TURNS
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.pipes import Pipes
+from tests.stages.file_trees import tree
+from tests.stages.image_tables import MODEL, image_table
 from tests.stages.scenes import lain, saved, scene
 
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 NAMES = ("3", "8", "d")
-MODEL = "5eed" * 16
 
 NOTHING: Mapping[int, int] = {}
 FAMILIES = {"3": dict.fromkeys(range(10, 16), 0), "8": dict.fromkeys(range(5), 0) | {20: 1}, "d": {2: 1}}
@@ -59,16 +59,10 @@ def write_segment(
     ids = [f"{name}{row:063x}" for row in range(len(vectors))]
     shows = [lain(scene(scenes.get(row, int(id[:8] + id[-4:], 16) + 1000)), row % turns) for row, id in enumerate(ids)]
     thumbnails = [pictured(shown, row) for row, shown in enumerate(shows)]
-    images = ImageTable(
-        ids=ids,
-        sources=[
-            (Source(f"{name}{row}.jpg", ids[row]), Source("copy", ids[row]))[: 1 + (row % 5 == 0)]
-            for row in range(len(ids))
-        ],
-        thumbnail_sizes=[len(each) for each in thumbnails],
-        hashes=[perceptual_hash(np.asarray(shown)) for shown in shows],
-        origin=Origin(model, "pad", 96, vectors.shape[1], "a net at 96 px"),
-    )
+    sources = [(Source(f"{name}{row}.jpg", id), Source("copy", id))[: 1 + (row % 5 == 0)] for row, id in enumerate(ids)]
+    hashes = [perceptual_hash(np.asarray(shown)) for shown in shows]
+    origin = Origin(model, "pad", 96, vectors.shape[1], "a net at 96 px")
+    images = image_table(ids, 0, sources, thumbnails, hashes, origin)
     places = {kind: root / kind / name for kind in ("features", "vectors", "thumbnails")}
     for each in places.values():
         each.mkdir(parents=True)
@@ -125,11 +119,6 @@ def answers(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("answers")
     run(written, out)
     return out
-
-
-def tree(out: Path) -> Tree:
-    """The files by path."""
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
 def distances(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -205,12 +194,6 @@ def test_a_table_of_pairs_has_what_is_shown(answers: Path) -> None:
     assert pairs.pictures.thumbnails == [pictured(scene(1), 20), pictured(scene(1), 2)]
     assert (pairs.turns.tolist(), pairs.near.tolist()) == ([0], [True])
     assert (pairs.origin.model, pairs.origin.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
-
-
-def test_the_bytes_do_not_depend_on_the_backend(library: Path, tmp_path: Path) -> None:
-    backends = ("numpy", "faiss", "sklearn")
-    one, *others = (run(library, tmp_path / each, BACKEND=each, THRESHOLD="0") for each in backends)
-    assert all(other == one for other in others)
 
 
 def test_the_threshold_changes_the_pairs_alone(answers: Path, library: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
 from stages.record.sources import Source
+from tests.stages.file_trees import tree
 
 NO_GPU = not gpu_visible(os.environ)
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]
@@ -73,7 +74,7 @@ def searched(features: Path, out: Path, environment: Mapping[str, str]) -> dict[
     bucket = f"--input=queries={features}::queries/3f"
     search = ("-m", "stages.search", f"--input=index={out / 'index'}::a", bucket, f"--out={out / 'search'}")
     python(*search, environment=environment)
-    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+    return tree(out)
 
 
 @needs_cuml

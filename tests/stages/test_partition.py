@@ -5,7 +5,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ from tests.stages.embedded_parts import (
     write,
     write_part,
 )
+from tests.stages.file_trees import tree
 from tests.stages.serving import segments
 
 LIBRARY: Library = {
@@ -68,10 +68,6 @@ def run(root: Path, out: Path, depth: int = 1, **environment: str) -> Path:
     for bucket in buckets(root, depth):
         process(datum(root, bucket, out))
     return out
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 class Row(NamedTuple):
@@ -144,22 +140,6 @@ def test_the_facts_of_the_vectors_stay(tmp_path: Path) -> None:
         images = ImageTable.read(path)
         assert images.origin.comparable(table({}).origin)
         assert (images.origin.backbone, images.origin.devices) == ("small at 96 px", ("NVIDIA L4", "cpu"))
-
-
-def test_a_picture_in_several_parts_and_packs_is_one_row_with_all_sources(tmp_path: Path) -> None:
-    """And the thumbnail of the smallest hash, whichever part and pack has it."""
-    names, paths = of_one_bucket(3, "3f"), ["a.png", "longer/b.png", "c/in/directories.png", "d.png"]
-    for number, order in enumerate(permutations(paths)):
-        library: Library = {
-            names[0]: {"aaaa": {1: order[:1], 2: ["2.png"]}},
-            names[1]: {"aaaa": {1: order[1:2]}, "bbbb": {1: order[2:3], 3: ["3.png"]}},
-            names[2]: {"aaaa": {4: ["4.png"]}, "cccc": {1: order[3:]}},
-        }
-        out = run(write(tmp_path / f"{number}", library), tmp_path / f"{number}.out")
-        shown = dealt(out, id_of(1)[0], "3f")
-        assert shown == expected(united(library), id_of(1)[0])
-        assert shown[id_of(1)].sources == tuple(map(source, sorted(paths)))
-        assert shown[id_of(1)].thumbnail == jpeg(smallest(paths))
 
 
 def test_equal_content_gives_equal_bytes_in_any_order_and_however_it_is_divided(tmp_path: Path) -> None:

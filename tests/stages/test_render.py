@@ -19,7 +19,6 @@ from stages import render
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.packs import Rejection, write_rejections
-from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.record.origin import Origin
 from stages.record.pfs_names import escape_component, escape_path
@@ -28,8 +27,8 @@ from stages.render import true_name
 from stages.report.query_sample import GRID_QUERIES, most_pictured, sheet_queries
 from stages.report.result_grid import MARGIN, TILE
 from stages.report.result_pages import MOST_QUERIES
+from tests.stages.image_tables import MODEL, image_table
 
-MODEL = "5eed" * 16
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
 
 
@@ -69,13 +68,7 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
     """The output of features-queries for an entry."""
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
-    images = ImageTable(
-        ids=[p.id for p in each],
-        sources=[p.sources for p in each],
-        thumbnail_sizes=[len(p.thumbnail) for p in each],
-        hashes=[0] * len(each),
-        origin=Origin(MODEL, "pad", 96, 48),
-    )
+    images = image_table([p.id for p in each], 48, [p.sources for p in each], [p.thumbnail for p in each])
     images.write(directory / "images.parquet")
     thumbnail_files.write(directory / "images.thumbnails", [p.thumbnail for p in each])
     if rejected:
@@ -282,12 +275,6 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
     ],
 )
 def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
-    pictures = ImageTable(
-        ids=["0" * 64],
-        sources=[[Source(path, "0" * 64) for path in sources]],
-        thumbnail_sizes=[0],
-        hashes=[0],
-        origin=Origin(MODEL, "pad", 96, 4),
-    )
+    pictures = image_table(["0" * 64], 4, [[Source(path, "0" * 64) for path in sources]])
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

@@ -23,9 +23,10 @@ from stages.record.sources import Source
 from stages.report.query_sample import most_pictured, sheet_queries
 from tests.example_counts import examples
 from tests.pipes import Pipes
+from tests.stages.file_trees import tree
+from tests.stages.image_tables import MODEL, image_table
 from tests.stages.serving import segments
 
-MODEL = "5eed" * 16
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -40,13 +41,9 @@ def write_pictures(
     """Vectors, written as float32, and their tables as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
-    images = ImageTable(
-        ids=ids,
-        sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
-        thumbnail_sizes=[len(each) for each in thumbnails],
-        hashes=[0] * len(ids),
-        origin=Origin(model, fit, image_size, vectors.shape[1]),
-    )
+    sources = [(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids]
+    origin = Origin(model, fit, image_size, vectors.shape[1])
+    images = image_table(ids, 0, sources, thumbnails, origin=origin)
     if directory.parent.name == "index":
         segments.write_table(directory, images, vectors, thumbnails)
     else:
@@ -74,10 +71,6 @@ def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = 
     """The answers to an entry, which are written with those to the others of its bucket."""
     search.start({**CPU, **environment})(datum(segment, entry.parent, out))
     return NeighbourTable.read(out / entry.name / f"{segment.name}.parquet")
-
-
-def written(out: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -189,7 +182,7 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_bucket(
     assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
-    assert written(tmp_path / "lazy") == written(tmp_path / "plain")
+    assert tree(tmp_path / "lazy") == tree(tmp_path / "plain")
 
 
 def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
@@ -207,19 +200,20 @@ def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(
         run(segment, entry, tmp_path / "more", {"K": "40"})
 
 
+@pytest.fixture
+def others(tmp_path: Path, library: NDArray[np.float32]) -> tuple[Path, Path]:
+    """Another entry, in a bucket of its own, and another segment."""
+    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
+    return other, write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
+
+
 @pytest.mark.parametrize("room", [0, 500, 1 << 20])
 def test_entries_are_read_once_and_kept_for_the_next_segment(
-    room: int,
-    segment: Path,
-    entry: Path,
-    tmp_path: Path,
-    library: NDArray[np.float32],
-    monkeypatch: pytest.MonkeyPatch,
+    room: int, segment: Path, entry: Path, others: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that find room; others are read for each segment, and the answers are the same."""
     monkeypatch.setattr("stages.search._ROOM", room)
-    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
-    second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
+    other, second = others
     process = search.start(CPU)
     opened = []
     for each in (segment, second):
@@ -228,13 +222,13 @@ def test_entries_are_read_once_and_kept_for_the_next_segment(
             process(datum(each, pipes.directory, tmp_path / "lazy", "1234", "c0ffee"))
             run(each, bucket / ("trip" if bucket == entry.parent else "other"), tmp_path / "plain")
             opened += pipes.opened
-    assert written(tmp_path / "lazy") == written(tmp_path / "plain")
+    assert tree(tmp_path / "lazy") == tree(tmp_path / "plain")
     read = {"trip": 1 if room > 1000 else 2, "other": 1 if room else 2}
     assert sorted(opened) == sorted(
         f"{name}/{file}" for name in read for file in ["images.parquet", "vectors.npy"] * read[name]
     )
 
-    again = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
+    again = write_pictures(tmp_path / "again" / "trip", ids("e", 2), np.ones((2, 10)))
     process(datum(second, again.parent, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
     assert set(NeighbourTable.read(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
 
@@ -245,14 +239,13 @@ def test_segments_are_kept_for_the_next_job_where_they_find_room(
     reads: int,
     segment: Path,
     entry: Path,
+    others: tuple[Path, Path],
     tmp_path: Path,
-    library: NDArray[np.float32],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And the answers are the same, with thumbnails that are read anew."""
     monkeypatch.setattr("stages.search._SEGMENTS", room)
-    other = write_pictures(tmp_path / "queries" / "40" / "other", ids("d", 2), library[:2] + 0.5)
-    second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
+    other, second = others
     process = search.start(CPU)
     opened = []
     for query, commit in ((entry, "c0ffee"), (other, "decaf")):
@@ -262,7 +255,7 @@ def test_segments_are_kept_for_the_next_job_where_they_find_room(
             run(each, query, tmp_path / "plain")
             opened += pipes.opened
             assert any(file.startswith("thumbnails/") for file in pipes.opened)
-    assert written(tmp_path / "kept") == written(tmp_path / "plain")
+    assert tree(tmp_path / "kept") == tree(tmp_path / "plain")
     assert opened.count("vectors/part1.npy") == opened.count("images.parquet") == 2 * reads
 
 
@@ -297,8 +290,8 @@ def test_a_bucket_has_the_answers_that_each_entry_has_alone(
         search.start(environment)(datum(segment, place / "queries" / "3f", place / "together"))
         for number in range(len(sizes)):
             search.start(environment)(datum(segment, place / "queries" / f"alone-{number}", place / "alone"))
-        assert written(place / "together") == written(place / "alone")
-        assert len(written(place / "alone")) == sum(map(bool, sizes))
+        assert tree(place / "together") == tree(place / "alone")
+        assert len(tree(place / "alone")) == sum(map(bool, sizes))
 
 
 @pytest.mark.parametrize("filter", ["*000[01]?.jpg", "copy of 0000", "0002a.jpg", "nowhere/"])
@@ -344,37 +337,36 @@ def test_an_entry_without_pictures_gives_no_output(table: bool, segment: Path, t
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}, {"fit": "crop"}])
-def test_two_models_or_sizes_cannot_be_compared(other: dict[str, Any], segment: Path, tmp_path: Path) -> None:
-    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 2), np.zeros((2, 10)), **other)
+@pytest.mark.parametrize(
+    ("other", "dimension", "said"),
+    [
+        ({"model": "beef" * 16}, 10, "beef" * 16),
+        ({"image_size": 160}, 10, "160"),
+        ({"fit": "crop"}, 10, "crop"),
+        ({}, 9, "9 dimensions"),
+    ],
+)
+def test_two_models_or_sizes_cannot_be_compared(
+    other: dict[str, Any], dimension: int, said: str, segment: Path, tmp_path: Path
+) -> None:
+    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 2), np.zeros((2, dimension)), **other)
     with pytest.raises(
         StageError, match="would be meaningless. Set the same IMAGE_SIZE and FIT in the specs"
     ) as failure:
         run(segment, entry, tmp_path / "out")
     assert MODEL in str(failure.value)
-    assert "the entry e with" in str(failure.value)
-    assert str(next(iter(other.values()))) in str(failure.value)
+    assert "the entry e with" in str(failure.value) and said in str(failure.value)
 
 
-def test_another_dimension_under_one_model(segment: Path, tmp_path: Path) -> None:
-    entry = write_pictures(tmp_path / "queries" / "3f" / "e", ids("b", 2), np.zeros((2, 9)))
-    with pytest.raises(StageError, match="10 dimensions.*9 dimensions"):
-        run(segment, entry, tmp_path / "out")
-
-
-@pytest.mark.parametrize("file", ["images.parquet", "vectors.npy"])
-def test_a_damaged_entry_is_named(file: str, segment: Path, entry: Path, tmp_path: Path) -> None:
-    other = write_pictures(entry.parent / "other", ids("d", 2), np.ones((2, 10)))
-    (other / file).write_bytes(b"damaged")
-    with pytest.raises(StageError, match=f"^entry other: {file} is not a"):
-        run(segment, entry, tmp_path / "out")
-
-
-def test_an_entry_with_too_many_vectors_is_named(segment: Path, entry: Path, tmp_path: Path) -> None:
+def test_a_damaged_entry_is_named(segment: Path, entry: Path, tmp_path: Path) -> None:
     other = write_pictures(entry.parent / "other", ids("d", 2), np.ones((2, 10)))
     np.save(other / "vectors.npy", np.ones((3, 10), np.float32))
     with pytest.raises(StageError, match=r"^entry other: it has 3 vectors for 2 pictures; .* features-queries$"):
         run(segment, entry, tmp_path / "out")
+    for file in ("vectors.npy", "images.parquet"):
+        (other / file).write_bytes(b"damaged")
+        with pytest.raises(StageError, match=f"^entry other: {file} is not a"):
+            run(segment, entry, tmp_path / "out")
 
 
 @pytest.mark.parametrize("where", ["segment", "entry"])

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
+from stages.knn import searcher_factory
 from stages.knn.backend import Vectors
 
 
@@ -87,6 +89,12 @@ def outlier(random: np.random.Generator) -> Vectors:
     vectors = random.normal(size=(500, 24))
     vectors[77] *= 1e15
     return vectors.astype(np.float32)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has a GPU, as far as its files tell."""
+    monkeypatch.setattr(searcher_factory, "gpu_visible", lambda environment, devices=Path("/dev"): True)
 
 
 FAMILIES = [

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from stages.knn import searcher_factory
 from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
+from stages.knn.lazy_gpu import ProductAccount
 from stages.knn.row_minima import smallest
+from stages.knn.searcher_factory import SearchMachine
 
 Product = Callable[[Vectors, Vectors], Distances]
 
@@ -92,9 +95,17 @@ class Imitation:
         return smallest(np.maximum(distances, 0), rows, count)
 
 
-def module(product: Product, fail: Callable[[int], None] = lambda queries: None) -> Any:
-    """A module in place of stages.knn.cuml_backend; `fail` is called with the number of queries of each call, and may
-    raise."""
+def machine(
+    product: Product,
+    account: ProductAccount,
+    fail: Callable[[int], None] = lambda queries: None,
+    loading: Callable[[str], None] = lambda name: None,
+) -> SearchMachine:
+    """One with an imitation of cuML.
+
+    fail: called with the number of queries of each call, and may raise. loading: called with the name of each backend's
+    module that is imported.
+    """
 
     class Cuml(Imitation):
         def __init__(self, library: Vectors) -> None:
@@ -104,4 +115,8 @@ def module(product: Product, fail: Callable[[int], None] = lambda queries: None)
             fail(len(queries))
             return super().candidates(queries, count)
 
-    return SimpleNamespace(CumlBackend=Cuml)
+    def load(name: str) -> Any:
+        loading(name)
+        return SimpleNamespace(CumlBackend=Cuml) if name == "cuml_backend" else searcher_factory.load(name)
+
+    return SearchMachine(load, lambda package: True, account)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from stages import index, search
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.knn import code_index
 from stages.knn.code_index import CodeFacts
@@ -24,10 +23,9 @@ from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
-from stages.record.origin import Origin
-from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
+from tests.stages.image_tables import image_table
 
 COUNT, DIMENSION = 5_000, 24
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
@@ -174,14 +172,7 @@ def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, 
     for part in range(parts):
         rows = range(part, len(vectors), parts)
         ids = [f"a{row:063x}" for row in rows]
-        images = ImageTable(
-            ids=ids,
-            sources=[(Source(f"trip/{row:05}.jpg", id),) for row, id in zip(rows, ids, strict=True)],
-            thumbnail_sizes=[4] * len(ids),
-            hashes=[0] * len(ids),
-            origin=Origin("5eed" * 16, "pad", 96, vectors.shape[1], devices=("cpu",)),
-        )
-        images.write(root / "a" / f"part{part}.parquet")
+        image_table(ids, vectors.shape[1], None, [b"jpeg"] * len(ids)).write(root / "a" / f"part{part}.parquet")
         np.save(root / "vectors" / f"part{part}.npy", vectors[rows])
         thumbnail_files.write(root / "thumbnails" / f"part{part}.thumbnails", [b"jpeg"] * len(ids))
     inputs = [
@@ -197,14 +188,7 @@ def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
     ids = [f"b{row:063x}" for row in range(len(vectors))]
     entry = root / "queries" / "3f" / "e"
     entry.mkdir(parents=True)
-    images = ImageTable(
-        ids=ids,
-        sources=[()] * len(ids),
-        thumbnail_sizes=[0] * len(ids),
-        hashes=[0] * len(ids),
-        origin=Origin("5eed" * 16, "pad", 96, DIMENSION, "", ("cpu",)),
-    )
-    images.write(entry / "images.parquet")
+    image_table(ids, DIMENSION).write(entry / "images.parquet")
     np.save(entry / "vectors.npy", vectors)
     return entry.parent
 

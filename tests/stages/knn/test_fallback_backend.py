@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
-from stages.knn import gpu_notices, searcher_factory
+from stages.knn import gpu_notices
 from stages.knn.backend import Distances, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, examine, excess, hard_rows
 from stages.knn.candidate_prover import CandidateProver
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.lazy_gpu import ProductAccount
 from stages.knn.search_settings import SearchSettings
-from stages.knn.searcher_factory import SearchMachine, open_searcher
+from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
 from tests.stages.knn import imitations
@@ -30,20 +29,28 @@ PRECISE = [imitations.plain, imitations.in_order, imitations.three_tf32, imitati
 COARSE = [imitations.one_tf32, imitations.truncated_tf32, imitations.bfloat16]
 
 
-@pytest.fixture(autouse=True)
-def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has a GPU, as far as its files tell."""
-    monkeypatch.setattr(searcher_factory, "gpu_visible", lambda environment, devices=Path("/dev"): True)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
-def opened(library: VectorSet, product: Product, said: list[str], backend: str = "auto", fail: Any = None) -> Searcher:
-    cuml = imitations.module(product, fail or (lambda queries: None))
-    machine = SearchMachine(
-        lambda name: cuml if name == "cuml_backend" else searcher_factory.load(name),
-        lambda package: True,
-        ProductAccount(0),
-    )
+def opened(
+    library: VectorSet,
+    product: Product,
+    said: list[str],
+    backend: str = "auto",
+    fail: Callable[[int], None] = lambda queries: None,
+) -> Searcher:
+    machine = imitations.machine(product, ProductAccount(0), fail)
     return open_searcher(library, SearchSettings(backend=backend), {}, said.append, machine)
+
+
+def answer(vectors: Vectors, product: Product, fail: Callable[[int], None] = lambda queries: None) -> list[str]:
+    """Searches for all the vectors, twice, with the right answers; returns what was said."""
+    library, said = VectorSet(vectors), list[str]()
+    searcher = opened(library, product, said, fail=fail)
+    _, rows = brute(vectors, vectors, 5)
+    for _ in range(2):
+        assert np.array_equal(searcher.search(library, 5).rows, rows)
+    return said
 
 
 def near_duplicates(dimension: int, count: int = 400) -> Vectors:
@@ -73,19 +80,14 @@ def test_a_kernel_is_exact_or_refused(product: Product, dimension: int) -> None:
 
 @pytest.mark.parametrize("product", PRECISE, ids=lambda each: each.__name__)
 def test_precise_kernels_are_exact_on_hard_families(family: Vectors, product: Product) -> None:
-    library, said = VectorSet(family), list[str]()
-    found = opened(library, product, said).search(library, 5)
-    assert np.array_equal(found.rows, brute(family, family, 5)[1])
-    assert said == []
+    assert answer(family, product) == []
 
 
 @pytest.mark.parametrize(
     "product", [COARSE[0], *(pytest.param(each, marks=pytest.mark.only_in_all) for each in COARSE[1:])]
 )
 def test_coarse_kernels_are_exact_or_refused_on_hard_families(family: Vectors, product: Product) -> None:
-    library = VectorSet(family)
-    found = opened(library, product, []).search(library, 5)
-    assert np.array_equal(found.rows, brute(family, family, 5)[1])
+    answer(family, product)
 
 
 def test_without_the_examination_such_a_kernel_gives_wrong_neighbours_that_look_proven(
@@ -100,11 +102,7 @@ def test_without_the_examination_such_a_kernel_gives_wrong_neighbours_that_look_
 
 
 def test_an_adversary_that_passes_the_examination_is_caught_by_the_audit() -> None:
-    vectors = near_duplicates(24)
-    library, said = VectorSet(vectors), list[str]()
-    found = opened(library, imitations.adversary, said).search(library, 5)
-    assert np.array_equal(found.rows, brute(vectors, vectors, 5)[1])
-    (line,) = said
+    (line,) = answer(near_duplicates(24), imitations.adversary)
     assert "by more than float32 arithmetic explains" in line
     assert line.endswith("searching on the CPU instead")
 
@@ -172,21 +170,13 @@ VECTORS = np.random.default_rng(1).normal(size=(1200, 32)).astype(np.float32)
 )
 def test_a_shortage_of_memory_halves_the_queries_at_once(failure: BaseException) -> None:
     asked: list[int] = []
-    library, said = VectorSet(VECTORS), list[str]()
-    fail = failing(failure, asked, most=400)
-    found = opened(library, imitations.plain, said, fail=fail).search(library, 5)
-    assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
-    assert len(said) == 1
-    assert "GPU: its memory is too small for 1200 queries at a time" in said[0]
+    (line,) = answer(VECTORS, imitations.plain, failing(failure, asked, most=400))
+    assert "GPU: its memory is too small for 1200 queries at a time" in line
     assert max(asked[asked.index(1200) + 2 :]) <= 300
 
 
 def test_memory_that_never_suffices_leads_to_the_processor() -> None:
-    asked: list[int] = []
-    library, said = VectorSet(VECTORS), list[str]()
-    fail = failing(MemoryError("std::bad_alloc"), asked, after=EXAMINATION)
-    found = opened(library, imitations.plain, said, fail=fail).search(library, 5)
-    assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
+    said = answer(VECTORS, imitations.plain, failing(MemoryError("std::bad_alloc"), [], after=EXAMINATION))
     assert [line.partition(" (")[0] for line in said] == [
         "GPU: its memory is too small for 1200 queries at a time",
         "GPU: it cannot be used for this search",
@@ -195,12 +185,9 @@ def test_memory_that_never_suffices_leads_to_the_processor() -> None:
 
 def test_a_card_without_the_kernels_is_not_used() -> None:
     """As those below compute capability 7.0, on which the first kernel fails and not the constructor."""
-    said: list[str] = []
     asked: list[int] = []
-    library = VectorSet(VECTORS)
     missing = RuntimeError("CUDA error: no kernel image is available for execution on the device")
-    searcher = opened(library, imitations.plain, said, fail=failing(missing, asked))
-    assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
+    said = answer(VECTORS, imitations.plain, failing(missing, asked))
     assert len(asked) == 1
     assert said == [
         "GPU: cuML does not work with it (RuntimeError: CUDA error: no kernel image is available for "
@@ -209,21 +196,15 @@ def test_a_card_without_the_kernels_is_not_used() -> None:
 
 
 def test_a_gpu_that_fails_later_is_replaced_once() -> None:
-    said: list[str] = []
-    asked: list[int] = []
-    library = VectorSet(VECTORS)
-    fail = failing(RuntimeError("CUDA error: an illegal memory access was encountered"), asked, after=EXAMINATION)
-    searcher = opened(library, imitations.plain, said, fail=fail)
-    for _ in range(2):
-        assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
-    assert len(said) == 1 and str(gpu_notices.text(said[0])).startswith("it cannot be used")
-    assert "GPU: it cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in said[0]
+    illegal = RuntimeError("CUDA error: an illegal memory access was encountered")
+    (line,) = answer(VECTORS, imitations.plain, failing(illegal, [], after=EXAMINATION))
+    assert str(gpu_notices.text(line)).startswith("it cannot be used")
+    assert "GPU: it cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in line
 
 
 def test_a_gpu_that_was_asked_for_and_fails_is_an_error() -> None:
-    asked: list[int] = []
     library = VectorSet(VECTORS)
-    fail = failing(RuntimeError("CUDA error: unspecified launch failure"), asked, after=EXAMINATION)
+    fail = failing(RuntimeError("CUDA error: unspecified launch failure"), [], after=EXAMINATION)
     searcher = opened(library, imitations.plain, [], "cuml", fail)
     with pytest.raises(StageError, match=r"BACKEND=cuml does not work here .*unspecified launch failure.*BACKEND=auto"):
         searcher.search(library, 5)

@@ -1,13 +1,9 @@
 """A GPU is used once its start pays, and answers do not tell when."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from stages.knn import searcher_factory
 from stages.knn.lazy_gpu import ProductAccount, price
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import SearchMachine, open_searcher
@@ -20,22 +16,11 @@ LIBRARY = VectorSet(VECTORS)
 ONE = len(VECTORS) * 16
 """The products of one query."""
 
-
-@pytest.fixture(autouse=True)
-def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has a GPU, as far as its files tell."""
-    monkeypatch.setattr(searcher_factory, "gpu_visible", lambda environment, devices=Path("/dev"): True)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def machine(account: ProductAccount, loaded: list[str]) -> SearchMachine:
-    """One with an imitation of cuML. loaded: gets the name of each backend's module that is imported."""
-    cuml = imitations.module(imitations.plain)
-
-    def load(name: str) -> Any:
-        loaded.append(name)
-        return cuml if name == "cuml_backend" else searcher_factory.load(name)
-
-    return SearchMachine(load, lambda package: True, account)
+    return imitations.machine(imitations.plain, account, loading=loaded.append)
 
 
 def test_few_queries_do_not_import_cuml() -> None:
