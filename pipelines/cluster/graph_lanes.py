@@ -21,15 +21,13 @@ class GraphLine:
 
 
 def render_lines(order: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[GraphLine]:
-    """The lines of the nodes, in an order in which each comes after those that it reads; an edge against the order is
-    left out."""
+    """The lines of the nodes, in an order in which each comes after those that it reads."""
     rank = {name: place for place, name in enumerate(order)}
     reads: dict[str, list[str]] = {name: [] for name in order}
     last: dict[str, int] = {}
     for source, target in edges:
-        if source in rank and target in rank and rank[source] < rank[target]:
-            reads[target].append(source)
-            last[source] = max(last.get(source, -1), rank[target])
+        reads[target].append(source)
+        last[source] = max(last.get(source, -1), rank[target])
     lanes: list[str | None] = []
     lines = []
     for place, name in enumerate(order):

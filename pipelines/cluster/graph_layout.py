@@ -1,9 +1,9 @@
-"""The layers of a directed graph, for pictures of it: each node below those that it reads, with few lines that cross.
-Pure functions of names; knows neither pipelines nor drawings."""
+"""The layers of a directed graph without cycles, for pictures of it: each node below those that it reads, with few
+lines that cross. Pure functions of names; knows neither pipelines nor drawings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from graphlib import TopologicalSorter
 from itertools import pairwise
 
 LayoutEdge = tuple[str, str]
@@ -18,31 +18,25 @@ _SWEEPS = 8
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
     """A layout. `nodes`: the names of each layer, in order, "" for a place where only a line passes. `paths`: the
-    places that the line of each edge passes, from its source to its target; an edge against the direction, as in a
-    cycle, goes up."""
+    places that the line of each edge passes, from its source down to its target."""
 
     nodes: tuple[tuple[str, ...], ...]
     paths: Mapping[LayoutEdge, tuple[LayoutPosition, ...]]
 
     @property
     def order(self) -> list[str]:
-        """The names, layer by layer: each after those that it reads, unless there is a cycle."""
+        """The names, layer by layer: each after those that it reads."""
         return [name for layer in self.nodes for name in layer if name]
 
 
 def compute_layout(names: Iterable[str], edges: Iterable[LayoutEdge]) -> GraphLayout:
-    """The layout of these nodes. Edges of unknown nodes, of a node to itself, and repeated ones are left out."""
-    known = list(dict.fromkeys(names))
-    lines = [each for each in dict.fromkeys(edges) if each[0] in known and each[1] in known and each[0] != each[1]]
-    forward = [(b, a) if (a, b) in _against(known, lines) else (a, b) for a, b in lines]
-    depth = _depths(known, forward)
-    chains = {line: _chain(line, place, depth) for place, line in enumerate(dict.fromkeys(forward))}
+    """The layout of these nodes. Raises graphlib.CycleError for a cycle, which Pachyderm refuses to make."""
+    known, lines = list(names), list(dict.fromkeys(edges))
+    depth = _depths(known, lines)
+    chains = {line: _chain(line, number, depth) for number, line in enumerate(lines)}
     rows = _ordered(known, depth, chains.values())
     places = {item: (layer, place) for layer, row in enumerate(rows) for place, item in enumerate(row)}
-    paths = {}
-    for line, turned in zip(lines, forward, strict=True):
-        path = tuple(places[item] for item in chains[turned])
-        paths[line] = path if line == turned else path[::-1]
+    paths = {line: tuple(places[item] for item in chain) for line, chain in chains.items()}
     return GraphLayout(tuple(tuple(item if isinstance(item, str) else "" for item in row) for row in rows), paths)
 
 
@@ -60,10 +54,10 @@ def columns(layers: GraphLayout, width: Callable[[str], float], gap: float) -> d
     for sweep in range(4 * _SWEEPS):
         order = range(len(layers.nodes)) if sweep % 2 else range(len(layers.nodes) - 1, -1, -1)
         for layer in order:
-            widths = [width(name) for name in layers.nodes[layer]]
-            beside = [[middles[each] for each in near.get((layer, place), ())] for place in range(len(widths))]
-            means = [sum(each) / len(each) if each else None for each in beside]
-            _spread(middles, layer, _filled(means, _offsets(widths, gap)), widths, gap)
+            places = [(layer, place) for place in range(len(layers.nodes[layer]))]
+            beside = [[middles[each] for each in near.get(place, (place,))] for place in places]
+            means = [sum(each) / len(each) for each in beside]
+            _spread(middles, layer, means, [width(name) for name in layers.nodes[layer]], gap)
     return middles
 
 
@@ -73,7 +67,9 @@ def _spread(
     """Sets the middles of a layer as near to the wanted ones as they can be without changing their order: places that
     would overlap are put side by side around the mean of what they want."""
     groups: list[tuple[list[int], float]] = []
-    offsets = _offsets(widths, gap)
+    offsets = [0.0]
+    for before, after in pairwise(widths):
+        offsets.append(offsets[-1] + (before + after) / 2 + gap)
     for place, x in enumerate(wanted):
         members, start = [place], x - offsets[place]
         while groups and groups[-1][1] > start:
@@ -86,75 +82,22 @@ def _spread(
             middles[layer, place] = start + offsets[place]
 
 
-def _offsets(widths: Sequence[float], gap: float) -> list[float]:
-    """The middles of items side by side, from that of the first."""
-    offsets = [0.0]
-    for before, after in pairwise(widths):
-        offsets.append(offsets[-1] + (before + after) / 2 + gap)
-    return offsets
-
-
-def _filled(wanted: Sequence[float | None], offsets: Sequence[float]) -> list[float]:
-    """The wanted middles; items without one are to be side by side with the nearest that has one."""
-    known = [place for place, x in enumerate(wanted) if x is not None]
-    found = []
-    for place, x in enumerate(wanted):
-        nearest = min(known, key=partial(_distance, place), default=place)
-        found.append((wanted[nearest] or 0.0) + offsets[place] - offsets[nearest] if x is None else x)
-    return found
-
-
-def _distance(place: int, other: int) -> int:
-    return abs(place - other)
-
-
 _Item = str | tuple[int, int]
 """A node, or the passage of a line, by its number, through a layer."""
-
-
-def _against(names: Sequence[str], edges: Sequence[LayoutEdge]) -> set[LayoutEdge]:
-    """The edges that close a cycle when the graph is walked from its first nodes."""
-    below: dict[str, list[str]] = {name: [] for name in names}
-    for source, target in edges:
-        below[source].append(target)
-    found: set[LayoutEdge] = set()
-    done: set[str] = set()
-    for start in names:
-        path: dict[str, int] = {}
-        stack = [] if start in done else [start]
-        while stack:
-            name = stack[-1]
-            place = path.setdefault(name, 0)
-            if place == len(below[name]):
-                stack.pop()
-                path.pop(name)
-                done.add(name)
-                continue
-            path[name] += 1
-            target = below[name][place]
-            if target in path:
-                found.add((name, target))
-            elif target not in done:
-                stack.append(target)
-    return found
 
 
 def _depths(names: Sequence[str], edges: Sequence[LayoutEdge]) -> dict[str, int]:
     """The layer of each node: one below the lowest of those that it reads; a node that reads nothing is directly above
     the highest of its readers."""
-    depth = dict.fromkeys(names, 0)
-    for _ in names:
-        changed = False
-        for source, target in edges:
-            if depth[target] <= depth[source]:
-                depth[target] = depth[source] + 1
-                changed = True
-        if not changed:
-            break
-    reading = {target for _, target in edges}
+    reads: dict[str, list[str]] = {name: [] for name in names}
+    for source, target in edges:
+        reads[target].append(source)
+    depth: dict[str, int] = {}
+    for name in TopologicalSorter(reads).static_order():
+        depth[name] = max((depth[source] + 1 for source in reads[name]), default=0)
     for name in names:
         readers = [depth[target] for source, target in edges if source == name]
-        if name not in reading and readers:
+        if readers and not reads[name]:
             depth[name] = min(readers) - 1
     return depth
 

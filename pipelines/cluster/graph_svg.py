@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipelines.cluster import graph_text
 from pipelines.cluster.graph_layout import GraphLayout, LayoutPosition, columns, compute_layout
-from pipelines.cluster.graph_text import SIGNS
+from pipelines.cluster.graph_text import CLASSES, SIGNS
 from pipelines.cluster.pipeline_graph import GraphEdge, GraphNode, PipelineGraph
 from stages.report import markup
 
@@ -17,12 +17,6 @@ _ACROSS, _DOWN = 26, 62
 _MARGIN = 28
 _NAME, _WORDS = 22, 32
 """Most characters of a name and of a line in a box."""
-
-_CLASSES = {
-    "success": "good", "running": "busy", "starting": "busy", "created": "busy", "finishing": "busy",
-    "egressing": "busy", "waiting": "wait", "failure": "bad", "crashing": "bad", "killed": "bad", "unrunnable": "bad",
-    "restarting": "bad",
-}  # fmt: skip
 
 SvgPoint = tuple[float, float]
 
@@ -44,7 +38,7 @@ def render(graph: PipelineGraph, title: str) -> str:
         margin=_MARGIN,
         box_width=_WIDE,
         lines=_lines(graph.edges, layout, spots, nodes),
-        boxes=[(node, *where[node.name], _height(node), _CLASSES.get(node.state, "")) for node in graph.nodes],
+        boxes=[(node, *where[node.name], _height(node), CLASSES.get(node.state, "")) for node in graph.nodes],
         signs=[(sign, *where[node.name]) for node in graph.nodes if (sign := _sign(node, graph.edges))],
         legend=_legend(graph),
         words=graph_text,
@@ -68,18 +62,13 @@ def _lines(
     nodes: Mapping[str, GraphNode],
 ) -> Iterator[tuple[bool, str]]:
     """Each edge's line: whether it is lazy, and its path."""
-    drawable = [edge for edge in edges if (edge.source, edge.target) in layout.paths]
-    paths = {(edge.source, edge.target): layout.paths[edge.source, edge.target] for edge in drawable}
-    starts = _ports({pair: (pair[0], spots[path[1]][0]) for pair, path in paths.items()})
-    ends = _ports({pair: (pair[1], spots[path[-2]][0]) for pair, path in paths.items()})
-    for edge in drawable:
+    starts = _ports({pair: (pair[0], spots[path[1]][0]) for pair, path in layout.paths.items()})
+    ends = _ports({pair: (pair[1], spots[path[-2]][0]) for pair, path in layout.paths.items()})
+    for edge in edges:
         pair = edge.source, edge.target
-        path = [spots[place] for place in paths[pair]]
-        (x, y), (last_x, last_y) = path[0], path[-1]
-        down = y < last_y
-        first = x + starts[pair], y + (_height(nodes[edge.source]) if down else 0)
-        final = last_x + ends[pair], last_y - 3 if down else last_y + _height(nodes[edge.target]) + 3
-        yield edge.lazy, _curve(first, path[1:-1], final)
+        (x, y), *passages, (last_x, last_y) = (spots[place] for place in layout.paths[pair])
+        first = x + starts[pair], y + _height(nodes[edge.source])
+        yield edge.lazy, _curve(first, passages, (last_x + ends[pair], last_y - 3))
 
 
 def _ports(lines: Mapping[tuple[str, str], tuple[str, float]]) -> dict[tuple[str, str], float]:
@@ -95,7 +84,7 @@ def _ports(lines: Mapping[tuple[str, str], tuple[str, float]]) -> dict[tuple[str
 def _curve(first: SvgPoint, passages: Sequence[SvgPoint], final: SvgPoint) -> str:
     x, y = first
     parts = [f"M{x:.1f} {y:.1f}"]
-    stops = [stop for px, py in passages for stop in ((px, py), (px, py + _HIGH))] if first[1] < final[1] else []
+    stops = [stop for px, py in passages for stop in ((px, py), (px, py + _HIGH))]
     for to_x, to_y in (*stops, final):
         if to_x == x:
             parts.append(f"L{to_x:.1f} {to_y:.1f}")

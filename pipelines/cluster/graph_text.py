@@ -10,6 +10,14 @@ from stages.datum.text_format import counted
 SIGNS = {"cross": "×", "union": "+", "join": "⋈", "group": "⊞"}
 """The signs of the ways to combine inputs."""
 
+CLASSES = {
+    "success": "good",
+    **dict.fromkeys(("running", "starting", "created", "finishing", "egressing"), "busy"),
+    "waiting": "wait",
+    **dict.fromkeys(("failure", "crashing", "killed", "unrunnable", "restarting"), "bad"),
+}
+"""What a state means for people, in every drawing; others mean nothing in particular."""
+
 
 def size(node: GraphNode) -> str:
     """The size of a repo's files; "" if it is not known."""
@@ -67,13 +75,8 @@ def clipped(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
 
 
-_STYLES = {
-    "success": ("success", "#2da44e"), "failure": ("failure", "#d1242f"), "crashing": ("failure", "#d1242f"),
-    "killed": ("failure", "#d1242f"), "unrunnable": ("failure", "#d1242f"), "restarting": ("failure", "#d1242f"),
-    "running": ("running", "#bf8700"), "starting": ("running", "#bf8700"), "created": ("running", "#bf8700"),
-    "finishing": ("running", "#bf8700"), "egressing": ("running", "#bf8700"), "waiting": ("waiting", "#8250df"),
-}  # fmt: skip
-"""The class of a state, and the colour of its border, which is visible on dark and on light paper."""
+_COLOURS = {"good": "#2da44e", "busy": "#bf8700", "wait": "#8250df", "bad": "#d1242f"}
+"""The colour of a border by class, visible on dark and on light paper."""
 
 _ENTITIES = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "`": "#96;", "&": "#amp;"}
 
@@ -84,8 +87,8 @@ def mermaid(graph: PipelineGraph) -> str:
     lines = ["flowchart TD"]
     lines += [f"  {ids[node.name]}{_shape(node)}{_class(node)}" for node in graph.nodes]
     lines += [f"  {ids[edge.source]} {_arrow(edge)} {ids[edge.target]}" for edge in graph.edges]
-    used = dict(_STYLES[node.state] for node in graph.nodes if node.state in _STYLES)
-    lines += [f"  classDef {name} stroke:{colour},stroke-width:2px" for name, colour in sorted(used.items())]
+    used = sorted({CLASSES[node.state] for node in graph.nodes if node.state in CLASSES})
+    lines += [f"  classDef {name} stroke:{_COLOURS[name]},stroke-width:2px" for name in used]
     return "\n".join(lines) + "\n"
 
 
@@ -97,7 +100,7 @@ def _shape(node: GraphNode) -> str:
 
 
 def _class(node: GraphNode) -> str:
-    return f":::{_STYLES[node.state][0]}" if node.state in _STYLES else ""
+    return f":::{CLASSES[node.state]}" if node.state in CLASSES else ""
 
 
 def _arrow(edge: GraphEdge) -> str:

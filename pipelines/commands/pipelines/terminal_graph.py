@@ -9,7 +9,7 @@ from rich.text import Text
 from pipelines.cluster import graph_lanes
 from pipelines.cluster.graph_lanes import ASCII, NODE, GraphLine
 from pipelines.cluster.graph_layout import compute_layout
-from pipelines.cluster.graph_text import clipped, duration, short, state
+from pipelines.cluster.graph_text import CLASSES, clipped, duration, short, state
 from pipelines.cluster.pipeline_graph import GraphNode, PipelineGraph
 from pipelines.commands.kit.terminal import console
 from stages.datum.text_format import visible
@@ -25,11 +25,8 @@ _MOST_LINES = 3
 """Most lines of a reason."""
 
 _REPO, _HOLLOW = "◆", "○"
-_STYLES = {
-    "success": "green", "running": "bold yellow", "starting": "yellow", "created": "yellow", "finishing": "yellow",
-    "egressing": "yellow", "waiting": "magenta", "failure": "bold red", "crashing": "bold red", "killed": "red",
-    "unrunnable": "red", "restarting": "red",
-}  # fmt: skip
+_STYLES = {"good": "green", "busy": "yellow", "wait": "magenta", "bad": "red"}
+_BOLD = ("running", "failure", "crashing")
 _UNKNOWN = "–"
 
 
@@ -78,7 +75,7 @@ def render_text(graph: PipelineGraph, width: int, plain: bool = False, notes: bo
 
 def _row(text: Text, line: GraphLine, node: GraphNode, names: int, states: int, cells: Sequence[str]) -> None:
     before, _, after = line.at.partition(NODE)
-    style = _STYLES.get(node.state, "")
+    style = _style(node)
     text.append(before, "dim")
     text.append({"repo": _REPO, "cron": _HOLLOW}.get(node.kind, NODE), style or "cyan")
     text.append(f"{after} ", "dim")
@@ -89,18 +86,21 @@ def _row(text: Text, line: GraphLine, node: GraphNode, names: int, states: int, 
 
 def _below(text: Text, line: GraphLine, node: GraphNode, width: int) -> None:
     """The inputs of a pipeline, where they are more than a line on the left can say, and the reason of its state."""
-    notes = [f"= {node.inputs}"] if any(sign in node.inputs for sign in " @") else []
     left = f"{line.below} "
-    for note in notes:
-        text.append(left, "dim")
-        text.append(clipped(visible(note), width - len(left)) + "\n", "dim")
+    if any(sign in node.inputs for sign in " @"):
+        text.append(left + clipped(visible(f"= {node.inputs}"), width - len(left)) + "\n", "dim")
     if node.reason:
         wrapped = textwrap.wrap(
             visible(node.reason), max(width - len(left), 20), max_lines=_MOST_LINES, placeholder=" …"
         )
         for each in wrapped:
             text.append(left, "dim")
-            text.append(f"{each}\n", _STYLES.get(node.state, ""))
+            text.append(f"{each}\n", _style(node))
+
+
+def _style(node: GraphNode) -> str:
+    style = _STYLES.get(CLASSES.get(node.state, ""), "")
+    return f"bold {style}" if node.state in _BOLD else style
 
 
 def _cells(node: GraphNode) -> list[str]:
