@@ -12,11 +12,12 @@ A member *.sha256 holds the hashes of all members since the one before it, as sh
 can be checked before it is finished, and a stream that ends early is recognised.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 FORMAT = 2
 LIBRARY = "library"
@@ -64,41 +65,58 @@ class PipelineOutput:
         return f"{OUTPUTS}/{self.pipeline}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """The value in library.json."""
+
+    format: int
+    commits: tuple[BundleCommit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Removals:
+    """The value in a commit's own member: the paths that it removed."""
+
+    removed: tuple[str, ...]
+
+
+_LIBRARY, _REMOVALS, _OUTPUT = TypeAdapter(_Library), TypeAdapter(_Removals), TypeAdapter(PipelineOutput)
+
+
 def library_text(commits: Sequence[BundleCommit]) -> bytes:
     """The content of library.json."""
-    return _json({"format": FORMAT, "commits": [asdict(each) for each in commits]})
+    return _LIBRARY.dump_json(_Library(FORMAT, tuple(commits)), indent=1) + b"\n"
 
 
 def library(text: bytes) -> tuple[BundleCommit, ...]:
-    """The commits in library.json. Raises KeyError, TypeError or ValueError for anything else."""
-    return tuple(_commit(**each) for each in _object(text)["commits"])
+    """The commits in library.json. Raises ValueError for anything else."""
+    return _LIBRARY.validate_json(text, strict=True).commits
 
 
-def format_of(text: bytes) -> int:
+def format_of(text: bytes) -> object:
     """The format that library.json names. Raises KeyError, TypeError or ValueError if it names none."""
-    return _number(_object(text)["format"])
+    named: object = from_json(text)["format"]
+    return named
 
 
 def removed_text(paths: Sequence[str]) -> bytes:
     """The content of a commit's own member."""
-    return _json({"removed": list(paths)})
+    return _REMOVALS.dump_json(_Removals(tuple(paths)), indent=1) + b"\n"
 
 
 def removed(text: bytes) -> tuple[str, ...]:
-    """The paths in a commit's own member. Raises KeyError, TypeError or ValueError for anything else."""
-    return tuple(_text(each) for each in _object(text)["removed"])
+    """The paths in a commit's own member. Raises ValueError for anything else."""
+    return _REMOVALS.validate_json(text, strict=True).removed
 
 
 def output_text(output: PipelineOutput) -> bytes:
     """The content of a pipeline's member."""
-    return _json(asdict(output))
+    return _OUTPUT.dump_json(output, indent=1) + b"\n"
 
 
 def output(text: bytes) -> PipelineOutput:
-    """The output in a pipeline's member. Raises KeyError, TypeError or ValueError for anything else."""
-    read = _object(text)
-    files = {_text(path): _text(sha256) for path, sha256 in dict(read.pop("files")).items()}
-    return PipelineOutput(files=files, **{name: _text(value) for name, value in read.items()})
+    """The output in a pipeline's member. Raises ValueError for anything else."""
+    return _OUTPUT.validate_json(text, strict=True)
 
 
 def sums_text(sums: Mapping[str, str]) -> bytes:
@@ -115,35 +133,3 @@ def sums(text: bytes) -> dict[str, str]:
             raise ValueError(f"{line!r} is not a line of sha256sum")
         found[parts[2]] = parts[1]
     return found
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, indent=1).encode() + b"\n"
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        read = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    if not isinstance(read, dict):
-        raise TypeError(f"{read!r} is not an object")
-    return read
-
-
-def _commit(files: Any, bytes: Any, **texts: Any) -> BundleCommit:
-    return BundleCommit(
-        files=_number(files), bytes=_number(bytes), **{name: _text(value) for name, value in texts.items()}
-    )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
-
-
-def _number(value: Any) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"{value!r} is not a number")
-    return value
