@@ -39,9 +39,6 @@ def manifests(drafts: Sequence[SpecDraft]) -> Mapping[str, str]:
 def service(draft: SpecDraft) -> dict[str, Any]:
     """The Service of Knative for a specification."""
     made = pods.base_pod(draft)
-    kept: dict[str, Any] = {name: made[name] for name in _FEATURES if name in made}
-    if secrets := made.get("imagePullSecrets"):
-        kept["imagePullSecrets"] = [{"name": each} for each in secrets]
     return {
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
@@ -60,13 +57,9 @@ def service(draft: SpecDraft) -> dict[str, Any]:
                     "containerConcurrency": _AT_ONCE,
                     "timeoutSeconds": 300,
                     "enableServiceLinks": False,
-                    **kept,
+                    **service_manifests.placed(made, _FEATURES),
                     "containers": [_container(draft, made)],
-                    "volumes": [
-                        {"name": "secrets", "secret": {"secretName": CLASSIFY.secret}},
-                        {"name": "cache", "emptyDir": {}},
-                        {"name": "tmp", "emptyDir": {}},
-                    ],
+                    "volumes": service_manifests.volumes(draft),
                 },
             }
         },
@@ -74,14 +67,10 @@ def service(draft: SpecDraft) -> dict[str, Any]:
 
 
 def _container(draft: SpecDraft, made: Mapping[str, Any]) -> dict[str, Any]:
-    user = made["containers"][0]
+    container = service_manifests.container(draft, made)
     return {
-        "name": "serve",
-        "image": user["image"],
-        "command": list(draft.get("transform", "cmd", default=())),
-        "env": service_manifests.environment(draft),
+        **container,
         "ports": [{"name": "http1", "containerPort": CLASSIFY.port}],
-        "resources": user["resources"],
         # A probe without a port asks the one of the container.
         "readinessProbe": {"httpGet": {"path": "/ready"}, "timeoutSeconds": 5, "failureThreshold": 3},
         "livenessProbe": {
@@ -91,12 +80,9 @@ def _container(draft: SpecDraft, made: Mapping[str, Any]) -> dict[str, Any]:
             "failureThreshold": 6,
         },
         "securityContext": {
+            **container["securityContext"],
             "runAsNonRoot": True,
             "runAsUser": service_manifests.USER,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumeMounts": service_manifests.mounts(draft),
     }

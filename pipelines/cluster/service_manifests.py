@@ -1,7 +1,7 @@
 """The services as a Deployment and a Service of Kubernetes, beside Pachyderm: they follow the library or the promoted
 model, and are not started again for each commit. Talks to no cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,11 +44,6 @@ def name(draft: SpecDraft) -> str:
 def deployment(draft: SpecDraft) -> dict[str, Any]:
     """The Deployment of one. A new pod takes over when it is ready, so that there is always one that answers."""
     made = pods.base_pod(draft)
-    kept: dict[str, Any] = {
-        name: made[name] for name in ("nodeSelector", "priorityClassName", "tolerations") if name in made
-    }
-    if secrets := made.get("imagePullSecrets"):
-        kept["imagePullSecrets"] = [{"name": each} for each in secrets]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -70,13 +65,9 @@ def deployment(draft: SpecDraft) -> dict[str, Any]:
                         "fsGroup": USER,
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
-                    **kept,
+                    **placed(made, ("nodeSelector", "priorityClassName", "tolerations")),
                     "containers": [_container(draft, made)],
-                    "volumes": [
-                        {"name": "secrets", "secret": {"secretName": _role(draft).secret, "defaultMode": 0o440}},
-                        {"name": "cache", "emptyDir": {}},
-                        {"name": "tmp", "emptyDir": {}},
-                    ],
+                    "volumes": volumes(draft, defaultMode=0o440),
                 },
             },
         },
@@ -101,9 +92,16 @@ def labels(draft: SpecDraft) -> dict[str, str]:
     return {"app.kubernetes.io/name": name(draft)}
 
 
-def environment(draft: SpecDraft) -> list[dict[str, str]]:
-    """The variables of a service's container."""
-    given = draft.get("transform", "env", default={})
+def placed(made: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    """The fields of a specification's pod that a service keeps: these, and its pull secrets."""
+    secrets = [{"name": each} for each in made.get("imagePullSecrets") or ()]
+    kept = {name: made[name] for name in fields if name in made}
+    return {**kept, "imagePullSecrets": secrets} if secrets else kept
+
+
+def container(draft: SpecDraft, made: Mapping[str, Any]) -> dict[str, Any]:
+    """A service's container, without its ports and probes: `made` is the pod of its specification."""
+    user, given = made["containers"][0], draft.get("transform", "env", default={})
     env = {
         "PACHD_ADDRESS": _PACHD,
         "PACHD_PROJECT": "default",
@@ -111,15 +109,31 @@ def environment(draft: SpecDraft) -> list[dict[str, str]]:
         "CACHE": _CACHE,
         **{name: value for name, value in given.items() if value and name not in _FREE},
     }
-    return [{"name": name, "value": value} for name, value in env.items()]
+    return {
+        "name": "serve",
+        "image": user["image"],
+        "command": list(draft.get("transform", "cmd", default=())),
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resources": user["resources"],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "secrets", "mountPath": str(PurePosixPath(_role(draft).mounted)), "readOnly": True},
+            {"name": "cache", "mountPath": _CACHE},
+            {"name": "tmp", "mountPath": _SCRATCH},
+        ],
+    }
 
 
-def mounts(draft: SpecDraft) -> list[dict[str, Any]]:
-    """The places of a service's volumes: its secret, and what it may write."""
+def volumes(draft: SpecDraft, **of_secret: Any) -> list[dict[str, Any]]:
+    """A service's volumes: its secret, and what it may write."""
     return [
-        {"name": "secrets", "mountPath": str(PurePosixPath(_role(draft).mounted)), "readOnly": True},
-        {"name": "cache", "mountPath": _CACHE},
-        {"name": "tmp", "mountPath": _SCRATCH},
+        {"name": "secrets", "secret": {"secretName": _role(draft).secret, **of_secret}},
+        {"name": "cache", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
     ]
 
 
@@ -129,23 +143,12 @@ def proxy(draft: SpecDraft) -> str:
 
 
 def _container(draft: SpecDraft, made: Mapping[str, Any]) -> dict[str, Any]:
-    user = made["containers"][0]
     return {
-        "name": "serve",
-        "image": user["image"],
-        "command": list(draft.get("transform", "cmd", default=())),
-        "env": environment(draft),
+        **container(draft, made),
         "ports": [{"name": "http", "containerPort": _role(draft).port}],
-        "resources": user["resources"],
         "readinessProbe": {**_probe(draft, "/ready"), "periodSeconds": 2},
         "livenessProbe": {**_probe(draft, "/health"), "periodSeconds": 10, "failureThreshold": 6},
         "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": mounts(draft),
     }
 
 
