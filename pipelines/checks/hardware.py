@@ -26,54 +26,18 @@ CAPABILITIES: Mapping[str, float] = {
 GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal"}
 """The generations that are too old for some of our images, by the first digit of their compute capability."""
 
-_SEVENTH: Mapping[str, int] = {
-    **dict.fromkeys(("c8g1.2xlarge", "c16g1.4xlarge", "c32g1.8xlarge", "c48g1.12xlarge", "c56g1.14xlarge"), 1),
-    "c32g1.16xlarge": 2,
-    "c32g1.32xlarge": 4,
-}
-"""The sizes that two families of the seventh generation share, and the GPUs of each."""
+_ECI: Mapping[str, str] = {
+    "gn5": "P100", "gn5i": "P4", "gn6e": "V100", "gn6i": "T4", "gn6v": "V100", "gn7": "A100", "gn7e": "A100",
+    "gn7i": "A10", "gn7s": "A30",
+}  # fmt: skip
+"""The model of GPU by the family of Alibaba Cloud's instances that ECI takes."""
 
-_ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
-    "gn5": (
-        "P100",
-        {
-            **dict.fromkeys(("c4g1.xlarge", "c8g1.2xlarge", "c28g1.7xlarge"), 1),
-            **dict.fromkeys(("c4g1.2xlarge", "c8g1.4xlarge", "c28g1.14xlarge"), 2),
-            "c8g1.8xlarge": 4,
-            "c8g1.14xlarge": 8,
-        },
-    ),
-    "gn5i": (
-        "P4",
-        {
-            **dict.fromkeys(("c2g1.large", "c4g1.xlarge", "c8g1.2xlarge", "c16g1.4xlarge"), 1),
-            **dict.fromkeys(("c16g1.8xlarge", "c28g1.14xlarge"), 2),
-        },
-    ),
-    "gn6e": ("V100", {"c12g1.3xlarge": 1, "c12g1.6xlarge": 2, "c12g1.12xlarge": 4, "c12g1.24xlarge": 8}),
-    "gn6i": (
-        "T4",
-        {
-            **dict.fromkeys(("c4g1.xlarge", "c8g1.2xlarge", "c16g1.4xlarge", "c24g1.6xlarge", "c40g1.10xlarge"), 1),
-            "c24g1.12xlarge": 2,
-            "c24g1.24xlarge": 4,
-        },
-    ),
-    "gn6v": (
-        "V100",
-        {
-            "c8g1.2xlarge": 1,
-            "c8g1.4xlarge": 2,
-            "c8g1.8xlarge": 4,
-            **dict.fromkeys(("c8g1.16xlarge", "c10g1.20xlarge"), 8),
-        },
-    ),
-    "gn7": ("A100", {"c12g1.3xlarge": 1, "c13g1.13xlarge": 4, "c13g1.26xlarge": 8}),
-    "gn7e": ("A100", {"c16g1.4xlarge": 1, "c16g1.8xlarge": 2, "c16g1.16xlarge": 4, "c16g1.32xlarge": 8}),
-    "gn7i": ("A10", _SEVENTH),
-    "gn7s": ("A30", _SEVENTH),
-}
-"""The families of Alibaba Cloud's GPU instances that ECI takes: their model of GPU, and the number in each size."""
+_ECI_SIZE = re.compile(r"ecs\.([a-z0-9]+)-c(\d+)g1\.(?:(\d*)x)?large")
+"""An instance type: its family, its cores for each GPU, and its size. A large has 2 cores, an xlarge 4, a 2xlarge 8."""
+
+_ECI_ODD = {"ecs.gn5-c8g1.14xlarge": 8}
+"""The GPUs of instance types whose names do not tell them."""
+_MOST_GPUS = 8
 
 _AMAZON: Mapping[str, str] = {
     "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p6": "B200",
@@ -108,9 +72,13 @@ _WANTS = {
 
 def instance(name: str) -> InstanceType | None:
     """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for an unknown one."""
-    found = re.fullmatch(r"ecs\.([a-z0-9]+)-(.+)", name)
-    model, sizes = _ECI.get(found[1], ("", {})) if found else ("", {})
-    return InstanceType(model, sizes[found[2]]) if found and found[2] in sizes else None
+    found = _ECI_SIZE.fullmatch(name)
+    if found is None or found[1] not in _ECI:
+        return None
+    cores, of_one = 2 if found[3] is None else 4 * int(found[3] or 1), int(found[2])
+    counted = cores // of_one if of_one and cores % of_one == 0 else 0
+    gpus = _ECI_ODD.get(name, counted)
+    return InstanceType(_ECI[found[1]], gpus) if 0 < gpus <= _MOST_GPUS else None
 
 
 def models(label: str, value: str) -> list[str]:
