@@ -1,10 +1,9 @@
 """A library of pictures in Pachyderm, for notebooks and programs."""
 
-import contextlib
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -12,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
-
-import grpc
 
 from lookalike.changes import Changes
 from lookalike.labels import Labels
@@ -27,7 +24,7 @@ from pipelines.client.commit_sets import commit_at
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection, connect
-from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.grpc_errors import explained
 from pipelines.client.services import service_discovery
 from pipelines.client.services.search_client import SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
@@ -92,7 +89,7 @@ class Library:
             kept = None if token_file is None else Path(token_file)
             trusted = None if certificate is None else Path(certificate)
             return cls(None, _reached(ServiceEndpoint(_plain(address), "", kept, trusted, token=token)), report)
-        with _explained():
+        with explained():
             connection = connect(server_choice.target(address), lambda reason: report(reason) if reason else None)
             return cls(connection, service_discovery.running(connection), report, (address, Path.cwd()))
 
@@ -151,7 +148,7 @@ class Library:
         question = asked(picture, box)
         if self._connection is None:
             return self._by_a_service(lambda searches: Labels(searches.classify(question, top=top)))
-        with _explained():
+        with explained():
             running = service_discovery.running(self._connection, CLASSIFY)
         if running is None:
             raise LookalikeError(
@@ -183,7 +180,7 @@ class Library:
         succeed."""
         connection = replace(self._pachyderm("add pictures"), doing="lookalike.Library.add")
         found = picture_sources.find([Path(each) for each in paths])
-        with _explained():
+        with explained():
             written = ingest.add(connection, found.sources)
             jobs = ProjectJobs(connection).watch([written.commit], lambda *_: None) if wait and written.commit else []
             rejected = pipeline_status.rejections(connection) if jobs else []
@@ -212,14 +209,14 @@ class Library:
             newest = islice(history.newest_first(), limit)
             return Changes([history.with_answers(each) if answers else each for each in newest])
 
-        with _explained():
+        with explained():
             return connection.retry(read)
 
     def at(self, moment: str) -> "Library":
         """The library at a commit, by its id or as an ancestor such as "master^", or at a date. Its searches are
         answered by a service of its own, which ends with it. Raises LookalikeError if there were no answers then."""
         connection = self._pachyderm("go back in time")
-        with _explained():
+        with explained():
             commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, moment))
         return Library(connection, None, self._report, self._found, commit)
 
@@ -252,7 +249,7 @@ class Library:
             said = service_discovery.status(self._searches.service)
             if said is None:
                 return  # it has ended: another begins with the newest
-            with _explained():
+            with explained():
                 newest = connection.retry(index.newest)
             if (said["commits"] or {}).get("index") in (commit, newest):
                 return
@@ -261,7 +258,7 @@ class Library:
     def _service(self) -> ServiceEndpoint:
         """A service that runs for this library, or a new one."""
         connection = self._pachyderm("search")
-        with _explained():
+        with explained():
             running = None if self._commit else service_discovery.running(connection)
         if running is not None:
             return running
@@ -283,16 +280,6 @@ class Library:
                 f"a library that is known by its service alone cannot {what}: name Pachyderm's address"
             )
         return self._connection
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Failures of Pachyderm in words."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        failed = cause(error)
-        raise LookalikeError(str(error) if failed is None else explain(failed)) from error
 
 
 def _plain(url: str) -> str:

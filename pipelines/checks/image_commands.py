@@ -3,14 +3,13 @@
 What is said of users follows worker_rc.go and the worker's driver.go of Pachyderm 2.7.
 """
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
 from pipelines.specifications import json_documents, optional_specs
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw, FlawLevel
+from pipelines.specifications.findings import Flaw, FlawLevel, did_you_mean
 from pipelines.specifications.image_reference import DEFAULT_TAG, ImageReference
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 
@@ -66,9 +65,8 @@ def _check_module(command: list[str], image: ImageReference) -> Iterator[Flaw]:
     module, at = command[2], ("transform", "cmd", 2)
     if not _is_there(module):
         modules = {each for held in _held().values() for each in held}
-        near = difflib.get_close_matches(module, sorted(modules), n=1)
         why = f"the source of {image.name} has no module {module}"
-        yield Flaw.error("command", at, why, f"did you mean {near[0]}?" if near else "correct its name")
+        yield Flaw.error("command", at, why, did_you_mean(module, modules, "correct its name"))
     elif image.name in _held() and module not in _held()[image.name]:
         homes = [name for name, held in _held().items() if module in held]
         why = f"{image.name} is built without {module}: it holds {', '.join(sorted(_held()[image.name]))}"

@@ -3,7 +3,6 @@
 Follows Pachyderm 2.7's worker_rc.go.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from pipelines.specifications import json_patches
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.findings import Flaw
+from pipelines.specifications.findings import Flaw, did_you_mean
 from speclang.merge_patches import merge
 
 _CONTAINERS = ("user", "storage")
@@ -181,9 +180,8 @@ def _check_pod(name: str, pod: Any, patch: Any) -> Iterator[Flaw]:
         if not isinstance(value, kind):
             yield _flaw(name, f"makes {field} something other than {wanted}", f"write {wanted}")
         elif field not in _POD_FIELDS:
-            near = difflib.get_close_matches(field, sorted(_POD_FIELDS), n=1)
-            fix = f"did you mean {near[0]}?" if near else "remove it"
-            yield _flaw(name, f"{field} is not a field of a pod: Kubernetes would silently drop it", fix)
+            why = f"{field} is not a field of a pod: Kubernetes would silently drop it"
+            yield _flaw(name, why, did_you_mean(field, _POD_FIELDS, "remove it"))
     if "oleration" in json.dumps(patch):
         yield from _check_tolerations(name, pod.get("tolerations"))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import grpc
 import typer
 
-from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.grpc_errors import words_of
 from pipelines.commands.command_registry import LazyGroup, module
 from pipelines.commands.kit import interrupts, terminal
 from pipelines.commands.kit.app import SETTINGS
@@ -64,8 +64,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, LookalikeError):
         return str(error)
     if isinstance(error, grpc.RpcError | ConnectionError):
-        failed = cause(error)
-        return str(error) if failed is None else explain(failed)
+        return words_of(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {error.strerror or error}"
     return f"a fault of lookalike's own, please report it ({type(error).__name__}: {error}); {_DEBUG}=1 shows more"

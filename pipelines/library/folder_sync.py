@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.repository import CopyFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
 from pipelines.library.picture_hashes import HashProgress, PictureHashes, state_of
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot, SnapshotFile
+from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot, own_path
 from stages.datum.text_format import counted
 from stages.record.pfs_names import is_system_file
 
@@ -28,8 +29,8 @@ from stages.record.pfs_names import is_system_file
 @dataclass(frozen=True, slots=True)
 class FolderDifference:
     """The difference between a folder and its pictures in the library, each list sorted by name.
-     unchanged: the number of pictures that are in both, and equal. copies: for some of those added, the file of an
-    equal picture in the library, so that what was renamed need not be uploaded. left_out: as in
+     unchanged: the number of pictures that are in both, and equal. copies: for some of those added, the copy of
+    an equal picture in the library, so that what was renamed need not be uploaded. left_out: as in
     `picture_sources.PictureSources`. unreadable: the reasons for which files could not be read, by path on disk; they
     stay in the library as they are.
     """
@@ -39,7 +40,7 @@ class FolderDifference:
     changed: list[PictureSource] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     unchanged: int = 0
-    copies: dict[str, SnapshotFile] = field(default_factory=dict)
+    copies: dict[str, CopyFile] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -88,7 +89,7 @@ def compare(
         removed=removed,
         unchanged=sum(each.name in library and library[each.name].digest == digest for each, digest in seen.items()),
         copies={
-            each.name: SnapshotFile(commit, files[digest])
+            each.name: CopyFile(own_path(each.name), REPO, commit, files[digest])
             for each, digest in seen.items()
             if each.name not in library and digest in files
         },

@@ -17,8 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import ByteRange
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, BlockDownloads, BlockUploads, LibrarySnapshot, SnapshotFile, block_path
-from stages.record import picture_containers
+from pipelines.library.snapshots import REPO, BlockDownloads, BlockUploads, LibrarySnapshot, block_path, own_path
 
 SINGLE_FILES = 1000
 """Up to so many pictures are put as top-level files of their own, however few blocks they would change."""
@@ -51,8 +50,8 @@ class _Leaf:
 class LibraryCommit:
     """Pictures being put and removed. most_single: the most that become files of their own, except for those that are
     in a block already; of more, all go into blocks. None for SINGLE_FILES, or more if many blocks would change: all
-    pictures of a block that gets a new one are computed again. copies: files of the library with the content of some
-    pictures to put, by name; used where these become files.
+    pictures of a block that gets a new one are computed again. copies: of pictures of the library equal to some to
+    put, by name; used where these become files.
 
     `removed` are the names of the pictures that the last content removes.
     """
@@ -66,7 +65,7 @@ class LibraryCommit:
         choose: PictureChoice = lambda _: (),
         most_single: int | None = None,
         report: UploadProgress = lambda _: None,
-        copies: Mapping[str, SnapshotFile] | None = None,
+        copies: Mapping[str, CopyFile] | None = None,
     ) -> None:
         self.removed: list[str] = []
         self.unreadable: dict[str, str] = {}
@@ -220,14 +219,16 @@ class LibraryCommit:
     def _put_files(self, library: LibrarySnapshot, sources: Sequence[PictureSource]) -> None:
         """Uploads the pictures that become files of their own, unless they are uploaded."""
         for each in sources:
-            if f"{_own(each.name)[1:]}/" in library.entries:
+            if f"{own_path(each.name)[1:]}/" in library.entries:
                 raise LookalikeError(
                     f"{REPO} has a directory called {each.name}: rename {each.path}, or remove the directory with "
                     f"`lookalike remove {each.name}/`"
                 )
         there = self._uploaded()
         while new := [each for each in sources if each.name not in there and each.name in self._sources]:
-            edits = [self._own_file(each) for each in new]
+            edits = [
+                self._copies.get(each.name) or PutFile(own_path(each.name), blocks.content(each.span)) for each in new
+            ]
             try:
                 made = self._filesets.make(self._repo.requests(edits, lambda _: self._report(1)))
             except OSError as error:
@@ -236,12 +237,6 @@ class LibraryCommit:
                 self._files[made] = frozenset(each.name for each in new)
                 return
 
-    def _own_file(self, source: PictureSource) -> FileEdit:
-        copied = self._copies.get(source.name)
-        if copied is not None:
-            return CopyFile(_own(source.name), REPO, copied.commit, copied.path)
-        return PutFile(_own(source.name), blocks.content(source.span))
-
     def _removals(self, library: LibrarySnapshot, leaves: Sequence[_Leaf]) -> list[FileEdit]:
         """The removal of blocks that are gone, and of pictures where they are not any more."""
         uploaded = self._uploaded()
@@ -249,9 +244,9 @@ class LibraryCommit:
         paths += [path for name in self.removed for path in library.files(name)]
         for leaf in leaves:
             for name in leaf.packed:
-                paths += [*library.files(name), *([_own(name)] if name in uploaded else [])]
+                paths += [*library.files(name), *([own_path(name)] if name in uploaded else [])]
             for each in leaf.single:
-                paths += [path for path in library.files(each.name) if path != _own(each.name)]
+                paths += [path for path in library.files(each.name) if path != own_path(each.name)]
         return [DeleteFile(path) for path in dict.fromkeys(paths)]
 
     def _uploaded(self) -> frozenset[str]:
@@ -266,8 +261,3 @@ class LibraryCommit:
         self.unreadable[path] = error.strerror or str(error)
         for name in doomed:
             del self._sources[name]
-
-
-def _own(name: str) -> str:
-    """The path of a picture that is a file of its own."""
-    return picture_containers.paths_of(name)[0]

@@ -7,7 +7,6 @@ A picture is a top-level file of its own, in a block, or in a directory that was
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.client.file_sets import FileSets, ModifyRequests
@@ -20,14 +19,6 @@ from stages.record import block_names, picture_containers
 from stages.record.pfs_names import unescape
 
 REPO = "images"
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotFile:
-    """A file of the library at a finished commit."""
-
-    commit: str
-    path: str
 
 
 class BlockDownloads:
@@ -148,6 +139,11 @@ class LibrarySnapshot:
     def _is_file(self, path: str) -> bool:
         top, _, below = path[1:].partition("/")
         return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
+
+
+def own_path(name: str) -> str:
+    """The path of a picture that is a file of its own."""
+    return picture_containers.paths_of(name)[0]
 
 
 def block_path(prefix: str) -> str:

@@ -1,6 +1,8 @@
 """The findings of checks: flaws with their places, reasons and fixes. Knows no check."""
 
+import difflib
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,3 +65,9 @@ class Finding:
     flaw: Flaw
     pipeline: str
     place: FlawPlace
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The question whether the most similar of the known names was meant; other words if none is similar."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise

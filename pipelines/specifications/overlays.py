@@ -6,7 +6,6 @@ have GPUs in their limits) and `pipelines` (one for each pipeline named). `image
 `imagecache` makes. Text may hold `${NAME}` or `${NAME:-default}`: variables of the environment.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 from pipelines.errors import LookalikeError
 from pipelines.specifications import json_documents, optional_specs, spec_fields, specs_directory
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
-from pipelines.specifications.findings import Finding, Flaw, FlawPlace
+from pipelines.specifications.findings import Finding, Flaw, FlawPlace, did_you_mean
 from pipelines.specifications.image_reference import ImageReference
 from pipelines.specifications.json_documents import JsonDocument
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
@@ -80,9 +79,8 @@ def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
     members, or needs variables that are not set; flaws in its patches are in `findings`."""
     path = Path(name) if name.endswith(".json") or "/" in name else _named().get(name, Path(f"{name}.json"))
     if not path.is_file():
-        near = difflib.get_close_matches(name, names(), n=1)
-        known = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names())}, or name a file"
-        raise LookalikeError(f"unknown overlay {name}: {known}")
+        known = f"choose from {', '.join(names())}, or name a file"
+        raise LookalikeError(f"unknown overlay {name}: {did_you_mean(name, names(), known)}")
     document = json_documents.read(path)
     document = replace(document, value=_filled(document.value, path, environment))
     _check_members(document)
@@ -122,10 +120,8 @@ def apply(overlays: Sequence[Overlay], drafts: Sequence[SpecDraft]) -> list[Spec
     for overlay in overlays:
         for name in overlay.pipelines:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                raise LookalikeError(
-                    f"{overlay.path}: unknown pipeline {name}" + (f": did you mean {near[0]}?" if near else "")
-                )
+                fix = did_you_mean(name, known, f"there are {', '.join(known)}")
+                raise LookalikeError(f"{overlay.path}: unknown pipeline {name}: {fix}")
         drafts = [overlay.apply(draft) for draft in drafts]
     return list(drafts)
 
@@ -171,8 +167,7 @@ def _check_object(document: JsonDocument, at: FieldPath, value: Any) -> None:
 def _check_names(document: JsonDocument, at: FieldPath, value: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in value:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"an overlay may have {', '.join(known)}"
+            fix = did_you_mean(name, known, f"an overlay may have {', '.join(known)}")
             raise LookalikeError(f"{document.path}:{document.lines[(*at, name)]}: unknown {dotted((*at, name))}: {fix}")
 
 

@@ -1,10 +1,10 @@
 """Variables of specifications set on the command line: NAME=VALUE, in every pipeline that has the variable."""
 
-import difflib
 from collections.abc import Sequence
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from pipelines.specifications.findings import did_you_mean
 from stages.datum.stage_version import STAGE
 
 _WHERE = ("transform", "env")
@@ -20,8 +20,7 @@ def apply(settings: Sequence[str], found: Sequence[SpecDraft]) -> list[SpecDraft
             raise LookalikeError(f"{setting} is not a variable with its value, such as K=10")
         known = {each for draft in drafts for each in draft.get(*_WHERE, default={})} - {STAGE}
         if name not in known:
-            near = difflib.get_close_matches(name.upper(), known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"they have {', '.join(sorted(known)) or 'none'}"
+            fix = did_you_mean(name.upper(), known, f"they have {', '.join(sorted(known)) or 'none'}")
             raise LookalikeError(f"no specification has the variable {name}: {fix}")
         patch = SpecPatch({"transform": {"env": {name: value}}})
         drafts = [draft.patched(patch) if name in draft.get(*_WHERE, default={}) else draft for draft in drafts]

@@ -1,6 +1,5 @@
 """Files of parameters: read strictly on this machine, put into the repo `parameters`, and removed from it."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.specifications.findings import did_you_mean
 from stages.classify.training.training_parameters import SUFFIX, parse
 from stages.datum.contract import StageError
 
@@ -37,9 +37,8 @@ def change(connection: Connection, files: Mapping[str, bytes], remove: Sequence[
     gone = [each if each.endswith(SUFFIX) else f"{each}{SUFFIX}" for each in remove]
     for name in gone:
         if name not in there:
-            near = difflib.get_close_matches(name, there, n=1)
-            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(there)) or 'none'}"
-            raise LookalikeError(f"{PARAMETERS} has no file {name} to remove: {known}")
+            fix = did_you_mean(name, there, f"there are {', '.join(sorted(there)) or 'none'}")
+            raise LookalikeError(f"{PARAMETERS} has no file {name} to remove: {fix}")
         if name in files:
             raise LookalikeError(f"{name} is both put and removed: leave out one of the two")
     if gone and not {*there, *files} - {*gone}:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
+from pipelines.errors import LookalikeError
+
 _CUT_OFF = ("RST_STREAM", "Stream removed", "transport is closing")
 """Parts of the details with which a stream ends whose server has gone, whichever code it has."""
 
@@ -66,6 +68,21 @@ def explain(error: grpc.RpcError) -> str:
             "of a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
         )
     return details or str(code.name).lower()
+
+
+def words_of(error: Exception) -> str:
+    """One line about an exception: about the failed call behind it, if there is one."""
+    failed = cause(error)
+    return str(error) if failed is None else explain(failed)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Raises the failure of a call as a LookalikeError, in words."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise LookalikeError(words_of(error)) from error
 
 
 @contextmanager

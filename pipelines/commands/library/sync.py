@@ -9,7 +9,7 @@ import grpc
 import typer
 
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.grpc_errors import words_of
 from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
@@ -112,11 +112,9 @@ class _Syncs:
                     said = ""
             except (LookalikeError, grpc.RpcError, ConnectionError) as error:
                 interrupts.check()
-                failed = None if isinstance(error, LookalikeError) else cause(error)
-                complaint = str(error) if failed is None else explain(failed)
-                if complaint != said:
-                    complain(complaint)
-                said = complaint
+                before, said = said, str(error) if isinstance(error, LookalikeError) else words_of(error)
+                if said != before:
+                    complain(said)
             time.sleep(max(interval, _SHARE * looked))
 
     def _take(self, watch: FolderWatcher) -> None:

@@ -3,14 +3,13 @@
 from dataclasses import replace
 from typing import Annotated
 
-import grpc
 import typer
 
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.tracing import trace_page, tracer
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.client.server.grpc_errors import cause, explain
+from pipelines.client.server.grpc_errors import explained
 from pipelines.client.server_choice import target
 from pipelines.client.services.service_roles import SEARCH
 from pipelines.commands.kit.app import App
@@ -19,7 +18,6 @@ from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
 from pipelines.commands.service.service_options import ServiceOptions
-from pipelines.errors import LookalikeError
 from stages.serving.run.service_runner import ServiceRole
 
 app = App()
@@ -85,8 +83,5 @@ class _Tracer:
 
     def page(self, id: str, path: str, at: str) -> str:
         """See stages.serving.http.trace_renderer. Raises LookalikeError."""
-        try:
+        with explained():
             return trace_page.page(tracer.picture(self._connection, id, path, at))
-        except grpc.RpcError as error:
-            failed = cause(error)
-            raise LookalikeError(str(error) if failed is None else explain(failed)) from error
