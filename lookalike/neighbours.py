@@ -110,17 +110,9 @@ class Neighbours(Rows[Neighbour]):
 
 
 def _neighbour(each: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> Neighbour:
-    return Neighbour(
-        rank=each["rank"],
-        id=each["id"],
-        distance=each["distance"],
-        similarity=each["similarity"],
-        paths=tuple(source["path"] for source in each["sources"]),
-        same=each["same"],
-        near=each["near"],
-        group=each["group"],
-        _thumbnail=thumbnail,
-    )
+    names = ("rank", "id", "distance", "similarity", "same", "near", "group")
+    paths = tuple(source["path"] for source in each["sources"])
+    return Neighbour(**{name: each[name] for name in names}, paths=paths, _thumbnail=thumbnail)
 
 
 def _picture(neighbour: Neighbour) -> bytes:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.analysis.time_travel import past_library
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import backbone_push
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec
 from stages.backbone.catalogue import find, unknown
-from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
 from stages.datum.text_format import visible
 
@@ -84,7 +84,7 @@ class DeployedLibrary:
 
     def deployed(self) -> SideModel:
         """The model that the library's answers are from."""
-        return self._of_commit(DEPLOYED, self.commit, f"at commit {self.commit[:12]}")
+        return self._of_commit(DEPLOYED, self.commit)
 
     def model(self, named: str) -> SideModel:
         """The model of a name, a .keras file, or a commit of the repo `backbone_push`. Raises LookalikeError if there
@@ -92,13 +92,12 @@ class DeployedLibrary:
         if named == DEPLOYED:
             return self.deployed()
         if find(named) is not None or Path(named).is_file():
-            directory = self._directory(named)
+            directory = self._directory()
             size = [f"--image-size={self.image_size}"] if find(named) is not None else []
             spec, _ = backbone_push.make(named, size, directory)
             return SideModel(named, spec, directory, "")
         if _COMMIT.fullmatch(named):
-            commit = self.connection.retry(commit_at, self.connection, named)
-            return self._of_commit(named, commit, f"at commit {commit[:12]}")
+            return self._of_commit(named, self.connection.retry(commit_at, self.connection, named))
         raise LookalikeError(
             f"{unknown(visible(named))}; a commit of models is named by its id (`lookalike commits models`)"
         )
@@ -112,19 +111,11 @@ class DeployedLibrary:
                     tree.place(self.store, each, model.directory / each.name)
         return model.directory
 
-    def _of_commit(self, named: str, commit: str, when: str) -> SideModel:
-        tree = CommitTree.at(self.connection, "models", commit)
-        content = None if tree is None else tree.read(SPEC_FILE)
-        if tree is None or content is None:
-            raise LookalikeError(
-                f"{when} the repo models held no backbone: `lookalike commits models` lists those that it held"
-            )
-        try:
-            return SideModel(named, parse_spec(content), self._directory(f"commit {tree.commit}"), tree.commit)
-        except StageError as error:
-            raise LookalikeError(f"{when} the repo models held no valid backbone: {error}") from error
+    def _of_commit(self, named: str, commit: str) -> SideModel:
+        tree, spec = past_library.backbone(CommitTree.at(self.connection, "models", commit), commit)
+        return SideModel(named, spec, self._directory(), tree.commit)
 
-    def _directory(self, named: str) -> Path:
+    def _directory(self) -> Path:
         place = self.scratch / "models" / str(len(list((self.scratch / "models").glob("*"))))
         place.mkdir(parents=True)
         return place

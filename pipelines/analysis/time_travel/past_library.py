@@ -12,6 +12,8 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
+from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
 
 LIBRARY = ("preprocess", "features", "partition", "index")
@@ -82,6 +84,21 @@ def source(connection: Connection, repo: str, commit: str) -> CommitTree | None:
     commits = connection.retry(CommitHistory(connection).commits, repo)
     before = [each.id for each in commits if began is not None and each.started <= began]
     return CommitTree.at(connection, repo, before[-1]) if before else None
+
+
+def backbone(models: CommitTree | None, commit: str) -> tuple[CommitTree, BackboneSpec]:
+    """The files of the repo models at a commit set, and the backbone in them. Raises LookalikeError, with the way out,
+    if there was none that is valid."""
+    content = None if models is None else models.read(SPEC_FILE)
+    if models is None or content is None:
+        raise LookalikeError(
+            f"at commit {commit[:_DIGITS]} the repo models held no backbone, so nothing was compared then: `lookalike "
+            "commits models` lists those that it held"
+        )
+    try:
+        return models, parse_spec(content)
+    except StageError as error:
+        raise LookalikeError(f"at commit {commit[:_DIGITS]} the repo models held no valid backbone: {error}") from error
 
 
 def shipped_environments() -> dict[str, StageEnvironment]:

@@ -18,8 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.queries import QueryUpload
 from pipelines.library.result_sheets import ResultSheet
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.datum.contract import StageError
+from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec
 from stages.datum.file_cache import FileCache, default_place
 from stages.record import entry_paths
 
@@ -64,10 +63,7 @@ def ask(
     then, now = past_library.read(connection, commit), past_library.shipped_environments()
     if not todays_code:
         past_library.check(then, now)
-    models = past_library.source(connection, "models", commit)
-    if models is None:
-        raise _no_backbone(then)
-    spec = _backbone(models, then)
+    models, spec = past_library.backbone(past_library.source(connection, "models", commit), commit)
     again = past_library.recomputed(then, now)
     asked = past_library.with_todays_code(then, now, spec.image_size) if todays_code else then
     _check_size(asked, spec)
@@ -211,23 +207,6 @@ class _Question:
                 f"at commit {self.past.short} the index held vectors of another model than the repo models: "
                 "there were no answers then; name a later commit, which `lookalike history` lists"
             )
-
-
-def _backbone(models: CommitTree, past: PastLibrary) -> BackboneSpec:
-    content = models.read(SPEC_FILE)
-    if content is None:
-        raise _no_backbone(past)
-    try:
-        return parse_spec(content)
-    except StageError as error:
-        raise LookalikeError(f"at commit {past.short} the repo models held no valid backbone: {error}") from error
-
-
-def _no_backbone(past: PastLibrary) -> LookalikeError:
-    return LookalikeError(
-        f"at commit {past.short} the repo models held no backbone, so nothing was compared then: name a later commit, "
-        "which `lookalike history` lists"
-    )
 
 
 def _check_size(past: PastLibrary, spec: BackboneSpec) -> None:

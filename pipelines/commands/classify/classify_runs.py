@@ -19,6 +19,9 @@ from stages.datum.text_format import visible
 
 app = App()
 
+FIELDS = ("parameters", "labels", "pictures", "scores", "gained", "lost")
+"""Those of a comparison in --json, besides both runs."""
+
 
 @app.command(
     examples=(
@@ -48,7 +51,8 @@ def runs(
         known = experiments.read(connection, everything=True)
         found = run_comparison.compare(connection, *(experiments.named(each, known) for each in diff))
         if as_json:
-            say_json({**_compared(found), "a": data(found.a), "b": data(found.b)})
+            compared = {name: getattr(found, name) for name in FIELDS}
+            say_json({**compared, "a": data(found.a), "b": data(found.b)})
         else:
             classify_tables.show_differences(found)
         return
@@ -65,17 +69,6 @@ def data(each: Experiment) -> dict[str, object]:
     """A run for programs."""
     facts = ("commit", "began", "seconds", "labels", "images", "models", "current", "chosen", "promoted")
     return {"name": each.name, **{fact: getattr(each, fact) for fact in facts}, "run": each.run.as_data()}
-
-
-def _compared(found: run_comparison.RunComparison) -> dict[str, object]:
-    return {
-        "parameters": found.parameters,
-        "labels": found.labels,
-        "pictures": found.pictures,
-        "scores": found.scores,
-        "gained": found.gained,
-        "lost": found.lost,
-    }
 
 
 @app.command(

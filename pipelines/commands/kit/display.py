@@ -1,6 +1,7 @@
 """Tables and reports on the terminal: jobs, precision, the status, result sheets. Contacts no server itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -106,12 +107,7 @@ def _show_neighbours(query: Mapping[str, Any]) -> None:
 
 def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:
     """A result sheet with its answers, for --json."""
-    return {
-        "entry": sheet.entry,
-        "directory": sheet.directory,
-        "notes": sheet.notes,
-        "queries": result_sheets.answers(sheet, k),
-    }
+    return {**asdict(sheet), "queries": result_sheets.answers(sheet, k)}
 
 
 def _counts(jobs: Sequence[Job]) -> list[str]:

@@ -19,6 +19,9 @@ from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
 
 app = App()
 
+FIELDS = ("directory", "removable", "frees", "groups", "near")
+"""Those of --json."""
+
 
 @app.command(
     examples=(
@@ -62,19 +65,11 @@ def duplicates(
     copy_groups.check(connection)
     if not optional_pipelines.ensure_deployed(connection, copy_groups.GROUP, wait):
         if as_json:
-            say_json(dict.fromkeys(("directory", "removable", "frees", "groups", "near")))
+            say_json(dict.fromkeys(FIELDS))
         return
     found = copy_groups.export(connection, output, with_near, folders)
     if as_json:
-        say_json(
-            {
-                "directory": found.directory,
-                "removable": found.removable,
-                "frees": found.frees,
-                "groups": found.groups,
-                "near": found.near,
-            }
-        )
+        say_json({name: getattr(found, name) for name in FIELDS})
         return
     where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
     _show_exact(found, where, limit)
