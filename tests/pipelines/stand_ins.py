@@ -1,11 +1,16 @@
 """Pipelines of shell scripts, which stand in for lookalike's own, and their deployment."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.server.connection import Connection
+from pipelines.specifications import drafts
+from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.pipeline_specs import PipelineSpec, ordered
+from speclang.merge_patches import merge
 
 RENDER = r"""
 out="${LOCALPACHD_PFS:-/pfs}/out/$(basename "$queries")"
@@ -45,6 +50,29 @@ def copying_spec(name: str, repo: str) -> dict[str, Any]:
     found["input"] = {"pfs": {"name": "in", "repo": repo, "glob": "/"}}
     found["transform"] |= {"image": "lookalike-cpu:0.1.0", "cmd": ["sh"], "env": {"LOOKALIKE_STAGE": f"{name}-1"}}
     return found
+
+
+class SpecFiles:
+    """Specifications in a directory, which is made."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(exist_ok=True)
+
+    def write(self, document: Mapping[str, Any], **changes: Any) -> Path:
+        document = {**document, **changes}
+        path = self.directory / f"{document['pipeline']['name']}.json"
+        path.write_text(json.dumps(document, indent=1))
+        return path
+
+    def change(self, name: str, patch: Mapping[str, Any]) -> None:
+        """Writes another version of a specification."""
+        self.write(merge(json.loads((self.directory / f"{name}.json").read_text()), patch))
+
+    def draft(self, name: str = "p", **fields: Any) -> SpecDraft:
+        """The draft of a pipeline with these fields."""
+        transform = {"image": "shell:1", "cmd": ["sh"]}
+        return drafts.read(self.write({"pipeline": {"name": name}, "transform": transform, **fields}))
 
 
 def deploy_specs(connection: Connection, *documents: dict[str, Any]) -> None:

@@ -351,7 +351,3 @@ def test_every_finding_has_a_line_and_says_why(findings: Any) -> None:
                 assert each.place.line is not None
                 line = each.place.file.read_text().splitlines()[each.place.line - 1]
                 assert line.strip()
-
-
-def test_a_service_on_a_valid_port_with_one_worker_is_right(findings: Any) -> None:
-    assert not findings(**service(external_port=30080), parallelism_spec={"constant": 1})

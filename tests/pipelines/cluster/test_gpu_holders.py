@@ -18,33 +18,9 @@ from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, Pe
 from pipelines.commands.kit import display
 from pipelines.errors import LookalikeError
 from tests.command import Command
+from tests.pipelines.cluster.kube_answers import event, labels, node, pod
 from tests.pipelines.stand_ins import deploy_specs, gpu_spec
 from tests.servers import StartPachd
-
-
-def labels(pipeline: str) -> dict[str, str]:
-    of_workers = {"suite": "pachyderm", "component": "worker", "app": "pipeline"}
-    return {**of_workers, "pipelineName": pipeline, "pipelineProject": "default"}
-
-
-def node(name: str, ready: bool, gpus: int = 0, **named: str) -> dict[str, Any]:
-    allocatable = {"cpu": "7910m", "memory": "28Gi", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
-    return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **named}},
-        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": str(ready)}]},
-    }
-
-
-def pod(name: str, pipeline: str = "", on: str = "", phase: str = "Running", gpus: int = 0, **status: Any) -> Any:
-    limits = {"nvidia.com/gpu": str(gpus), "memory": "4Gi"} if gpus else {}
-    init = [{"name": "init", "resources": {"limits": limits}}] if pipeline else []
-    containers = [{"name": "user", "resources": {"limits": limits}}, {"name": "storage", "resources": {}}]
-    where = {"name": name, "namespace": "pach" if pipeline else "other"}
-    return {
-        "metadata": {**where, "labels": labels(pipeline) if pipeline else None},
-        "spec": {"nodeName": on or None, "initContainers": init, "containers": containers},
-        "status": {"phase": phase, **status},
-    }
 
 
 def container(ready: bool = False, **fields: Any) -> dict[str, Any]:
@@ -55,16 +31,6 @@ def unschedulable(message: str) -> dict[str, str]:
     return {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
 
 
-def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"{name}.1", "namespace": "pach"},
-        "involvedObject": {"kind": kind, "name": name},
-        "reason": reason,
-        "message": message,
-        "type": "Warning",
-    }
-
-
 REPELLED = (
     "workers of search cannot start: every node repels its worker by the taint nvidia.com/gpu: tolerate it with an "
     "overlay, see `lookalike check`"
@@ -73,11 +39,8 @@ UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 QUOTA = 'pods "default-index-v1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
 PULLING = 'Back-off pulling image "registry/lookalike-rapids:0.1.0"'
 
-NODES = [
-    node("plain", ready=True),
-    node("gpu-b", ready=False, gpus=1),
-    node("gpu-a", ready=True, gpus=4, **{"nvidia.com/gpu.product": "Tesla-T4"}),
-]
+NODES = [node("plain"), node("gpu-b", ready=False, gpus=1), node("gpu-a", gpus=4)]
+NODES[2]["metadata"]["labels"]["nvidia.com/gpu.product"] = "Tesla-T4"
 PODS = [
     pod("default-features-v2-abcde", "features", on="gpu-a", gpus=2, containerStatuses=[container(ready=True)]),
     pod("notebook", on="gpu-a", gpus=1),
@@ -268,8 +231,8 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
         (UNSCHEDULABLE, 4, "waiting", "search: waiting for a GPU, held by other/notebook outside Pachyderm"),
         (taint, 0, "running", REPELLED),
     ]:
-        ours = pod("search-v1-x", "search", phase="Pending", gpus=1, conditions=[unschedulable(why)])
-        ours["metadata"]["labels"]["pipelineProject"] = connection.project
+        conditions = [unschedulable(why)]
+        ours = pod("search-v1-x", "search", "", "Pending", 1, connection.project, conditions=conditions)
         monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
         monkeypatch.setitem(ANSWERS, "/api/v1/pods", [ours, pod("notebook", on="gpu-a", gpus=held)])
         told = [event("Pod", "search-v1-x", "FailedScheduling", why)]

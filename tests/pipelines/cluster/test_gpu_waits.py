@@ -13,6 +13,7 @@ from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.cluster import gpu_waits, pipeline_status
 from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, PendingWorker
 from pipelines.cluster.gpu_waits import GpuDemand, GpuWaits, PipelineWait
+from tests.pipelines.cluster import kube_answers
 from tests.pipelines.stand_ins import deploy_specs, gpu_spec
 from tests.servers import StartPachd
 
@@ -121,32 +122,16 @@ def info(name: str, state: str, reason: str = "") -> Any:
     return found
 
 
-def kube_pod(name: str, project: str, on: str = "") -> Mapping[str, Any]:
-    limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    return {
-        "metadata": {
-            "name": f"{name}-v1-x",
-            "namespace": "pach",
-            "labels": {"pipelineName": name, "pipelineProject": project},
-        },
-        "spec": {"nodeName": on or None, "containers": [{"name": "user", **limits}, {"name": "storage"}]},
-        "status": {"phase": "Running" if on else "Pending"},
-    }
-
-
-KUBE_NODE = {
-    "metadata": {"name": "gpu-a"},
-    "status": {"allocatable": {"nvidia.com/gpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]},
-}
-
-
 def test_a_cluster_is_asked_for_the_holders(
     serve_api: Callable[[Any], str], kubeconfig: Callable[[str, str], None], like_a_cluster: Connection
 ) -> None:
     project = like_a_cluster.project
     answers = {
-        "/api/v1/nodes": [KUBE_NODE],
-        "/api/v1/pods": [kube_pod("features", project, on="gpu-a"), kube_pod("index", project)],
+        "/api/v1/nodes": [kube_answers.node("gpu-a", gpus=1)],
+        "/api/v1/pods": [
+            kube_answers.pod("features-v1-x", "features", "gpu-a", gpus=1, project=project),
+            kube_answers.pod("index-v1-x", "index", phase="Pending", gpus=1, project=project),
+        ],
         "/api/v1/events": [],
     }
     infos = {
@@ -157,11 +142,7 @@ def test_a_cluster_is_asked_for_the_holders(
     serve_api(answers)
     held = {"index": PipelineWait("waiting", "waiting for a GPU, held by features")}
     assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
-    scaling = {
-        "metadata": {"name": "index-v1-x.1", "namespace": "pach"},
-        "involvedObject": {"kind": "Pod", "namespace": "pach", "name": "index-v1-x"},
-        "reason": "TriggeredScaleUp",
-    }
+    scaling = kube_answers.event("Pod", "index-v1-x", "TriggeredScaleUp")
     serve_api({**answers, "/api/v1/nodes": [], "/api/v1/events": [scaling]})
     (wait,) = GpuWaits(like_a_cluster).look(infos, {"features"}).values()
     assert wait == PipelineWait("waiting", "waiting for a node with a GPU, which the cluster is adding")

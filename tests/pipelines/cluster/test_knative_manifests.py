@@ -1,17 +1,14 @@
-"""The manifest for Knative: fields that it documents, no pods while nobody asks, and the service as it is deployed."""
+"""The manifest for Knative: fields that it documents, and no pods while nobody asks."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from pipelines.client.services import service_credentials, service_discovery
+from pipelines.client.services import service_discovery
 from pipelines.cluster import knative_manifests, service_manifests
-from pipelines.specifications import drafts, overlays, pipeline_specs, variables
+from pipelines.specifications import drafts, pipeline_specs
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
-from stages import classify_serve
-from stages.serving.follow import configuration
 
 ANY = object()
 """Whatever Kubernetes knows there."""
@@ -96,12 +93,6 @@ def check(value: Any, known: Any, place: str = "") -> None:
         assert isinstance(value, known), (place, value)
 
 
-def container(made: dict[str, Any]) -> dict[str, Any]:
-    (found,) = made["spec"]["template"]["spec"]["containers"]
-    assert isinstance(found, dict)
-    return found
-
-
 def test_knative_knows_every_field(draft: SpecDraft) -> None:
     (name,) = knative_manifests.manifests([draft])
     assert name == "lookalike-classify-serve-knative.yaml"
@@ -123,37 +114,10 @@ def test_there_are_no_pods_while_nobody_asks(draft: SpecDraft) -> None:
 
 
 def test_probes_ask_the_one_port_of_the_container(draft: SpecDraft) -> None:
-    found = container(knative_manifests.service(draft))
+    (found,) = knative_manifests.service(draft)["spec"]["template"]["spec"]["containers"]
     assert [(each["name"], each["containerPort"]) for each in found["ports"]] == [("http1", 30681)]
     assert found["readinessProbe"]["httpGet"] == {"path": "/ready"}
     assert found["livenessProbe"]["httpGet"] == {"path": "/health"}
-
-
-def test_the_program_understands_its_variables_and_finds_its_secret(draft: SpecDraft, tmp_path: Path) -> None:
-    made = knative_manifests.service(draft)
-    found = container(made)
-    environment = {each["name"]: each["value"] for each in found["env"]}
-    (tmp_path / service_credentials.TOKEN).write_text("0123456789abcdef")
-    read = configuration.from_environment(environment, tmp_path)
-    assert (read.port, read.proxy) == (found["ports"][0]["containerPort"], "labels.example.org")
-    mounts = {each["name"]: each["mountPath"] for each in found["volumeMounts"]}
-    volumes = {each["name"]: each for each in made["spec"]["template"]["spec"]["volumes"]}
-    assert mounts.keys() == volumes.keys()
-    assert Path(mounts["secrets"]) == classify_serve.PROGRAM.secrets
-    assert volumes["secrets"]["secret"]["secretName"] == "lookalike-classify-serve"
-    assert found["command"] == ["python3", "-m", "stages.classify_serve"]
-    assert {"/cache", "/tmp"} <= set(mounts.values())
-    assert found["securityContext"]["readOnlyRootFilesystem"]
-
-
-def test_overlays_hold_for_it_too() -> None:
-    on_top = [overlays.load("registry", {"REGISTRY": "r.io/t", "TAG": "7"}), overlays.load("pull-secret", {})]
-    found = overlays.apply(on_top, drafts.find([pipeline_specs.SHIPPED_SPECS]))
-    found = variables.apply(["PROXY=labels.example.org"], found)
-    (text,) = knative_manifests.manifests(found).values()
-    (made,) = yaml.safe_load_all(text)
-    assert container(made)["image"] == "r.io/t/lookalike-serve:7"
-    assert made["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "regcred"}]
 
 
 def test_without_the_name_of_the_proxy_there_is_none() -> None:

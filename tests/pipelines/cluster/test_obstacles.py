@@ -1,6 +1,5 @@
 """The obstacles in a cluster that deploy reports before it sends anything."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pipelines.specifications import drafts, overlays, pipeline_specs
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import Finding, FlawLevel
 from speclang.field_paths import dotted
+from tests.pipelines.stand_ins import SpecFiles
 
 TAINT = ("nvidia.com/gpu", "present", "NoSchedule")
 CPU = ClusterNode("cpu-1", {}, (), {"cpu": "8", "memory": "32Gi", "pods": "110"})
@@ -35,13 +35,7 @@ VIRTUAL = ClusterNode(
 @pytest.fixture
 def draft(tmp_path: Path) -> Callable[..., SpecDraft]:
     """Makes a draft of a specification with these fields."""
-
-    def make(**fields: Any) -> SpecDraft:
-        document = {"pipeline": {"name": "p"}, "transform": {"image": "shell:1", "cmd": ["sh"]}, **fields}
-        (tmp_path / "p.json").write_text(json.dumps(document))
-        return drafts.read(tmp_path / "p.json")
-
-    return make
+    return SpecFiles(tmp_path).draft
 
 
 def ours(*names: str) -> list[SpecDraft]:

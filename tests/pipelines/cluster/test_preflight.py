@@ -12,23 +12,11 @@ from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import preflight
-from pipelines.specifications import drafts
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import FlawLevel
 from tests.command import Command, CommandResult
-
-
-def node(name: str, status: str = "True", images: Any = None, **spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "spec": spec,
-        "status": {
-            "allocatable": {"cpu": "7910m", "memory": "28Gi", **({} if name == "plain" else {"nvidia.com/gpu": "1"})},
-            "conditions": [{"type": "Ready", "status": status}],
-            "images": images,
-        },
-    }
-
+from tests.pipelines.cluster.kube_answers import node, pod
+from tests.pipelines.stand_ins import SpecFiles
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 PACHD = {
@@ -44,9 +32,9 @@ QUOTA = {"metadata": {"name": "team"}, "status": {"hard": {"requests.cpu": "1", 
 ANSWERS = {
     "/api/v1/nodes": [
         node("plain", images=[{"names": ["docker.io/library/shell:1"], "sizeBytes": 1}]),
-        node("gpu", taints=[TAINT]),
-        node("away", status="False"),
-        node("closed", unschedulable=True),
+        node("gpu", gpus=1, taints=[TAINT]),
+        node("away", ready=False, gpus=1),
+        node("closed", gpus=1, unschedulable=True),
     ],
     "/api/v1/namespaces/pach/pods": [PACHD],
     "/api/v1/pods": [PACHD],
@@ -57,16 +45,8 @@ ServeApi = Callable[[Any], str]
 
 
 def written(directory: Path, **fields: Any) -> SpecDraft:
-    document = {
-        "pipeline": {"name": "p"},
-        "input": {"pfs": {"repo": "images", "glob": "/*"}},
-        "transform": {"image": "shell:1", "cmd": ["sh"]},
-        "resource_requests": {"cpu": 0.5, "memory": "1Gi"},
-        **fields,
-    }
-    (directory / "specs").mkdir(exist_ok=True)
-    (directory / "specs" / "p.json").write_text(json.dumps(document, indent=1))
-    return drafts.read(directory / "specs" / "p.json")
+    usual = {"input": {"pfs": {"repo": "images", "glob": "/*"}}, "resource_requests": {"cpu": 0.5, "memory": "1Gi"}}
+    return SpecFiles(directory / "specs").draft(**usual | fields)
 
 
 def test_obstacles_are_reported_and_localpachds_are_not(
@@ -81,20 +61,15 @@ def test_obstacles_are_reported_and_localpachds_are_not(
     assert not preflight.find_obstacles(connection, [wanting])
 
 
-def worker(name: str, project: str, cpu: str, on: str = "plain", phase: str = "Running") -> dict[str, Any]:
-    labels = {"suite": "pachyderm", "component": "worker", "pipelineName": name, "pipelineProject": project}
-    return {
-        "metadata": {"name": f"{project}-{name}-v1-x", "namespace": "pach", "labels": labels},
-        "spec": {"nodeName": on, "containers": [{"name": "user", "resources": {"requests": {"cpu": cpu}}}]},
-        "status": {"phase": phase},
-    }
+def worker(name: str, project: str, cpu: str, phase: str = "Running") -> dict[str, Any]:
+    return dict(pod(f"{project}-{name}-v1-x", name, "plain", phase, project=project, requests={"cpu": cpu}))
 
 
 def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_replace(
     serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
 ) -> None:
     project = like_a_cluster.project
-    scaling = written(tmp_path, pipeline={"name": "scaling"}, autoscaling=True)
+    scaling = written(tmp_path, name="scaling", autoscaling=True)
     deployment.deploy(like_a_cluster, [scaling.spec()])
     many = written(tmp_path, resource_requests={"cpu": 2, "memory": "1Gi"}, parallelism_spec={"constant": 3})
     fitting = [

@@ -10,7 +10,7 @@ from kubernetes import client
 import stages.classify_serve
 import stages.serve
 from pipelines.client.services import service_credentials, service_discovery, service_roles
-from pipelines.cluster import service_manifests
+from pipelines.cluster import knative_manifests, service_manifests
 from pipelines.specifications import drafts, overlays, pipeline_specs, variables
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
 from stages.serving.follow import configuration
@@ -23,6 +23,13 @@ def shipped(request: pytest.FixtureRequest) -> SpecDraft:
 
 def behind(draft: SpecDraft, proxy: str) -> SpecDraft:
     return draft.patched(SpecPatch({"transform": {"env": {service_discovery.PROXY: proxy}}}))
+
+
+def pods(draft: SpecDraft) -> list[dict[str, Any]]:
+    """The pods of a service in its manifests, for Kubernetes and, of the classifier, for Knative."""
+    made = [service_manifests.deployment(draft)]
+    made += [knative_manifests.service(draft)] if draft.name == service_roles.CLASSIFY.pipeline else []
+    return [each["spec"]["template"]["spec"] for each in made]
 
 
 def check_fields(value: Any, kind: str) -> None:
@@ -69,39 +76,36 @@ def test_there_is_always_a_pod_that_answers(shipped: SpecDraft) -> None:
 
 
 def test_it_may_do_nothing_but_serve(shipped: SpecDraft) -> None:
-    pod = service_manifests.deployment(shipped)["spec"]["template"]["spec"]
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert not pod["automountServiceAccountToken"]
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    mounted = {each["name"]: each for each in container["volumeMounts"]}
-    assert mounted.keys() == {each["name"] for each in pod["volumes"]}
-    assert mounted["secrets"]["readOnly"]
-    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert not service_manifests.deployment(shipped)["spec"]["template"]["spec"]["automountServiceAccountToken"]
+    for pod in pods(shipped):
+        (container,) = pod["containers"]
+        rights = {**pod.get("securityContext", {}), **container["securityContext"]}
+        assert rights["runAsNonRoot"] and rights["readOnlyRootFilesystem"]
+        assert (rights["allowPrivilegeEscalation"], rights["capabilities"]) == (False, {"drop": ["ALL"]})
+        mounted = {each["name"]: each for each in container["volumeMounts"]}
+        assert mounted.keys() == {each["name"] for each in pod["volumes"]}
+        assert mounted["secrets"]["readOnly"]
+        assert {"/cache", "/tmp"} <= {each["mountPath"] for each in mounted.values()}
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
 def test_the_program_understands_its_variables(shipped: SpecDraft, tmp_path: Path) -> None:
     """As far as they can be read here: its secrets are those of the manifest, in another directory."""
     draft = behind(shipped, "pictures.example.org")
-    (container,) = service_manifests.deployment(draft)["spec"]["template"]["spec"]["containers"]
-    environment = {each["name"]: each["value"] for each in container["env"]}
-    assert not [name for name in environment if "TOKEN" in name]
     (tmp_path / service_credentials.TOKEN).write_text("0123456789abcdef")
-    read = configuration.from_environment(environment, tmp_path)
-    assert (read.host, read.port, read.proxy) == ("0.0.0.0", container["ports"][0]["containerPort"], draft_proxy(draft))
-    assert read.server.url == "grpc://pachd:30650"
-    (secrets,) = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "secrets"]
     program = {"serve": stages.serve, "classify-serve": stages.classify_serve}[draft.name].PROGRAM
-    assert (Path(secrets), read.port) == (program.secrets, program.port)
-    assert container["command"] == ["python3", "-m", f"stages.{draft.name.replace('-', '_')}"]
-
-
-def draft_proxy(draft: SpecDraft) -> str:
-    return str(draft.get("transform", "env")[service_discovery.PROXY])
+    for pod in pods(draft):
+        (container,) = pod["containers"]
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        assert not [name for name in environment if "TOKEN" in name]
+        read = configuration.from_environment(environment, tmp_path)
+        port = container["ports"][0]["containerPort"]
+        assert (read.host, read.port, read.proxy) == ("0.0.0.0", port, "pictures.example.org")
+        assert read.server.url == "grpc://pachd:30650"
+        (secrets,) = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "secrets"]
+        assert (Path(secrets), read.port) == (program.secrets, program.port)
+        assert pod["volumes"][0]["secret"]["secretName"] == service_roles.ROLES[draft.name].secret
+        assert container["command"] == ["python3", "-m", f"stages.{draft.name.replace('-', '_')}"]
 
 
 def test_overlays_and_variables_hold_for_it_too(shipped: SpecDraft) -> None:
@@ -109,10 +113,10 @@ def test_overlays_and_variables_hold_for_it_too(shipped: SpecDraft) -> None:
     found = overlays.apply(on_top, drafts.find([pipeline_specs.SHIPPED_SPECS]))
     found = variables.apply(["PROXY=pictures.example.org"], found)
     made, before = yaml.safe_load_all(service_manifests.manifests(found)["lookalike-serve.yaml"])
-    pod = made["spec"]["template"]["spec"]
-    assert pod["containers"][0]["image"] == "r.io/t/lookalike-serve:7"
-    assert pod["imagePullSecrets"] == [{"name": "regcred"}]
-    assert pod["containers"][0]["readinessProbe"]["httpGet"]["scheme"] == "HTTP"
+    for pod in (made["spec"]["template"]["spec"], *pods(next(each for each in found if each.name == shipped.name))):
+        assert pod["containers"][0]["image"] == "r.io/t/lookalike-serve:7"
+        assert pod["imagePullSecrets"] == [{"name": "regcred"}]
+    assert made["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["httpGet"]["scheme"] == "HTTP"
     assert before["spec"]["ports"][0]["port"] == 80
     nodes = SpecPatch({"scheduling_spec": {"node_selector": {"disk": "fast"}}})
     made = service_manifests.deployment(shipped.patched(nodes))

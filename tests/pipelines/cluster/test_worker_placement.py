@@ -1,6 +1,5 @@
 """The room for all workers of a deployment together, beside the pods of others."""
 
-import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +14,7 @@ from pipelines.specifications import drafts, optional_specs, overlays, pipeline_
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import FlawLevel
 from tests.example_counts import examples
+from tests.pipelines.stand_ins import SpecFiles
 
 GI = 1 << 30
 MakeDraft = Callable[..., SpecDraft]
@@ -23,17 +23,11 @@ MakeDraft = Callable[..., SpecDraft]
 @pytest.fixture
 def draft(tmp_path: Path) -> MakeDraft:
     """Makes a draft of a pipeline with so many workers, each with so many CPUs and so much memory."""
+    files = SpecFiles(tmp_path)
 
     def make(name: str, workers: int, cpu: float, memory: str = "1Gi", **fields: Any) -> SpecDraft:
-        document = {
-            "pipeline": {"name": name},
-            "transform": {"image": "shell:1", "cmd": ["sh"]},
-            "parallelism_spec": {"constant": workers},
-            "resource_requests": {"cpu": cpu, "memory": memory},
-            **fields,
-        }
-        (tmp_path / f"{name}.json").write_text(json.dumps(document))
-        return drafts.read(tmp_path / f"{name}.json")
+        requests = {"cpu": cpu, "memory": memory}
+        return files.draft(name, parallelism_spec={"constant": workers}, resource_requests=requests, **fields)
 
     return make
 

@@ -2,7 +2,6 @@
 an earlier version."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.upgrades import spec_documents
-from speclang.merge_patches import merge
 from stages.record import block_names
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import shell_spec
+from tests.pipelines.stand_ins import SpecFiles, shell_spec
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
@@ -42,28 +40,21 @@ def document(name: str, repo: str, glob: str, script: str, **env: str) -> dict[s
     return found
 
 
-class Library:
+class Library(SpecFiles):
     """images → preprocess → features → partition → index, which claims that there are millions of pictures."""
 
     def __init__(self, connection: Connection, command: Command, pictures: int = 2_000_000) -> None:
+        super().__init__(command.directory / "specs")
         self.connection, self.command = connection, command
-        self.specs = command.directory / "specs"
-        self.specs.mkdir()
         self.write(document("preprocess", "images", "/*", COPY, IMAGE_SIZE="96", PART="400"))
         self.write(document("features", "preprocess", "/*", COPY))
         self.write(document("partition", "features", "/*", COPY, SEGMENT_DIGITS="1"))
         self.write(document("index", "partition", "/", INDEX % pictures))
 
-    def write(self, specification: Mapping[str, Any]) -> None:
-        (self.specs / f"{specification['pipeline']['name']}.json").write_text(json.dumps(specification))
-
-    def change(self, name: str, patch: Mapping[str, Any]) -> None:
-        self.write(merge(json.loads((self.specs / f"{name}.json").read_text()), patch))
-
     def earlier(self) -> None:
         """Deploys the specifications of an earlier version, whose features had the segments, and installs these."""
-        found = {path: path.read_text() for path in self.specs.iterdir()}
-        (self.specs / "partition.json").unlink()
+        found = {path: path.read_text() for path in self.directory.iterdir()}
+        (self.directory / "partition.json").unlink()
         older = {"transform": {"env": {"LOOKALIKE_STAGE": "features-0", DIGITS: "1"}}}
         self.change("features", older)
         self.change("index", {"input": {"pfs": {"repo": "features"}}})

@@ -4,13 +4,9 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import grpc
 import pytest
-import python_pachyderm
 
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -18,28 +14,9 @@ from pipelines.library import blocks, folder_sync, ingest, picture_sources
 from pipelines.library.folder_sync import FolderWatcher
 from pipelines.library.ingest import IngestResult
 from pipelines.library.picture_hashes import PictureHashes
+from tests.pipelines.counted_calls import CountedCalls, counting
 from tests.pipelines.library import picture_contents
 from tests.pipelines.library.picture_contents import ODD
-
-
-class Counted(grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor):
-    """Counts the files that are read from the server, and the bytes of pictures that are sent to it."""
-
-    def __init__(self) -> None:
-        self.reads = 0
-        self.sent = 0
-
-    def intercept_stream_unary(self, call: Any, details: Any, requests: Iterator[Any]) -> Any:
-        def passed() -> Iterator[Any]:
-            for request in requests:
-                self.sent += len(request.add_file.raw.value)
-                yield request
-
-        return call(details, passed())
-
-    def intercept_unary_stream(self, call: Any, details: Any, request: Any) -> Any:
-        self.reads += details.method.endswith("/GetFile")
-        return call(details, request)
 
 
 class Mirror:
@@ -83,13 +60,10 @@ def mirror(connection: Connection, tmp_path: Path) -> Mirror:
 
 
 @pytest.fixture
-def counted(mirror: Mirror) -> Iterator[Counted]:
+def counted(mirror: Mirror) -> Iterator[CountedCalls]:
     """Counts what the mirror reads from now on."""
-    counted = Counted()
-    client = python_pachyderm.Client.new_from_pachd_address(mirror.connection.address)
-    client._channel = grpc.intercept_channel(client._channel, counted)
-    mirror.connection = replace(mirror.connection, client=client)
-    yield counted
+    with counting(mirror.connection) as (mirror.connection, counted):
+        yield counted
 
 
 def test_random_changes_leave_the_blocks_that_the_names_demand(mirror: Mirror, tmp_path: Path) -> None:
@@ -114,7 +88,7 @@ def test_random_changes_leave_the_blocks_that_the_names_demand(mirror: Mirror, t
         assert not mirror.compare()
 
 
-def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror, counted: Counted) -> None:
+def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror, counted: CountedCalls) -> None:
     mirror.most_single = 0
     mirror.write({f"{number}.jpg": b"%d" % number for number in range(900)})
     mirror.sync()
@@ -136,7 +110,7 @@ def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror,
     assert counted.reads == 2  # the block of one, and the file of its own
 
 
-def test_a_renamed_file_is_not_uploaded_again(mirror: Mirror, counted: Counted) -> None:
+def test_a_renamed_file_is_not_uploaded_again(mirror: Mirror, counted: CountedCalls) -> None:
     mirror.write({"a.jpg": b"a" * 100, "b.zip": b"PK\3\4" + b"b" * 100, "c.jpg": b"c"})
     mirror.sync()
     assert counted.sent == 205

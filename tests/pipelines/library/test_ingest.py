@@ -147,15 +147,6 @@ def test_a_change_of_one_picture_changes_one_block(place: Place) -> None:
     assert untar(after[changed])["photos/0007.jpg"] == b"7 1"
 
 
-def test_a_picture_is_in_a_block_or_a_file_but_not_both(place: Place) -> None:
-    place.add({**many(range(5)), "other.jpg": b"o"})
-    place.add(many(range(1200), version=1))
-    assert place.library() == {**many(range(1200), version=1), "other.jpg": b"o"}
-    place.add({**many([3], version=2), "new.jpg": b"n"})
-    assert place.library() == {**many(range(1200), 1), **many([3], 2), "other.jpg": b"o", "new.jpg": b"n"}
-    assert {"other.jpg", "new.jpg"} < place.entries()
-
-
 def test_archives_are_not_packed_into_blocks(place: Place) -> None:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:

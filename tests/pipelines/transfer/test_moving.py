@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -27,8 +26,9 @@ from pipelines.transfer.bundle_reader import BundleFile, BundleReader, DamagedBu
 from pipelines.transfer.library_import import LibraryImport
 from tests.example_counts import examples
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.counted_calls import CountedCalls, counting
 from tests.pipelines.transfer.libraries import put, shouting
-from tests.servers import Pachd, Unique
+from tests.servers import Unique
 
 pytestmark = pytest.mark.late_alone
 
@@ -176,46 +176,32 @@ def test_only_an_export_of_the_same_library_is_replaced(library: Connection, oth
         exported(library, Path("/dev/null"))
 
 
-class Downloads(grpc.UnaryStreamClientInterceptor):
-    """Counts the calls that fetch files."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
-        self.calls += "/GetFile" in str(details.method)
-        return continuation(details, request)
-
-
 @pytest.fixture
-def downloads(library: Connection, pachd: Pachd) -> Iterator[tuple[Connection, Downloads]]:
+def downloads(library: Connection) -> Iterator[tuple[Connection, CountedCalls]]:
     """The library through a client whose downloads are counted."""
-    counted, client = Downloads(), pachd.client()
-    plain = client._channel
-    client._channel = grpc.intercept_channel(plain, counted)
-    yield replace(library, client=client), counted
-    plain.close()
+    with counting(library) as counted:
+        yield counted
 
 
-def test_files_are_fetched_together(downloads: tuple[Connection, Downloads], tmp_path: Path) -> None:
+def test_files_are_fetched_together(downloads: tuple[Connection, CountedCalls], tmp_path: Path) -> None:
     connection, counted = downloads
     put(connection, "images", **{f"p{number}": f"content {number}" for number in range(50)})
     put(connection, "images", **{f"p{number}": f"other {number}" for number in range(0, 50, 2)})
     exported(connection, tmp_path / "library.tar")
-    assert counted.calls == 3 + 2 + 1  # of the five commits before two are links; one call is for the output
+    assert counted.reads == 3 + 2 + 1  # of the five commits before two are links; one call is for the output
 
 
 def test_a_second_export_fetches_only_what_is_new(
-    downloads: tuple[Connection, Downloads], wait_for_jobs: WaitForJobs, tmp_path: Path
+    downloads: tuple[Connection, CountedCalls], wait_for_jobs: WaitForJobs, tmp_path: Path
 ) -> None:
     connection, counted = downloads
     file, fresh = tmp_path / "library.tar", tmp_path / "fresh.tar"
     exported(connection, file)
     wait_for_jobs(put(connection, "images", e="five"))
     exported(connection, fresh)
-    counted.calls = 0
+    counted.reads = 0
     exported(connection, file)
-    assert counted.calls == 2  # the new commit and the output
+    assert counted.reads == 2  # the new commit and the output
     assert file.read_bytes() == fresh.read_bytes()
     damaged = bytearray(file.read_bytes())
     damaged[damaged.index(b"three")] ^= 1
@@ -224,22 +210,22 @@ def test_a_second_export_fetches_only_what_is_new(
     assert file.read_bytes() == fresh.read_bytes()
 
 
-def test_an_interrupted_export_continues(downloads: tuple[Connection, Downloads], tmp_path: Path) -> None:
+def test_an_interrupted_export_continues(downloads: tuple[Connection, CountedCalls], tmp_path: Path) -> None:
     connection, counted = downloads
     fresh, file = tmp_path / "fresh.tar", tmp_path / "library.tar"
     exported(connection, fresh)
-    counted.calls = 0
+    counted.reads = 0
 
     def stop(more: int) -> None:
-        if counted.calls == 2:
+        if counted.reads == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         exported(connection, file, stop)
     assert not file.exists()
-    counted.calls = 0
+    counted.reads = 0
     exported(connection, file)
-    assert counted.calls == 3  # two commits and the output
+    assert counted.reads == 3  # two commits and the output
     assert file.read_bytes() == fresh.read_bytes()
     assert sorted(each.name for each in tmp_path.glob("*.tar*")) == ["fresh.tar", "library.tar"]
 

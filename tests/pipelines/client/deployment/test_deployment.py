@@ -1,6 +1,5 @@
 """Deploying: creating, leaving alone, updating and reprocessing pipelines."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import SpecFiles
 
 COPY: dict[str, Any] = {
     "pipeline": {"name": "copy"},
@@ -21,17 +21,12 @@ COPY: dict[str, Any] = {
 }
 
 
-class Specs:
+class Specs(SpecFiles):
     """A directory of specifications, deployed into a project."""
 
     def __init__(self, connection: Connection, directory: Path) -> None:
+        super().__init__(directory)
         self.connection = connection
-        self.directory = directory
-        directory.mkdir()
-
-    def write(self, document: dict[str, Any], **changes: Any) -> None:
-        document = document | changes
-        (self.directory / f"{document['pipeline']['name']}.json").write_text(json.dumps(document))
 
     def deploy(self) -> dict[str, str]:
         heard: list[DeploymentResult] = []

@@ -1,6 +1,5 @@
 """Deployments that move pipelines to the branch `train`, or cross them with a schedule, and back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.stand_ins import SpecFiles
 
 COPY = """
 cd "${LOCALPACHD_PFS:-/pfs}"
@@ -36,13 +36,12 @@ def pfs(repo: str, branch: str = "master") -> dict[str, Any]:
     return {"pfs": {"name": repo, "repo": repo, "branch": branch, "glob": "/"}}
 
 
-class Chain:
+class Chain(SpecFiles):
     """images → first → second → third, which also reads first and images."""
 
     def __init__(self, connection: Connection, directory: Path) -> None:
+        super().__init__(directory)
         self.connection = connection
-        self.directory = directory
-        directory.mkdir()
 
     def deploy(self, branch: str = "master", *schedule: dict[str, Any]) -> None:
         for each in (
@@ -50,7 +49,7 @@ class Chain:
             document("second", pfs("first", branch), *schedule),
             document("third", pfs("second"), pfs("first", branch), pfs("images", branch)),
         ):
-            (self.directory / f"{each['pipeline']['name']}.json").write_text(json.dumps(each))
+            self.write(each)
         deploy(self.connection, pipeline_specs.load(self.directory))
 
     def put(self, text: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,9 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts
 from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
-from speclang.merge_patches import merge
 from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.stand_ins import SpecFiles, deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -61,7 +59,7 @@ def whole(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]
 
 
 @dataclass
-class Library:
+class Library(SpecFiles):
     """images → first → render, and the directory of the installed specifications, which begins with stages 1."""
 
     connection: Connection
@@ -69,20 +67,9 @@ class Library:
     wait_for_jobs: WaitForJobs
 
     def __post_init__(self) -> None:
-        self.specs.mkdir()
+        super().__init__(self.command.directory / "specs")
         self.write(document("first", "images", FIRST, LOOKALIKE_STAGE="first-1", K="3"))
         self.write(document("render", "first", RENDER, LOOKALIKE_STAGE="render-1"))
-
-    @property
-    def specs(self) -> Path:
-        return self.command.directory / "specs"
-
-    def write(self, specification: Mapping[str, Any]) -> None:
-        (self.specs / f"{specification['pipeline']['name']}.json").write_text(json.dumps(specification))
-
-    def change(self, name: str, patch: Mapping[str, Any]) -> None:
-        """Installs another version of a specification."""
-        self.write(merge(json.loads((self.specs / f"{name}.json").read_text()), patch))
 
     def put(self) -> str:
         commit = Repository(self.connection, "images").write([PutFile("/a", b"one\n"), PutFile("/b", b"two\n")])
@@ -196,7 +183,7 @@ def test_pipelines_that_are_new_or_no_longer_used(library: Library) -> None:
     command.says("deploy")
     library.put()
     library.write(document("more", "first", "true", LOOKALIKE_STAGE="more-1"))
-    (library.specs / "render.json").unlink()
+    (library.directory / "render.json").unlink()
     said = library.upgrade()
     assert "no longer used: stays as it is" in said
     assert library.versions() == {"first": 1, "render": 1, "more": 1}
@@ -221,7 +208,7 @@ def divided(library: Library) -> Library:
         library.connection, divided, whole("evaluate-sum", "evaluate", RETIRED, LOOKALIKE_STAGE="evaluate-sum-1")
     )
     library.settled("evaluate-sum")
-    place = library.specs / "evaluate" / "evaluate.json"
+    place = library.directory / "evaluate" / "evaluate.json"
     place.parent.mkdir()
     place.write_text(json.dumps(whole("evaluate", "first", WHOLE, LOOKALIKE_STAGE="evaluate-2")))
     return library
@@ -260,7 +247,7 @@ def test_the_way_back_leaves_a_retired_pipeline_that_was_created_again(divided: 
 
 
 def test_an_upgrade_that_was_killed_after_the_deletion_of_a_retired_pipeline_goes_on(divided: Library) -> None:
-    found = drafts.find([divided.specs])
+    found = drafts.find([divided.directory])
     plan = upgrade_plan.plan(divided.connection, ProjectJobs(divided.connection).pipelines(), found, found)
     assert {each.pipeline: each.change for each in plan.sent} == {"evaluate": "changed", "evaluate-sum": "retired"}
     divided.connection.client.delete_pipeline("evaluate-sum", project_name=divided.connection.project)
@@ -325,7 +312,7 @@ def test_a_plan_for_pipelines_that_have_changed_since_is_refused(library: Librar
     command.says("deploy")
     library.change("first", env(LOOKALIKE_STAGE="first-2"))
     then = ProjectJobs(library.connection).pipelines()
-    found = drafts.find([library.specs])
+    found = drafts.find([library.directory])
     plan = upgrade_plan.plan(library.connection, then, found, found)
     assert plan.record == UpgradeRecord(1, {"first": then["first"].spec_commit.id})
     command.says("deploy", "--set", "K=8")
