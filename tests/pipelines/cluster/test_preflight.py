@@ -45,7 +45,10 @@ ServeApi = Callable[[Any], str]
 
 
 def written(directory: Path, **fields: Any) -> SpecDraft:
-    usual = {"input": {"pfs": {"repo": "images", "glob": "/*"}}, "resource_requests": {"cpu": 0.5, "memory": "1Gi"}}
+    usual: dict[str, Any] = {
+        "input": {"pfs": {"repo": "images", "glob": "/*"}},
+        "resource_requests": {"cpu": 0.5, "memory": "1Gi"},
+    }
     return SpecFiles(directory / "specs").draft(**usual | fields)
 
 
