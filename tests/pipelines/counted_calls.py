@@ -27,7 +27,7 @@ class CountedCalls(grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInte
         return call(details, passed())
 
     def intercept_unary_stream(self, call: Any, details: Any, request: Any) -> Any:
-        self.reads += details.method.endswith("/GetFile")
+        self.reads += "/GetFile" in details.method  # or GetFileTAR
         return call(details, request)
 
 
