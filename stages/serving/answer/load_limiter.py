@@ -10,45 +10,29 @@ from stages.serving.follow.refusals import service_busy
 
 
 class LoadLimiter:
-    """Counts what is under way, and refuses what is beyond the bounds. One request alone always has room."""
+    """Room for requests, for the bytes of these and of their answers, which a slow client holds in memory, and for the
+    pictures that are decoded."""
 
     def __init__(self, bounds: ServiceLimits) -> None:
-        self._bounds = bounds
-        self.requests = 0
-        self.bytes = 0
-        self.pictures = 0
+        self.requests = LoadBudget(bounds.requests)
+        self.bytes = LoadBudget(bounds.bytes)
+        self.pictures = LoadBudget(bounds.pictures)
+
+
+class LoadBudget:
+    """Counts what is under way, and refuses what is beyond `most`. One alone always has room."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
 
     @contextmanager
-    def request(self, bytes: int) -> Iterator[None]:
-        """Room for a request of so many bytes. Raises Refusal if there is none."""
-        if self.requests >= self._bounds.requests or (self.bytes and self.bytes + bytes > self._bounds.bytes):
+    def room(self, amount: int = 1) -> Iterator[None]:
+        """Room for so much. Raises Refusal if there is none."""
+        if self._taken and self._taken + amount > self._most:
             raise service_busy()
-        self.requests += 1
-        self.bytes += bytes
+        self._taken += amount
         try:
             yield
         finally:
-            self.requests -= 1
-            self.bytes -= bytes
-
-    @contextmanager
-    def answer(self, bytes: int) -> Iterator[None]:
-        """Room for an answer of so many bytes, which a slow client holds in memory. Raises Refusal if there is none."""
-        if self.bytes and self.bytes + bytes > self._bounds.bytes:
-            raise service_busy()
-        self.bytes += bytes
-        try:
-            yield
-        finally:
-            self.bytes -= bytes
-
-    @contextmanager
-    def asked(self, pictures: int) -> Iterator[None]:
-        """Room for so many pictures, which are decoded. Raises Refusal if there is none."""
-        if self.pictures and self.pictures + pictures > self._bounds.pictures:
-            raise service_busy()
-        self.pictures += pictures
-        try:
-            yield
-        finally:
-            self.pictures -= pictures
+            self._taken -= amount

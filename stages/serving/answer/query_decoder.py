@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -29,6 +29,9 @@ _DECODERS = 2
 """Processes, and pictures of one request that are decoded or next: a large request does not keep others waiting."""
 
 _FETCHERS = 8
+
+SeenPicture = tuple[QueryPicture, Pixels | None]
+"""A picture and its pixels; None for one of the library whose vector is used."""
 
 DecodeSlots = asyncio.Semaphore
 
@@ -80,8 +83,8 @@ class QueryDecoder:
 
     async def picture(
         self, view: DecodeContext, asked: PictureReference, files: Sequence[PictureUpload], turns: DecodeSlots
-    ) -> tuple[QueryPicture, Pixels | None]:
-        """A picture and its pixels; None for one of the library whose vector is used."""
+    ) -> SeenPicture:
+        """A picture and its pixels."""
         if asked.id is not None:
             return await self._of_library(view, asked.id, turns)
         if asked.url is not None:
@@ -93,16 +96,16 @@ class QueryDecoder:
 
     async def _decoded(
         self, view: DecodeContext, asked: PictureReference, file: PictureUpload, turns: DecodeSlots
-    ) -> tuple[QueryPicture, Pixels]:
-        name, normalise = file.name, self._decoders.normalise
+    ) -> SeenPicture:
+        normalise = self._decoders.normalise
         async with turns:
-            seen = await self.run(
-                lambda: upload_decoder.decode_upload(name, file.read(), view.framing, asked.region, normalise)
+            picture, pixels = await self.run(
+                lambda: upload_decoder.decode_upload(file.name, file.read(), view.framing, asked.region, normalise)
             )
-        row = view.library.row(seen.id) if view.library is not None else None
-        return QueryPicture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
+        row = view.library.row(picture.id) if view.library is not None else None
+        return replace(picture, row=row), pixels
 
-    async def _of_library(self, view: DecodeContext, id: str, turns: DecodeSlots) -> tuple[QueryPicture, Pixels | None]:
+    async def _of_library(self, view: DecodeContext, id: str, turns: DecodeSlots) -> SeenPicture:
         library, originals = view.library, view.originals
         if library is None:
             raise Refusal(404, "not-in-library", "this service has no library: upload the picture, or name its url")
@@ -120,12 +123,9 @@ class QueryDecoder:
                 raise Refusal(404, "gone", str(error)) from error
             except PachydermError as error:
                 raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
-            async with turns:
-                normalise = self._decoders.normalise
-                seen = await self.run(
-                    lambda: upload_decoder.decode_upload(source.path, content, view.framing, None, normalise)
-                )
-        return picture, seen.pixels
+            file = PictureUpload(source.path, lambda: content)
+            _, pixels = await self._decoded(view, PictureReference(id=id), file, turns)
+        return picture, pixels
 
     async def _in(self, threads: Executor, work: Callable[[], _ValueT]) -> _ValueT:
         return await asyncio.get_running_loop().run_in_executor(threads, work)

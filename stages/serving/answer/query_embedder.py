@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
 from stages.knn.backend import Vectors
@@ -19,11 +20,12 @@ from stages.record.framing import Pixels
 from stages.serving.answer.batcher import Batcher, QueueFullError
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.metrics import ServiceMetrics
-from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload, QueryDecoder
+from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload, QueryDecoder, SeenPicture
 from stages.serving.answer.request_schema import PictureReference
 from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.refusals import Refusal, service_busy
+from stages.serving.search.mapped_library import MappedLibrary
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.backbone.embedder import Embedder
@@ -49,7 +51,7 @@ class QueryEmbedder:
         self._decoding = QueryDecoder(limits)
         self.run = self._decoding.run
         self.features = Batcher[tuple["Embedder", Pixels], Vectors](
-            "features", _embedded, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
+            "features", computed_together, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
         )
 
     async def close(self) -> None:
@@ -61,7 +63,7 @@ class QueryEmbedder:
     async def answering(self, pictures: int, code: str) -> AsyncIterator[None]:
         """The bounds of one question with so many pictures, and its failures as Refusal. code: of a StageError."""
         try:
-            with self._room.asked(pictures):
+            with self._room.pictures.room(pictures):
                 async with asyncio.timeout(self._longest):
                     yield
         except TimeoutError as error:
@@ -81,15 +83,15 @@ class QueryEmbedder:
 
     async def pictures(
         self, view: DecodeContext, asked: Sequence[PictureReference], files: Sequence[PictureUpload], turns: DecodeSlots
-    ) -> Sequence[tuple[QueryPicture, Pixels | None]]:
+    ) -> Sequence[SeenPicture]:
         """The pictures of a question with their pixels; see QueryDecoder.picture."""
         return await _all([self._decoding.picture(view, each, files, turns) for each in asked])
 
-    async def vectors(self, embedder: Embedder, pixels: Sequence[Pixels]) -> Sequence[Vectors]:
-        """The vector of each picture, float32 (d,)."""
-        if not pixels:
-            return ()
-        return list(await self.features.ask(embedder, (embedder, np.stack(pixels)), len(pixels)))
+    async def vectors(self, embedder: Embedder, library: MappedLibrary | None, seen: Sequence[SeenPicture]) -> Vectors:
+        """The vectors of pictures, float32 (n, d): computed, or, of those without pixels, as the library has them."""
+        new = [pixels for _, pixels in seen if pixels is not None]
+        computed = iter(await self.features.ask(embedder, (embedder, np.stack(new)), len(new)) if new else ())
+        return np.stack([next(computed) if pixels is not None else _known(library, each) for each, pixels in seen])
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:
@@ -102,8 +104,16 @@ async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:
     return [task.result() for task in tasks]
 
 
-def _embedded(given: Sequence[tuple[Embedder, Pixels]]) -> list[Vectors | Exception]:
-    """The vectors of each, computed together."""
-    vectors = given[0][0](np.concatenate([pixels for _, pixels in given]))
-    ends = np.cumsum([len(pixels) for _, pixels in given])
-    return list(np.split(vectors, ends[:-1]))
+def _known(library: MappedLibrary | None, picture: QueryPicture) -> Vectors:
+    assert library is not None and picture.row is not None
+    found: Vectors = library.vectors(np.array([picture.row], np.int64))[0]
+    return found
+
+
+def computed_together(
+    given: Sequence[tuple[Callable[[NDArray[Any]], Vectors], NDArray[Any]]],
+) -> list[Vectors | Exception]:
+    """What one model makes of the rows of each, in one call."""
+    computed = given[0][0](np.concatenate([rows for _, rows in given]))
+    ends = np.cumsum([len(rows) for _, rows in given])
+    return list(np.split(computed, ends[:-1]))

@@ -27,7 +27,8 @@ whichever metric a question has. Less than THRESHOLD and HASH_BITS of specs/dupl
 
 @dataclass(frozen=True)
 class QueryPicture:
-    """A picture that was asked about. row: in the library, or None. hash: perceptual."""
+    """A picture that was asked about. row: in the library, or None. hash: perceptual. width, height: in the file,
+    upright."""
 
     name: str
     id: str
@@ -35,6 +36,11 @@ class QueryPicture:
     hash: int
     width: int
     height: int
+
+    def as_data(self) -> dict[str, Any]:
+        """The picture in JSON's types."""
+        known = self.row is not None
+        return {"id": self.id, "name": self.name, "width": self.width, "height": self.height, "known": known}
 
 
 def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Question) -> SearchResult:
@@ -79,16 +85,7 @@ def answer(
     distances, rows = distances[kept], rows[kept]
     return {
         "neighbours": list(_neighbours(snapshot, asked, pictures, points, distances, rows)),
-        "pictures": [
-            {
-                "id": each.id,
-                "name": each.name,
-                "width": each.width,
-                "height": each.height,
-                "known": each.row is not None,
-            }
-            for each in pictures
-        ],
+        "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": _metric(snapshot, asked),
         "combine": asked.combine,

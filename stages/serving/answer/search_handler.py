@@ -16,16 +16,15 @@ import numpy as np
 
 from stages.files.path_globs import FilterError
 from stages.files.question import Question
-from stages.knn.backend import Rows, Vectors
+from stages.knn.backend import Vectors
 from stages.knn.top_k import TopK
-from stages.record.framing import Framing, Pixels
+from stages.record.framing import Framing
 from stages.serving.answer import search_answer
 from stages.serving.answer.batcher import Batcher
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload
 from stages.serving.answer.query_embedder import WAITING, QueryEmbedder
 from stages.serving.answer.request_schema import PictureReference, SearchRequest
-from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.follow.refusals import Refusal
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.search_engine import SearchResult
@@ -63,12 +62,7 @@ class SearchHandler:
 
     def snapshot(self) -> Snapshot:
         """The snapshot that answers now. Raises Refusal while there is none."""
-        state = self._state()
-        if state.snapshot is not None:
-            return state.snapshot
-        if state.kind == "empty":
-            raise Refusal(409, "empty", state.message)
-        raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
+        return self._state().answering("empty")
 
     async def answer(
         self, question: SearchRequest, files: Sequence[PictureUpload], turns: DecodeSlots
@@ -96,7 +90,7 @@ class SearchHandler:
         async with self._seeing.timed("decode", seconds):
             seen = await self._seeing.pictures(_view(snapshot), asked, files, turns)
         async with self._seeing.timed("features", seconds):
-            points = await self._points(snapshot, seen)
+            points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen)
         async with self._seeing.timed("search", seconds):
             if search.filter:  # found once and kept, here so that searches of others go on meanwhile
                 await self._seeing.run(lambda: snapshot.library.paths.rows(search.filter))
@@ -108,26 +102,10 @@ class SearchHandler:
             whole = await asyncio.get_running_loop().run_in_executor(self._wording, answer)
         return {**whole, "seconds": seconds}
 
-    async def _points(self, snapshot: Snapshot, seen: Sequence[tuple[QueryPicture, Pixels | None]]) -> Vectors:
-        """The vectors, float32 (n, d), of pictures that are new, computed, and of those of the library, as it has
-        them."""
-        new = [pixels for _, pixels in seen if pixels is not None]
-        computed = iter(await self._seeing.vectors(snapshot.embedder, new))
-        return np.stack(
-            [
-                snapshot.library.vectors(_rows(picture))[0] if pixels is None else next(computed)
-                for picture, pixels in seen
-            ]
-        )
-
 
 def _view(snapshot: Snapshot) -> DecodeContext:
     origin = snapshot.library.origin
     return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library)
-
-
-def _rows(picture: QueryPicture) -> Rows:
-    return np.array([picture.row], np.int64)
 
 
 def _together(given: _Given) -> object:

@@ -6,7 +6,6 @@ Equal bytes give the same id and the same pixels there and here. Knows no HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stages.decode import picture_normaliser
 from stages.decode.decoders import BadPicture
@@ -15,22 +14,10 @@ from stages.decode.picture_normaliser import NormalisedPicture, PictureRegion
 from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
 from stages.record.file_limits import LIMITS
 from stages.record.framing import Framing, Pixels, unpadded
+from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.follow.refusals import Refusal
 
 PictureNormaliser = Callable[[bytes, FileKind, Framing, PictureRegion | None], NormalisedPicture]
-
-
-@dataclass(frozen=True)
-class DecodedUpload:
-    """A decoded picture. name: of its file, for people. width, height: in the file, upright. pixels: uint8
-    (side, side, 3)."""
-
-    name: str
-    id: str
-    width: int
-    height: int
-    hash: int
-    pixels: Pixels
 
 
 def decode_upload(
@@ -39,9 +26,9 @@ def decode_upload(
     framing: Framing,
     region: PictureRegion | None = None,
     normalise: PictureNormaliser = picture_normaliser.normalise,
-) -> DecodedUpload:
-    """Decodes a file, or a region of its picture, here or as `normalise` does. Raises Refusal, with the reason that a
-    rejected file has."""
+) -> tuple[QueryPicture, Pixels]:
+    """A file, or a region of its picture, decoded here or as `normalise` does, with its pixels, uint8 (side, side, 3).
+    name: of its file, for people. Raises Refusal, with the reason that a rejected file has."""
     kind = kind_of(data[:HEAD])
     if kind.is_archive:
         raise _refused(name, "an archive: send its pictures one by one, or search for it with `lookalike query`")
@@ -56,7 +43,7 @@ def decode_upload(
     except MemoryError as failure:
         raise Refusal(503, "no-memory", "the service has too little memory for this picture: try again", 5) from failure
     hashed = perceptual_hash(unpadded(framed))
-    return DecodedUpload(name, picture_normaliser.picture_id(framed), width, height, hashed, framed.pixels)
+    return QueryPicture(name, picture_normaliser.picture_id(framed), None, hashed, width, height), framed.pixels
 
 
 def _refused(name: str, reason: str) -> Refusal:

@@ -60,7 +60,7 @@ class ServiceConfiguration:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        return _is_loopback(self.host) and not self.proxy
+        return is_loopback(self.host) and not self.proxy
 
     @property
     def url(self) -> str:
@@ -150,7 +150,7 @@ def _listening(environment: Mapping[str, str], port: int) -> tuple[str, int]:
     """Where to listen. A worker of localpachd is reached through this machine's loopback, as it reaches its server."""
     if environment.get("LISTEN", "").strip():
         return listening(environment["LISTEN"])
-    in_pod = "PPS_PIPELINE_NAME" in environment and not _is_loopback(environment.get("PACHD_PEER_SERVICE_HOST", ""))
+    in_pod = "PPS_PIPELINE_NAME" in environment and not is_loopback(environment.get("PACHD_PEER_SERVICE_HOST", ""))
     return (EVERYWHERE if in_pod else LOOPBACK), port
 
 
@@ -187,7 +187,8 @@ def _check_pair(certificate: Path, key: Path) -> None:
         ) from error
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, seen from itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from stages.backbone.backbone_spec import BackboneSpec
 from stages.quality.similarity import SimilarityCalibration
 from stages.serving.follow.original_files import OriginalFiles
+from stages.serving.follow.refusals import Refusal
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 
@@ -66,3 +67,11 @@ class SnapshotState(Generic[_SnapshotT]):
     kind: Literal["loading", "empty", "ready", "failed"]
     message: str = ""
     snapshot: _SnapshotT | None = None
+
+    def answering(self, code: str) -> _SnapshotT:
+        """The snapshot. code: of a request that comes while there is nothing to serve. Raises Refusal without one."""
+        if self.snapshot is not None:
+            return self.snapshot
+        if self.kind == "empty":
+            raise Refusal(409, code, self.message)
+        raise Refusal(503, self.kind, self.message, 2 if self.kind == "loading" else 10)

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
-import json
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stages.serving.answer.service_limits import ServiceLimits
-from stages.serving.follow.configuration import ServiceConfiguration
+from stages.serving.follow.configuration import ServiceConfiguration, is_loopback
 from stages.serving.follow.refusals import Refusal
-from stages.serving.http.body_streams import (
-    ASGIApplication,
-    Receive,
-    RequestStream,
-    ResponseStream,
-    Scope,
-    Send,
-    StalledError,
-)
+from stages.serving.http.body_streams import RequestStream, ResponseStream, StalledError
+from stages.serving.http.json_responses import refused
 
 COOKIE = "lookalike-session"
 
@@ -50,36 +45,34 @@ _HEADERS = {
 class AccessControl:
     """An application behind its doors."""
 
-    def __init__(self, inner: ASGIApplication, configuration: ServiceConfiguration, bounds: ServiceLimits) -> None:
+    def __init__(self, inner: ASGIApp, configuration: ServiceConfiguration, bounds: ServiceLimits) -> None:
         self._inner = inner
         self._configuration = configuration
         self._bounds = bounds
-        self._token = configuration.token.encode()
-        self.session = session(configuration.token) if configuration.token else ""
-        """The value of the cookie of those who have given the token."""
+        self._token = configuration.token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        headers = _Headers(scope["headers"])
+        headers = Headers(scope=scope)
         incoming = RequestStream(receive, self._bounds)
         outgoing = ResponseStream(incoming, send, _HEADERS, self._bounds)
+        answering = self._inner
         try:
             try:
                 self._check(scope, headers)
-                incoming.announced(headers.one("content-length"))
+                incoming.announced(_one(headers, "content-length"))
             except Refusal as refusal:
-                await _refuse(refusal, outgoing.send)
-                return
-            await self._inner(scope, incoming.receive, outgoing.send)
+                answering = refused(refusal)
+            await answering(scope, incoming.receive, outgoing.send)
         except StalledError:
             return  # the server then closes the connection
 
-    def _check(self, scope: Scope, headers: _Headers) -> None:
+    def _check(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
         if path not in _PROBES:
-            self._check_host(headers.one("host"))
+            self._check_host(_one(headers, "host"))
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             _check_origin(headers)
         if self._token and path not in OPEN and not path.startswith("/assets/"):
@@ -90,21 +83,22 @@ class AccessControl:
         name = _name(host)
         if self._configuration.proxy and name == _name(self._configuration.proxy):
             return
-        if _is_loopback(name) or (not self._configuration.is_local and not self._configuration.proxy):
+        if is_loopback(name) or (not self._configuration.is_local and not self._configuration.proxy):
             return
         raise Refusal(403, "wrong-host", f"this service does not go by the name {host!r}: use its own address")
 
-    def _check_token(self, headers: _Headers) -> None:
-        scheme, _, given = headers.one("authorization").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token):
+    def _check_token(self, headers: Headers) -> None:
+        scheme, _, given = _one(headers, "authorization").partition(" ")
+        if scheme.lower() == "bearer" and equal(given.strip(), self._token):
             return
-        if hmac.compare_digest(_cookie(headers.one("cookie")).encode(), self.session.encode()):
+        if equal(cookie_parser(_one(headers, "cookie")).get(COOKIE, ""), session(self._token)):
             return
         raise Refusal(401, "token-needed", "this service needs its token: send it as Authorization: Bearer, or sign in")
 
-    def accepts(self, token: str) -> bool:
-        """Whether this is the token."""
-        return hmac.compare_digest(token.encode(errors="replace"), self._token)
+
+def equal(given: str, secret: str) -> bool:
+    """Whether a text is the secret; the time that this takes does not tell where they differ."""
+    return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
 def session(token: str) -> str:
@@ -112,32 +106,17 @@ def session(token: str) -> str:
     return hmac.new(token.encode(), b"lookalike session", hashlib.sha256).hexdigest()
 
 
-class _Headers:
-    """The headers of a request, by names in lower case."""
-
-    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        self._pairs = pairs
-
-    def one(self, name: str) -> str:
-        """The header's value, "" if it is missing or there are several."""
-        found = [value for key, value in self._pairs if key == name.encode()]
-        return found[0].decode("latin-1") if len(found) == 1 else ""
+def _one(headers: Headers, name: str) -> str:
+    """The header's value, "" if it is missing or there are several."""
+    found = headers.getlist(name)
+    return found[0] if len(found) == 1 else ""
 
 
-async def _refuse(refusal: Refusal, send: Send) -> None:
-    body = json.dumps(refusal.as_data()).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _check_origin(headers: _Headers) -> None:
+def _check_origin(headers: Headers) -> None:
     """Pages of other sites may not send anything in the name of the one who reads them."""
-    site, origin = headers.one("sec-fetch-site"), headers.one("origin")
-    if site and site not in ("same-origin", "none"):
-        raise Refusal(403, "wrong-origin", "a page of another site may not use this service")
-    if origin and origin.partition("://")[2].lower() != headers.one("host").lower():
+    site, origin = _one(headers, "sec-fetch-site"), _one(headers, "origin")
+    same = not origin or origin.partition("://")[2].lower() == _one(headers, "host").lower()
+    if not same or site not in ("", "same-origin", "none"):
         raise Refusal(403, "wrong-origin", "a page of another site may not use this service")
 
 
@@ -146,16 +125,3 @@ def _name(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0].removeprefix("[").lower()
     return host.partition(":")[0].lower().rstrip(".")
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
-
-
-def _cookie(header: str) -> str:
-    """The value of our cookie. Others of this host, on whichever port, may hold anything."""
-    pairs = (each.strip().partition("=") for each in header.split(";"))
-    return next((value.strip('"') for name, _, value in pairs if name == COOKIE), "")

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
+from starlette.types import ASGIApp
 
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.metrics import ServiceMetrics
@@ -22,7 +23,6 @@ from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs, json_responses, page_assets
 from stages.serving.http.access_control import AccessControl
-from stages.serving.http.body_streams import ASGIApplication
 from stages.serving.http.classify_routes import ClassifyRoutes
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.metrics_middleware import MetricsMiddleware
@@ -42,12 +42,13 @@ def application(
     tracer: TraceRenderer | None = None,
     limits: FetchLimits | None = None,
     bounds: ServiceLimits | None = None,
-) -> ASGIApplication:
+) -> ASGIApp:
     """The application of ASGI. state: gives the state of the index of the moment, None for a service that does not
     search. promoted: the same of the promoted model, None for one that does not classify; one of the two is needed.
     tracer: makes the pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all
     requests."""
-    service = _Service(configuration, state, promoted, tracer, limits or FetchLimits(), bounds or ServiceLimits())
+    bounds = bounds or ServiceLimits()
+    service = _Service(configuration, state, promoted, tracer, limits or FetchLimits(), bounds)
     app = FastAPI(
         title="lookalike",
         version=VERSION,
@@ -59,8 +60,7 @@ def application(
         responses=api_docs.REFUSED,
     )
     service.add_to(app)
-    service.sessions.access = AccessControl(app, configuration, service.bounds)
-    return MetricsMiddleware(service.sessions.access, service.counted)
+    return MetricsMiddleware(AccessControl(app, configuration, bounds), service.counted)
 
 
 class _Service:
@@ -75,9 +75,9 @@ class _Service:
     ) -> None:
         self._configuration = configuration
         self._traces = tracer is not None
-        self.bounds = bounds
+        self._bounds = bounds
         self.counted = ServiceMetrics()
-        self.sessions = SessionRoutes(configuration, bounds.guess)
+        self._sessions = SessionRoutes(configuration, bounds.guess)
         room = LoadLimiter(bounds)
         self._seeing = QueryEmbedder(self.counted, limits, room, bounds.answer)
         answered = ResponseWriter(bounds, room)
@@ -108,7 +108,7 @@ class _Service:
         app.get("/metrics", tags=["state"])(self.metrics)
         for each in self._all:
             each.add_to(app)
-        self.sessions.add_to(app)
+        self._sessions.add_to(app)
         app.get("/openapi.json", include_in_schema=False)(lambda: AsciiJSONResponse(api_docs.document(app.openapi())))
         app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(api_docs.page(api_docs.document(app.openapi()))))
         page_assets.add_to(app)
@@ -140,7 +140,7 @@ class _Service:
                 "classify": promoted,
                 "trace": self._traces,
                 "follows": not self._configuration.at,
-                "limits": {"bytes": self.bounds.body_bytes, "pictures": MOST_PICTURES},
+                "limits": {"bytes": self._bounds.body_bytes, "pictures": MOST_PICTURES},
                 "version": VERSION,
             }
         )

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping
+
+from starlette.types import Message, Receive, Send
 
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.refusals import Refusal
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Scope = MutableMapping[str, Any]
-ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _PIECE = 1 << 18
 """Bytes of a response that wait for a slow client."""

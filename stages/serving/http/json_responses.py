@@ -42,9 +42,13 @@ def client_gone() -> Refusal:
     return Refusal(499, "gone", "the client has gone away")
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    refusal = error if isinstance(error, Refusal) else bad_request(str(error))
+def refused(refusal: Refusal) -> Response:
+    """The response to a request that is not answered."""
     return AsciiJSONResponse(refusal.as_data(), refusal.status, headers=dict(refusal.headers))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return refused(error if isinstance(error, Refusal) else bad_request(str(error)))
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from stages.serving.answer.metrics import ServiceMetrics
-from stages.serving.http.body_streams import ASGIApplication, Message, Receive, Scope, Send
 
 
 class MetricsMiddleware:
     """An application, measured."""
 
-    def __init__(self, inner: ASGIApplication, metrics: ServiceMetrics) -> None:
+    def __init__(self, inner: ASGIApp, metrics: ServiceMetrics) -> None:
         self._inner = inner
         self._metrics = metrics
 

@@ -38,7 +38,8 @@ class ResponseWriter:
     ) -> Response:
         """The response to a request with questions of a form. Raises Refusal."""
         with ExitStack() as room:
-            room.enter_context(self._room.request(_length(request, self._bounds.body_bytes)))
+            room.enter_context(self._room.requests.room())
+            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes)))
             asked = await request_body.read_body(request, form)
             own = decode_slots()
             answers = await _unless_gone(request, [_one(answer, each, asked.files, own) for each in asked.questions])
@@ -50,7 +51,7 @@ class ResponseWriter:
                 if isinstance(only, Refusal):
                     raise only
                 content = only
-            room.enter_context(self._room.answer(len(content)))
+            room.enter_context(self._room.bytes.room(len(content)))
             return _Held(content, room.pop_all())
 
 

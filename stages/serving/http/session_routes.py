@@ -10,7 +10,7 @@ from stages.files.question import parse_json
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http import request_body
-from stages.serving.http.access_control import COOKIE, AccessControl
+from stages.serving.http.access_control import COOKIE, equal, session
 from stages.serving.http.json_responses import AsciiJSONResponse
 
 _TOKEN_BYTES = 1 << 12
@@ -18,9 +18,7 @@ _TOKEN_BYTES = 1 << 12
 
 
 class SessionRoutes:
-    """guess: seconds after which a wrong token is refused. access: set before the first request."""
-
-    access: AccessControl
+    """guess: seconds after which a wrong token is refused."""
 
     def __init__(self, configuration: ServiceConfiguration, guess: float) -> None:
         self._configuration = configuration
@@ -34,12 +32,13 @@ class SessionRoutes:
         """Gives the cookie of those who have the token: {"token": "…"}."""
         given = parse_json(await request_body.read_small(request, _TOKEN_BYTES))
         token = given.get("token") if isinstance(given, dict) else None
-        if not isinstance(token, str) or not self._configuration.token or not self.access.accepts(token):
+        secret = self._configuration.token
+        if not isinstance(token, str) or not secret or not equal(token, secret):
             await asyncio.sleep(self._guess)  # so that guessing takes long
             raise Refusal(401, "wrong-token", "this is not the token of this service")
         secure = bool(self._configuration.certificate or self._configuration.proxy)
         response = AsciiJSONResponse({})
-        response.set_cookie(COOKIE, self.access.session, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(COOKIE, session(secret), httponly=True, samesite="strict", secure=secure)
         return response
 
     async def sign_out(self) -> Response:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from stages.serving.http.body_streams import ASGIApplication, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 _PROBES = ("/health", "/ready", "/metrics")
 """Paths that machines ask on their own: they keep no service running."""
@@ -18,7 +18,7 @@ _LOOK_EVERY = 1.0
 class IdleShutdown:
     """An application whose requests are noted. busy: whether the service must stay without any, as while it starts."""
 
-    def __init__(self, inner: ASGIApplication, seconds: float, busy: Callable[[], bool]) -> None:
+    def __init__(self, inner: ASGIApp, seconds: float, busy: Callable[[], bool]) -> None:
         self._inner = inner
         self._seconds = seconds
         self._busy = busy

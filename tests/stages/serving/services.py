@@ -20,10 +20,10 @@ from PIL import Image
 from stages.datum.file_cache import FileCache
 from stages.knn.search_settings import SearchSettings
 from stages.quality.similarity import SimilarityCalibration
-from stages.record.framing import Framing
+from stages.record.framing import Framing, Pixels
 from stages.record.sources import Source
 from stages.serving.answer import upload_decoder
-from stages.serving.answer.upload_decoder import DecodedUpload
+from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
@@ -65,13 +65,13 @@ def made(seed: int) -> bytes:
 def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> MappedLibrary:
     """A library of these files, by true paths, in some segments; equal pictures have several sources."""
     framing = Framing(embedder.spec.image_size, "pad")
-    decoded: dict[bytes, DecodedUpload] = {}
-    seen: dict[str, DecodedUpload] = {}
+    decoded: dict[bytes, tuple[QueryPicture, Pixels]] = {}
+    seen: dict[str, tuple[QueryPicture, Pixels]] = {}
     sources: dict[str, list[Source]] = {}
     for path, content in sorted(files.items()):
-        picture = decoded.get(content) or upload_decoder.decode_upload(path, content, framing)
-        decoded[content] = picture
-        seen[picture.id] = picture
+        if content not in decoded:
+            decoded[content] = upload_decoder.decode_upload(path, content, framing)
+        picture, _ = seen[decoded[content][0].id] = decoded[content]
         held = Source(path, hashlib.sha256(content).hexdigest(), picture.width, picture.height, len(content), "")
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
@@ -85,21 +85,22 @@ def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments
 def _segment(
     directory: Path,
     names: list[str],
-    seen: Mapping[str, DecodedUpload],
+    seen: Mapping[str, tuple[QueryPicture, Pixels]],
     sources: Mapping[str, Sequence[Source]],
     embedder: Embedder,
 ) -> Path:
     spec = embedder.spec
     facts = {"model": spec.sha256, "image_size": spec.image_size, "backbone": spec.described}
-    vectors = embedder(np.stack([seen[id].pixels for id in names]))
+    pictures, pixels = zip(*(seen[id] for id in names), strict=True)
+    vectors = embedder(np.stack(pixels))
     return write_segment(
         directory,
         names,
         vectors,
         sources,
         facts | {"dimension": spec.dimension},
-        [file(Image.fromarray(seen[id].pixels), "JPEG") for id in names],
-        [seen[id].hash for id in names],
+        [file(Image.fromarray(each), "JPEG") for each in pixels],
+        [each.hash for each in pictures],
     )
 
 

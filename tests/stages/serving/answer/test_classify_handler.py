@@ -68,7 +68,7 @@ def asked(service: Service, question: Any = None, files: Sequence[bytes] = ()) -
 
 def expected(model: PromotedModel, content: bytes, top: int = 5, region: Any = None) -> list[dict[str, Any]]:
     """What the classifier itself says of a picture alone."""
-    pixels = upload_decoder.decode_upload("", content, Framing(32, "pad"), region).pixels[None]
+    pixels = upload_decoder.decode_upload("", content, Framing(32, "pad"), region)[1][None]
     values = pixels if model.embedder is None else model.embedder(pixels)
     (row,) = model.classifier(values)
     order = sorted(range(len(LABELS)), key=lambda at: (-row[at], LABELS[at]))
@@ -79,7 +79,7 @@ def test_a_picture_alone_has_its_labels_and_their_origin(alone: Service, model: 
     answer = alone.ask("/classify?top=3", services.made(70), {"Content-Type": "image/png"}).data
     assert answer["pictures"] == [
         {
-            "id": upload_decoder.decode_upload("", services.made(70), Framing(32, "pad")).id,
+            "id": upload_decoder.decode_upload("", services.made(70), Framing(32, "pad"))[0].id,
             "name": "",
             "width": 160,
             "height": 120,

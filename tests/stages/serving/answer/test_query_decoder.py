@@ -36,7 +36,7 @@ def test_a_file_that_crashes_its_decoder_is_refused_and_others_are_decoded() -> 
                     assert f"{number}.png: damaged PNG picture: its decoder ended with SIGSEGV" in str(refused.value)
                 else:
                     picture, _ = await decoding.picture(VIEW, asked, files, decode_slots())
-                    assert picture.id == upload_decoder.decode_upload("", content, VIEW.framing).id
+                    assert picture.id == upload_decoder.decode_upload("", content, VIEW.framing)[0].id
         finally:
             await decoding.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from stages.serving.http.body_streams import Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from stages.serving.run.idle_shutdown import IdleShutdown
 from tests.event_loops import run_coroutine
 
