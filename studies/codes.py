@@ -19,11 +19,13 @@ from benchmarks.kit.madeindex import DIMENSION, SEGMENTS, MadeIndex
 from benchmarks.kit.program import positive
 from benchmarks.kit.report import Line, Result, Row, line, timed
 from benchmarks.kit.trees import status_mib
+from stages.files.segment_files import read_points
 from stages.knn import code_index
 from stages.knn.search_settings import ALGORITHMS, SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.mapped_segment import map_segment
 from stages.serving.search.search_engine import SearchEngine, SearchResult as Found
 
 PACKAGES = ("numpy", "faiss", "onnxruntime")
@@ -59,7 +61,8 @@ def measure(name: str, pictures: int, algorithm: str) -> Result:
     """Writes an index with codes, and asks it for the neighbours of some of its pictures in both ways."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         written = [_segment(MadeIndex(pictures), Path(scratch), each, algorithm) for each in SEGMENTS]
-        library = MappedLibrary.open([Path(scratch, each) for each in SEGMENTS])
+        opened = [map_segment(Path(scratch, each), each, read_points) for each in SEGMENTS]
+        library = MappedLibrary.joined(opened, lambda *_: b"")  # nobody asks for thumbnails
         searching = SearchEngine(library, SearchSettings(), {})
         searching.prepared()
         rows = np.random.default_rng(0).integers(len(library), size=_QUESTIONS).tolist()

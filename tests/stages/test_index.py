@@ -20,9 +20,8 @@ from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace, places
 from stages.knn import code_index
 from stages.record.origin import Origin
 from stages.record.sources import Source
-from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.image_tables import MODEL, image_table
-from tests.stages.serving.segments import vectors_of
+from tests.stages.serving.segments import open_library, vectors_of
 
 FILES = ["hashes.npy", "images.parquet", "index.json"]
 
@@ -119,7 +118,7 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     facts = json.loads((written / "index.json").read_text())
     (written / "index.json").write_text(json.dumps({**facts, "k": 3}, sort_keys=True) + "\n")
     np.save(written / "knn.npy", np.zeros((60, 3)))
-    library = MappedLibrary.open([written])
+    library = open_library([written])
     assert (len(library), library.metric) == (60, "euclidean")
 
 
@@ -168,7 +167,7 @@ def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: P
         assert sorted(each.name for each in (written / kind).iterdir()) == [
             f"{bucket}.{suffix}" for bucket in ("a0", "af", "b0")
         ]
-    assert MappedLibrary.open([written]).thumbnail(25) == b"another"
+    assert open_library([written]).thumbnail(25) == b"another"
     assert np.array_equal(vectors_of(written), expected)
 
 

@@ -9,17 +9,16 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from stages.datum.contract import StageError
 from stages.files import segment_files
-from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles, ThumbnailPlace
+from stages.files.thumbnail_files import ThumbnailPlace
 from stages.knn.backend import Rows, Vectors
 from stages.record.sources import Source
 from stages.serving.search.library_paths import LibraryPaths
-from stages.serving.search.mapped_segment import MappedSegment, map_segment
+from stages.serving.search.mapped_segment import MappedSegment
 
 ThumbnailReader = Callable[[str, ThumbnailPlace], bytes]
 """Reads a thumbnail of a segment, given by name."""
@@ -42,20 +41,6 @@ class MappedLibrary:
         self._firsts = [each.id(0) for each in segments]
         self._paths: LibraryPaths | None = None
         self._making = threading.Lock()
-
-    @classmethod
-    def open(cls, directories: Sequence[Path], keys: Sequence[str] | None = None) -> "MappedLibrary":
-        """Maps the segments in these directories, whose last components are the segments' names. Thumbnails are read
-        from files in them.
-
-        keys: for each directory a text that is equal for equal content, by which `Searching` recognises unchanged
-        segments; by default the identities of the files on disk. Raises StageError for anything but segments that one
-        index pipeline wrote with one model.
-        """
-        names = keys or [""] * len(directories)
-        files = {each.name: ThumbnailFiles(each / DIRECTORY) for each in directories}
-        segments = [map_segment(directory, key) for directory, key in zip(directories, names, strict=True)]
-        return cls.joined(segments, lambda segment, place: files[segment].read(place))
 
     @classmethod
     def joined(cls, segments: Iterable[MappedSegment], read: ThumbnailReader) -> "MappedLibrary":

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from stages.datum.contract import DatumInput, StageError
-from stages.files import segment_files, vector_files
+from stages.files import segment_files
 from stages.files.segment_files import SegmentFacts
 from stages.files.tables.columns import ArrowColumn, SourceColumn
 from stages.files.tables.index_table import TABLE, IndexTable
@@ -83,8 +83,8 @@ class MappedSegment:
         return SourceColumn.of(self.table.sources)
 
 
-def map_segment(directory: Path, key: str = "", read: VectorReader = segment_files.read_points) -> MappedSegment:
-    """Maps the segment in a directory. key: by default the identities of the files of its table and its vectors.
+def map_segment(directory: Path, key: str, read: VectorReader) -> MappedSegment:
+    """Maps the segment in a directory, whose last component is its name. key: equal for segments of equal content.
     Raises StageError for anything that the index stage did not write."""
     index = DatumInput("index", directory, directory.name, "")
     facts = segment_files.read_facts(index)
@@ -95,7 +95,7 @@ def map_segment(directory: Path, key: str = "", read: VectorReader = segment_fil
         raise StageError(f"segment {directory.name} has {len(hashes)} hashes for {len(ids)} pictures; {_AGAIN}")
     return MappedSegment(
         name=directory.name,
-        key=key or _identity(directory),
+        key=key,
         facts=facts,
         vectors=read(index, table.vectors, facts.origin.dimension),
         hashes=hashes,
@@ -115,11 +115,3 @@ def _ids(column: Any, segment: str) -> IdArray:
         raise StageError(f"the table of segment {segment} has ids that are not 64 hex digits; {_AGAIN}")
     start = int(np.frombuffer(offsets, np.int32, 1, 4 * column.offset)[0])
     return np.frombuffer(text, f"S{_ID}", len(column), start)
-
-
-def _identity(segment: Path) -> str:
-    """The identities of the files of a segment's table and vectors: equal for links to them, different once one of them
-    is written again."""
-    files = [segment / TABLE, *sorted((segment / vector_files.DIRECTORY).glob(f"*{vector_files.SUFFIX}"))]
-    states = [each.stat() for each in files]
-    return "+".join(f"{each.st_dev}:{each.st_ino}:{each.st_size}:{each.st_mtime_ns}" for each in states)

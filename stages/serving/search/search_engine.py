@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -177,38 +178,41 @@ class SearchEngine:
         self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows, within: Mask | None
     ) -> TopK:
         if within is None and segments[0].searcher is not None:
-            return self._by_segment(segments, asked, k, itself)
+            return self._by_segment(asked, k, itself, lambda at, own: _proposed(segments[at], asked, k, own))
         return nearest(self._parts(segments), JointQueries.single(asked, itself), k, within)
 
     def _by_codes(self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows) -> TopK:
         """Each segment by its codes, those without any exactly."""
-        merged = empty(len(asked), self._columns(k, None))
-        for each, mapped, part in zip(segments, self._library.segments, self._parts(segments), strict=True):
-            held = _codes(mapped, asked.metric)
-            inside = (itself >= part.start) & (itself < part.start + len(mapped))
-            own = np.where(inside, itself - part.start, NONE)
-            if held is None:
-                found = nearest([replace(part, start=0)], JointQueries.single(asked, own), k, None)
-            else:
-                found = held.nearest(each.points, asked, k, own)
-            query, rank = np.nonzero(found.rows != NONE)
-            merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + part.start)
-        return merged
+        parts = self._parts(segments)
+
+        def found(at: int, own: Rows) -> TopK:
+            codes = _codes(self._library.segments[at], asked.metric)
+            if codes is None:
+                return nearest([replace(parts[at], start=0)], JointQueries.single(asked, own), k, None)
+            return codes.nearest(segments[at].points, asked, k, own)
+
+        return self._by_segment(asked, k, itself, found)
 
     def _parts(self, segments: Sequence[SearchableSegment]) -> list[LibraryPart]:
         starts = self._library.starts
         return [LibraryPart(starts[at], each.points, each.copy or each.bounding) for at, each in enumerate(segments)]
 
-    def _by_segment(self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows) -> TopK:
-        """With a backend that proposes candidates: each segment for itself, as in the search stage."""
+    def _by_segment(self, asked: VectorSet, k: int, itself: Rows, search: Callable[[int, Rows], TopK]) -> TopK:
+        """Each segment for itself, as in the search stage. search: of the segment with that number, where the rows of
+        the points' own pictures are its own, too."""
         merged = empty(len(asked), self._columns(k, None))
-        for each, start in zip(segments, self._library.starts, strict=False):
-            assert each.searcher is not None
-            inside = (itself >= start) & (itself < start + len(each.points))
-            found = each.searcher.search(asked, k, np.where(inside, itself - start, NONE))
+        for at, (start, end) in enumerate(pairwise(self._library.starts)):
+            inside = (itself >= start) & (itself < end)
+            found = search(at, np.where(inside, itself - start, NONE))
             query, rank = np.nonzero(found.rows != NONE)
             merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + start)
         return merged
+
+
+def _proposed(segment: SearchableSegment, asked: VectorSet, k: int, itself: Rows) -> TopK:
+    """With a backend that proposes candidates."""
+    assert segment.searcher is not None
+    return segment.searcher.search(asked, k, itself)
 
 
 def _codes(segment: MappedSegment, metric: str) -> CodeIndex | None:

@@ -23,9 +23,9 @@ from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
-from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.image_tables import image_table
+from tests.stages.serving.segments import open_library
 
 COUNT, DIMENSION = 5_000, 24
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
@@ -243,7 +243,7 @@ def test_a_search_by_codes_reads_no_vectors_but_those_of_the_candidates(
 
 
 def test_the_service_answers_by_codes_only_when_asked(vectors: NDArray[np.float32], tmp_path: Path) -> None:
-    library = MappedLibrary.open([segment(tmp_path, vectors, {"ALGORITHM": "ivfflat"})])
+    library = open_library([segment(tmp_path, vectors, {"ALGORITHM": "ivfflat"})])
     point, known = vectors[7:8], [7]
     searching = SearchEngine(library, SearchSettings(), CPU)
     assert searching.prepared(60)

@@ -14,9 +14,11 @@ from stages.files import thumbnail_files
 from stages.files.segment_files import read_points
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import TABLE, IndexTable, placed
-from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
+from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailFiles, ThumbnailPlace
 from stages.record.origin import ALL, Origin
 from stages.record.sources import Source
+from stages.serving.search.mapped_library import MappedLibrary
+from stages.serving.search.mapped_segment import map_segment
 
 PARTS = 3
 MODEL = "5eed" * 16
@@ -87,6 +89,16 @@ def vectors_of(segment: Path) -> NDArray[np.float32]:
     """The vectors of a segment in the order of its table, float32 (n, d)."""
     table = IndexTable.read(segment / TABLE)
     return np.array(read_points(DatumInput("index", segment, segment.name, ""), table.vectors, table.origin.dimension))
+
+
+def open_library(directories: Sequence[Path], keys: Sequence[str] = ()) -> MappedLibrary:
+    """The library of the segments in these directories. keys: by default the directories."""
+    files = {each.name: ThumbnailFiles(each / DIRECTORY) for each in directories}
+    segments = [
+        map_segment(directory, key, read_points)
+        for directory, key in zip(directories, keys or map(str, directories), strict=True)
+    ]
+    return MappedLibrary.joined(segments, lambda segment, place: files[segment].read(place))
 
 
 def write_index(

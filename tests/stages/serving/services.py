@@ -33,7 +33,7 @@ from stages.serving.http.app import application
 from stages.serving.run.connections import HeaderTimeoutProtocol
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
-from tests.stages.serving.segments import write_segment
+from tests.stages.serving.segments import open_library, write_segment
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
     from stages.backbone.embedder import Embedder
@@ -76,7 +76,7 @@ def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
     parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]
-    return MappedLibrary.open(
+    return open_library(
         [_segment(root / f"{at:02x}", part, seen, sources, embedder) for at, part in enumerate(parts)],
         [f"{root.name}-{at}" for at in range(len(parts))],
     )

@@ -24,10 +24,10 @@ from stages.datum.contract import Datum, DatumInput
 from stages.knn.search_settings import METRICS, SearchSettings
 from stages.record import entry_paths
 from stages.serving.follow.snapshots import SnapshotState
-from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.file_schedule import everything
 from tests.stages.serving import services
+from tests.stages.serving.segments import open_library
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
@@ -154,7 +154,7 @@ def test_the_service_answers_as_the_batch_pipelines(
     expected = pipelines.answers(metric, backend)
     assert expected.keys() == pipelines.queries.keys()
     assert {len(each) for each in expected.values()} == {K}
-    held = MappedLibrary.open(pipelines.segments)
+    held = open_library(pipelines.segments)
     with_backend = SearchEngine(held, SearchSettings(metric=metric, backend=backend), CPU)
     assert with_backend.prepared(60)
     made = services.snapshot(held, embedder, pipelines.place / "cache")

@@ -25,7 +25,7 @@ from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.mapped_library import MappedLibrary
 from tests.servers import Localpachd, Unique
 from tests.stages.serving import services
-from tests.stages.serving.segments import ids, write_segment
+from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service, made
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def test_a_listed_picture_has_the_camera_of_its_file(ready: Snapshot, tmp_path: 
         names[1]: [Source("c.jpg", "3" * 64, camera="华为 P30")],
     }
     vectors = np.ones((2, ready.library.origin.dimension))
-    library = MappedLibrary.open([write_segment(tmp_path / "00", names, vectors, sources)])
+    library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
     with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
         listed = service.ask("/library").data["pictures"]
     assert [(each["path"], each["camera"]) for each in listed] == [

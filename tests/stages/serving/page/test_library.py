@@ -11,11 +11,10 @@ from playwright.sync_api import expect
 
 from stages.record.sources import Source
 from stages.serving.follow.snapshots import SnapshotState
-from stages.serving.search.mapped_library import MappedLibrary
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab
-from tests.stages.serving.segments import ids, write_segment
+from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def large(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
     spec = embedder.spec
     vectors = np.random.default_rng(0).random((MANY, spec.dimension), np.float32)
     facts = {"model": spec.sha256, "image_size": spec.image_size, "dimension": spec.dimension}
-    held = MappedLibrary.open([write_segment(root / "a", names, vectors, sources, facts)])
+    held = open_library([write_segment(root / "a", names, vectors, sources, facts)])
     snapshot = services.snapshot(held, embedder, root / "cache")
     with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
         yield service

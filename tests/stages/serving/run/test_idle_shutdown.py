@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 from starlette.types import Message, Receive, Scope, Send
+
 from stages.serving.run.idle_shutdown import IdleShutdown
 from tests.event_loops import run_coroutine
 

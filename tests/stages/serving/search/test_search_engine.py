@@ -20,7 +20,7 @@ from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.knn.oracle import brute
 from tests.stages.serving.memory import resident_of
-from tests.stages.serving.segments import MODEL, write_index
+from tests.stages.serving.segments import MODEL, open_library, write_index
 
 Mask = NDArray[np.bool_]
 
@@ -39,7 +39,7 @@ def vectors(count: int = 150, dimension: int = 12) -> NDArray[np.float32]:
 
 @pytest.fixture
 def library(tmp_path: Path) -> MappedLibrary:
-    return MappedLibrary.open(write_index(tmp_path / "index", vectors()))
+    return open_library(write_index(tmp_path / "index", vectors()))
 
 
 def searching(
@@ -120,7 +120,7 @@ def write_entry(
 def test_answers_are_those_of_the_search_stage_over_all_segments(backend: str, metric: str, tmp_path: Path) -> None:
     """Each segment searched by the stage, and merged by distance, then by id, the picture itself first."""
     directories = write_index(tmp_path / "index", vectors())
-    library = MappedLibrary.open(directories)
+    library = open_library(directories)
     entry = write_entry(tmp_path / "queries" / "3f" / "e", library, QUERIES, KNOWN)
     process = search.start(CPU | {"K": "9", "METRIC": metric, "BACKEND": backend})
     merged: dict[str, list[tuple[float, bool, str]]] = {}
@@ -217,7 +217,7 @@ def test_huge_vectors_among_others(tmp_path: Path) -> None:
     made = vectors()
     made[::7] *= np.float32(1e12)
     made[::31] *= np.float32(1e24)
-    library = MappedLibrary.open(write_index(tmp_path / "index", made))
+    library = open_library(write_index(tmp_path / "index", made))
     distances, rows = brute(made[:40], made, 5)
     for backend in BACKENDS:
         found = searching(library, backend).search(made[:40], 5).topk
@@ -237,18 +237,18 @@ def test_a_query_that_cannot_be_compared(library: MappedLibrary) -> None:
 def test_a_vector_of_the_library_that_cannot_be_compared_is_named(tmp_path: Path) -> None:
     made = vectors()
     made[80, 3] = np.inf
-    library = MappedLibrary.open(write_index(tmp_path / "index", made))
+    library = open_library(write_index(tmp_path / "index", made))
     with pytest.raises(StageError, match=f"picture {library.id(80)} has numbers that are NaN or infinite"):
         searching(library)
 
 
 def test_unchanged_segments_are_taken_over(tmp_path: Path) -> None:
     directories = write_index(tmp_path / "index", vectors())
-    before = searching(MappedLibrary.open(directories))
+    before = searching(open_library(directories))
     before.search(QUERIES, 3, metric="cosine")
     assert before.prepared(60)
     changed = write_index(tmp_path / "more", vectors() + 1)
-    library = MappedLibrary.open([directories[0], changed[1], *directories[2:]])
+    library = open_library([directories[0], changed[1], *directories[2:]])
     after = SearchEngine(library, SearchSettings(), CPU, reuse=before)
     assert after.prepared(60)
     kept = [one is other for one, other in zip(before._made["euclidean"], after._made["euclidean"], strict=True)]
@@ -263,7 +263,7 @@ def test_unchanged_segments_are_taken_over(tmp_path: Path) -> None:
 
 def test_vectors_leave_the_memory_once_they_are_copied(tmp_path: Path) -> None:
     index = write_index(tmp_path / "index", vectors(4096, 512))
-    library = MappedLibrary.open(index)
+    library = open_library(index)
     made = SearchEngine(library, SearchSettings(), CPU)
     assert made.prepared(60)
     files = [str(each.vectors.filename) for each in library.segments if isinstance(each.vectors, np.memmap)]
