@@ -2,6 +2,9 @@
  * live region for screen readers. */
 
 import { button, byId, copying, icon, make } from "./elements.js";
+import { share } from "./text-format.js";
+
+const SLOW = 400; // milliseconds
 
 /** Tells screen readers. */
 export function tell(text) {
@@ -21,7 +24,7 @@ const closing = (close) => button("Close the message", "close", close, { quiet: 
 
 /** A notice in place of pictures. kind: "wait", "refused" or "hint". share: of progress, null if it is not known. The
  * title of one that waits is said again only if it changes, so that a countdown does not interrupt. */
-export function notice(kind, title, text, { share = null, commands = [], actions = [] } = {}) {
+export function notice(kind, title, text, { share: done = null, commands = [], actions = [] } = {}) {
   const place = byId("notice");
   place.hidden = false;
   const said = `${title}\n${kind === "wait" ? "" : text}`;
@@ -29,7 +32,7 @@ export function notice(kind, title, text, { share = null, commands = [], actions
   place.dataset.said = said;
   place.className = kind;
   place.replaceChildren(
-    kind === "wait" ? progress(share) : icon(kind === "refused" ? "warning" : "picture"),
+    kind === "wait" ? progress(done) : icon(kind === "refused" ? "warning" : "picture"),
     make("h2", {}, title),
     make("p", {}, text),
     ...commands.map(commandLine),
@@ -45,12 +48,28 @@ export function clearNotice() {
   place.replaceChildren();
 }
 
-const progress = (share) =>
-  share === null
+const progress = (done) =>
+  done === null
     ? make("progress", { "aria-label": "Under way" })
-    : make("progress", { "aria-label": "Sent", value: share, max: 1 });
+    : make("progress", { "aria-label": "Sent", value: done, max: 1 });
 
 const commandLine = (line) => make("div", { class: "command" }, make("code", {}, line), copying("Copy", line));
+
+/** Runs what may take long, and says so if it does. run(waiting) calls waiting(reason) with each reason to wait. */
+export async function slowly(title, text, run, stop) {
+  const slow = setTimeout(() => notice("wait", title, text), SLOW);
+  try {
+    return await run((reason) => {
+      clearTimeout(slow);
+      waiting(reason, stop);
+    });
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+/** The notice of pictures of which a share is sent. */
+export const sending = (part) => part < 1 && notice("wait", "Sending", share(part), { share: part });
 
 /** The words for a reason to wait: {kind, seconds, message} of the service or of its standing. */
 export function waiting({ kind, seconds, message }, stop) {

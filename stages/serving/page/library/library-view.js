@@ -7,8 +7,6 @@ import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import { basename } from "../kit/text-format.js";
 
-const SLOW = 400; // milliseconds after which the page says that it loads
-
 export class Folders {
   #kept = new Map(); // path -> browse.Folder
   #shown = null; // one of its values
@@ -58,13 +56,8 @@ export class Folders {
   }
 
   /** A folder with its first page. At the top, folders that hold nothing but one folder are passed over. */
-  async #first(path, load, signal) {
-    const slow = setTimeout(() => notices.notice("wait", "Loading", "The library is on its way."), SLOW);
-    const waiting = (reason) => {
-      clearTimeout(slow);
-      notices.waiting(reason);
-    };
-    try {
+  #first(path, load, signal) {
+    return notices.slowly("Loading", "The library is on its way.", async (waiting) => {
       const { commits } = await this.standing.settled(signal, waiting);
       let folder = new browse.Folder(path, load);
       await folder.next();
@@ -75,9 +68,7 @@ export class Folders {
       }
       folder.commits = commits;
       return folder;
-    } finally {
-      clearTimeout(slow);
-    }
+    });
   }
 
   /** The first pictures of a folder or of the first of its folders; none where they cannot be had now. */

@@ -1,7 +1,7 @@
 /* A picture of the library as a tile: a link that searches on from it, its name, and the way to the larger view.
  * Knows no service. */
 
-import { icon, make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
 /** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, similarity,
@@ -13,12 +13,8 @@ export function tile(picture, href, view) {
   image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "no preview")));
   const label = [`Search on from ${name}`, ...said(picture.neighbour)].join(", ");
   const link = make("a", { class: "picture", href, "aria-label": label, "data-search": true }, image);
-  const larger = make(
-    "button",
-    { type: "button", class: "larger", "aria-label": `Larger view of ${name}`, title: "Larger view (Space)" },
-    icon("expand"),
-  );
-  larger.addEventListener("click", view);
+  const shown = { quiet: true, class: "larger", title: "Larger view (Space)" };
+  const larger = button(`Larger view of ${name}`, "expand", view, shown);
   return make(
     "li",
     { class: "tile", "data-id": picture.id },

@@ -1,30 +1,18 @@
-/* The view of a question: asks, keeps the newest answers so that going back is immediate, and draws them. */
+/* The view of a search: asks, and draws the answer. */
 
-import * as address from "../kit/address.js";
 import { ask } from "./query-request.js";
 import * as details from "../pictures/answer-details.js";
 import { button, byId, make } from "../kit/elements.js";
 import * as moves from "./query-links.js";
 import * as notices from "../kit/notices.js";
 import * as options from "./query-options.js";
-import * as query from "./query-pictures.js";
+import { QuestionView } from "./question-view.js";
 import * as results from "./result-tiles.js";
 import { olderThan } from "../kit/service-status.js";
-import { lookUp } from "../pictures/picture-lookup.js";
 import * as words from "../kit/text-format.js";
 
-const KEPT = 50;
-const SLOW = 400; // milliseconds after which the page says that it searches
-
-export class Answers {
-  #kept = new Map(); // address -> {answer, unfolded: the groups of near-duplicates that are open}
-  #shown = null; // one of its values
-
-  /** standing: a Standing. choose(): lets the user choose a picture to add. */
-  constructor(standing, choose) {
-    this.standing = standing;
-    this.choose = choose;
-  }
+export class Answers extends QuestionView {
+  #shown = null; // what is kept of the question
 
   heading = "#title"; // what takes the focus
   tiles = "tiles"; // the id of what holds the pictures
@@ -39,62 +27,25 @@ export class Answers {
     return (this.#shown?.answer.neighbours ?? []).map((each) => ({ ...each, neighbour: each }));
   }
 
-  forget() {
-    this.#kept.clear();
-  }
-
   /** Shows the answer to a state. signal: ends what is under way. */
   async show(state, signal) {
     this.#shown = null;
     options.show(state, this.standing.current);
-    const key = address.write({ ...state, show: null });
-    let kept = this.#kept.get(key);
-    await this.#showQuery(state, kept?.answer);
-    if (!kept) {
-      kept = { answer: await this.#ask(state, signal), unfolded: new Set() };
-      this.#keep(key, kept);
-      options.show(state, this.standing.current); // the defaults are known now
-      await this.#showQuery(state, kept.answer);
-    }
-    this.#shown = kept;
-    this.#draw(kept);
-  }
-
-  #keep(key, kept) {
-    this.#kept.set(key, kept);
-    if (this.#kept.size > KEPT) this.#kept.delete(this.#kept.keys().next().value);
+    this.#shown = await this.answered(state, "Search", () => this.#ask(state, signal));
+    this.#draw(this.#shown);
   }
 
   async #ask(state, signal) {
     busy(true);
-    const slow = setTimeout(() => notices.notice("wait", "Searching", "The nearest pictures are on their way."), SLOW);
-    const work = {
-      standing: this.standing,
-      signal,
-      sent: (share) => share < 1 && notices.notice("wait", "Sending", words.share(share), { share }),
-      waiting: (reason) => {
-        clearTimeout(slow);
-        notices.waiting(reason, () => history.back());
-      },
-    };
+    const run = (waiting) => ask(state, { standing: this.standing, signal, sent: notices.sending, waiting });
     try {
-      return await ask(state, work);
+      const stop = () => history.back();
+      const answer = await notices.slowly("Searching", "The nearest pictures are on their way.", run, stop);
+      options.show(state, this.standing.current); // the defaults are known now
+      return answer;
     } finally {
-      clearTimeout(slow);
       if (!signal.aborted) busy(false);
     }
-  }
-
-  async #showQuery(state, answer) {
-    const fit = this.standing.current?.model?.fit;
-    const known = await Promise.all(state.pictures.map((each, place) => lookUp(each, answer?.pictures[place], fit)));
-    query.show(state.pictures, known, state.combine, {
-      verb: "Search",
-      draw: (place, box) => moves.ask(state.pictures.map((each, at) => (at === place ? { ...each, box } : each))),
-      remove: (place) => moves.ask(state.pictures.filter((_, at) => at !== place)),
-      combine: (combine) => moves.set({ combine }),
-      add: this.choose,
-    });
   }
 
   #draw({ answer, unfolded }) {
