@@ -18,7 +18,7 @@ PROGRAM = ServiceProgram(
 
 
 def main() -> NoReturn:
-    """See standalone.main."""
+    """See service_program.main."""
     service_program.main(PROGRAM)
 
 

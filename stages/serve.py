@@ -12,7 +12,7 @@ PROGRAM = ServiceProgram("serve", Path("/secrets/lookalike-serve"), 30680, True,
 
 
 def main() -> NoReturn:
-    """See standalone.main."""
+    """See service_program.main."""
     service_program.main(PROGRAM)
 
 

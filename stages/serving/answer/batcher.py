@@ -54,7 +54,7 @@ class Batcher(Generic[_InputT, _OutputT]):
         return len(self._queue)
 
     async def ask(self, key: Hashable, given: _InputT, weight: int = 1) -> _OutputT:
-        """The outcome of one. A cancelled asker is dropped from the queue. Raises FullError, and what the work
+        """The outcome of one. A cancelled asker is dropped from the queue. Raises QueueFullError, and what the work
         raised."""
         if len(self._queue) >= self._limit:
             raise QueueFullError

@@ -44,17 +44,10 @@ class CommitSource(Protocol[_SnapshotT]):
     do where a fixed commit does not exist.
     """
 
-    @property
-    def repo(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def empty(self) -> str: ...
-
-    @property
-    def other(self) -> str: ...
+    repo: str
+    name: str
+    empty: str
+    other: str
 
     def newest(self) -> NewestCommit:
         """The commit to serve now."""

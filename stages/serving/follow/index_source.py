@@ -45,7 +45,7 @@ _LOOK_EVERY = 30.0
 
 
 class IndexSource:
-    """The index of one Pachyderm. See Followed."""
+    """The index of one Pachyderm. See CommitSource."""
 
     repo = REPO
     name = "the index"

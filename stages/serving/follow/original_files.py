@@ -72,7 +72,7 @@ class OriginalFiles:
         """The file of a source, of which the bytes are those that were seen: its hash is checked before the first of
         them is given. A record of STL-10 becomes a PNG file.
 
-        Raises GoneError if it is not there, PachydermError if the server does not answer.
+        Raises SourceGoneError if it is not there, PachydermError if the server does not answer.
         """
         if not self._commit:
             raise SourceGoneError("the index does not tell the commit of images that it was made from")

@@ -39,7 +39,7 @@ _LOOK_EVERY = 2.0
 
 
 class PromotionSource:
-    """The promotions of one Pachyderm. See Followed."""
+    """The promotions of one Pachyderm. See CommitSource."""
 
     repo = REPO
     name = "the promoted model"

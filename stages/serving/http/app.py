@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
-from starlette.types import ASGIApp
+from starlette.types import Receive, Scope, Send
 
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.metrics import ServiceMetrics
@@ -35,72 +35,65 @@ VERSION = "1"
 """Of the API."""
 
 
-def application(
-    configuration: ServiceConfiguration,
-    state: Callable[[], SnapshotState[Snapshot]] | None = None,
-    promoted: Callable[[], SnapshotState[PromotedModel]] | None = None,
-    tracer: TraceRenderer | None = None,
-    limits: FetchLimits | None = None,
-    bounds: ServiceLimits | None = None,
-) -> ASGIApp:
-    """The application of ASGI. state: gives the state of the index of the moment, None for a service that does not
-    search. promoted: the same of the promoted model, None for one that does not classify; one of the two is needed.
-    tracer: makes the pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all
-    requests."""
-    bounds = bounds or ServiceLimits()
-    service = _Service(configuration, state, promoted, tracer, limits or FetchLimits(), bounds)
-    app = FastAPI(
-        title="lookalike",
-        version=VERSION,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        lifespan=service.lifespan,
-        responses=api_docs.REFUSED,
-    )
-    service.add_to(app)
-    return MetricsMiddleware(AccessControl(app, configuration, bounds), service.counted)
+class ServiceApplication:
+    """The application of ASGI."""
 
-
-class _Service:
     def __init__(
         self,
         configuration: ServiceConfiguration,
-        state: Callable[[], SnapshotState[Snapshot]] | None,
-        promoted: Callable[[], SnapshotState[PromotedModel]] | None,
-        tracer: TraceRenderer | None,
-        limits: FetchLimits,
-        bounds: ServiceLimits,
+        state: Callable[[], SnapshotState[Snapshot]] | None = None,
+        promoted: Callable[[], SnapshotState[PromotedModel]] | None = None,
+        tracer: TraceRenderer | None = None,
+        limits: FetchLimits | None = None,
+        bounds: ServiceLimits | None = None,
     ) -> None:
+        """state: gives the state of the index of the moment, None for a service that does not search. promoted: the
+        same of the promoted model, None for one that does not classify; one of the two is needed. tracer: makes the
+        pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all requests."""
+        bounds = bounds or ServiceLimits()
         self._configuration = configuration
         self._traces = tracer is not None
         self._bounds = bounds
-        self.counted = ServiceMetrics()
+        self._metrics = ServiceMetrics()
         self._sessions = SessionRoutes(configuration, bounds.guess)
         room = LoadLimiter(bounds)
-        self._seeing = QueryEmbedder(self.counted, limits, room, bounds.answer)
+        self._seeing = QueryEmbedder(self._metrics, limits or FetchLimits(), room, bounds.answer)
         answered = ResponseWriter(bounds, room)
-        self._searches = None if state is None else SearchRoutes(state, self.counted, self._seeing, answered, tracer)
+        self._searches = None if state is None else SearchRoutes(state, self._metrics, self._seeing, answered, tracer)
 
         def library() -> Snapshot | None:
             return None if state is None else state().snapshot
 
         self._classes = (
-            None if promoted is None else ClassifyRoutes(promoted, library, self.counted, self._seeing, answered)
+            None if promoted is None else ClassifyRoutes(promoted, library, self._metrics, self._seeing, answered)
         )
         self._all: list[SearchRoutes | ClassifyRoutes] = [
             each for each in (self._searches, self._classes) if each is not None
         ]
+        app = FastAPI(
+            title="lookalike",
+            version=VERSION,
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+            redirect_slashes=False,
+            lifespan=self._lifespan,
+            responses=api_docs.REFUSED,
+        )
+        self._add_to(app)
+        self._measured = MetricsMiddleware(AccessControl(app, configuration, bounds), self._metrics)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._measured(scope, receive, send)
 
     @asynccontextmanager
-    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         yield
         for each in self._all:
             await each.close()
         await self._seeing.close()
 
-    def add_to(self, app: FastAPI) -> None:
+    def _add_to(self, app: FastAPI) -> None:
         json_responses.add_to(app)
         app.get("/health", tags=["state"])(self.health)
         app.get("/ready", tags=["state"])(self.ready)
@@ -149,5 +142,5 @@ class _Service:
         """Counters and times for Prometheus."""
         for each in self._all:
             each.measure()
-        self.counted.waiting.labels("features").set(len(self._seeing.features))
-        return Response(self.counted.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        self._metrics.waiting.labels("features").set(len(self._seeing.features))
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
@@ -29,7 +30,7 @@ from stages.serving.follow.pachyderm_client import PachydermClient, PachydermErr
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
 from stages.serving.follow.snapshots import Snapshot
-from stages.serving.http.app import application
+from stages.serving.http.app import ServiceApplication
 from stages.serving.http.trace_renderer import TraceRenderer
 from stages.serving.run.connections import HeaderTimeoutProtocol, open_socket
 from stages.serving.run.idle_shutdown import IdleShutdown
@@ -99,7 +100,7 @@ def run(
     index, promoted = _followed(configuration, cache, environment, report, role)
     with open_socket(configuration.host, configuration.port) as listening:
         bound = replace(configuration, port=listening.getsockname()[1])
-        app = application(
+        app: ASGIApp = ServiceApplication(
             bound,
             None if index is None else index.state,
             None if promoted is None else promoted.state,

@@ -29,7 +29,7 @@ from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, SnapshotState
-from stages.serving.http.app import application
+from stages.serving.http.app import ServiceApplication
 from stages.serving.run.connections import HeaderTimeoutProtocol
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
@@ -235,9 +235,9 @@ def running(
     **options: Any,
 ) -> Iterator[Service]:
     """A service on a free port until the end of the block. state: None for one that does not search. promoted: None for
-    one that does not classify, or what gives the state of the moment. options: further ones of `application`."""
+    one that does not classify, or what gives the state of the moment. options: further ones of ServiceApplication."""
     service = Service(state, promoted=promoted if isinstance(promoted, SnapshotState) else None)
-    app = application(
+    app = ServiceApplication(
         configuration or ServiceConfiguration(NOWHERE, port=0),
         None if state is None else lambda: _given(service.state),
         promoted if not isinstance(promoted, SnapshotState) else lambda: _given(service.promoted),

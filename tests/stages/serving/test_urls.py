@@ -42,7 +42,6 @@ def test_what_cannot_be_fetched_or_is_no_picture_is_refused_with_the_reason(fetc
         (saying(b"just text"), 422, "not-a-picture"),
         (saying(made(1)[:2000]), 422, "not-a-picture"),
         (saying(bytes(2 << 20)), 413, "too-large"),
-        (saying(b"", status="403 Forbidden"), 422, "url-not-fetched"),
         (saying(b"", "Location: http://[::1]/", status="302 Found"), 403, "private-address"),
     ]
     for behave, status, code in cases:
@@ -82,9 +81,3 @@ def test_one_picture_that_cannot_be_fetched_ends_its_question_alone(fetching: Se
         first, second = fetching.search({"requests": asked}).data["answers"]
         assert first["neighbours"][0]["distance"] == 0
         assert second["error"] == {"code": "url-not-fetched", "message": "127.0.0.1 answers with HTTP 404"}
-
-
-def test_private_addresses_stay_refused_unless_they_are_allowed(service: Service) -> None:
-    with web(saying(made(1))) as server:
-        assert service.search({"url": server.url()}).code == "private-address"
-        assert server.asked == []

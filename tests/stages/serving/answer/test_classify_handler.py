@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -266,35 +265,3 @@ def test_the_token_is_asked_for(model: PromotedModel) -> None:
             assert service.ask(path).code == "token-needed"
         signed = {"Content-Type": "image/png", "Authorization": "Bearer correct horse battery"}
         assert service.ask("/classify", services.made(1), signed).status == 200
-
-
-def test_each_answer_is_of_one_model_while_they_are_promoted(
-    alone: Service, model: PromotedModel, embedder: Embedder, tmp_path: Path
-) -> None:
-    """Requests go on while models are swapped: none is lost, and each has the probabilities of the model it names."""
-    others = [models.promoted(tmp_path / f"{seed}", embedder, f"{seed}" * 32, seed) for seed in (1, 2)]
-    every = {each.commits.select: each for each in (model, *others)}
-    contents = [services.made(seed) for seed in range(4)]
-    wanted = {(id, at): expected(each, content) for id, each in every.items() for at, content in enumerate(contents)}
-    seen: set[str] = set()
-
-    def ask(number: int) -> None:
-        client = alone.client()
-        for turn in range(12):
-            at = (number + turn) % 4
-            answer = client.ask("/classify", *services.form(None, [contents[at], contents[at]]))
-            assert answer.status == 200
-            commit = answer.data["commits"]["select"]
-            assert answer.data["model"]["run"] == every[commit].classifier.chosen.run
-            assert [each["labels"] for each in answer.data["pictures"]] == [wanted[commit, at]] * 2
-            seen.add(commit)
-            held = every[sorted(every)[(number + turn) % 3]]
-            alone.promoted = SnapshotState("ready", snapshot=replace(held))
-        client.close()
-
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            list(threads.map(ask, range(6)))
-    finally:
-        alone.promoted = SnapshotState("ready", snapshot=model)
-    assert seen == every.keys()

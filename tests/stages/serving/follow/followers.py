@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from python_pachyderm.proto.v2.pps import pps_pb2
 
 from stages.serving.follow.commit_follower import CommitFollower, CommitSource
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
@@ -14,6 +16,8 @@ from tests.servers import Localpachd
 from tests.stages.models import SmallModel
 
 if TYPE_CHECKING:
+    import python_pachyderm
+
     from stages.backbone.backbone_spec import BackboneSpec
 
 DIMENSION = 8
@@ -29,6 +33,17 @@ def write_backbone(small_model: SmallModel, place: Path, name: str, seed: int = 
     model = small_model(32, DIMENSION, seed)
     save_backbone(model, describe(model, name, "avg", WeightsOrigin("made by a test", "0" * 64)), place)
     return parse_spec((place / "backbone.json").read_bytes())
+
+
+def create_pipeline(client: python_pachyderm.Client, name: str, command: str, repos: Sequence[str]) -> None:
+    """A pipeline of one datum, with all files of these repos."""
+    every = [pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/")) for repo in repos]
+    client.create_pipeline(
+        name,
+        transform=pps_pb2.Transform(cmd=["sh", "-c", command], datum_batching=False),
+        input=pps_pb2.Input(cross=every),
+        datum_tries=1,
+    )
 
 
 @contextmanager

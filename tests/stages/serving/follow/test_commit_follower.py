@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import python_pachyderm
-from python_pachyderm.proto.v2.pps import pps_pb2
 
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
@@ -27,7 +26,7 @@ from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, Pac
 from stages.serving.follow.snapshots import Snapshot
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
-from tests.stages.serving.follow.followers import DIMENSION, followers, until, write_backbone
+from tests.stages.serving.follow.followers import DIMENSION, create_pipeline, followers, until, write_backbone
 from tests.stages.serving.segments import PARTS, ids, write_segment
 
 if TYPE_CHECKING:
@@ -100,37 +99,35 @@ def backbones(
 
 
 @pytest.fixture
-def world(start_pachd: StartPachd, backbones: tuple[dict[str, Path], dict[str, BackboneSpec]], tmp_path: Path) -> World:
+def bare(start_pachd: StartPachd, backbones: tuple[dict[str, Path], dict[str, BackboneSpec]], tmp_path: Path) -> World:
     """A server with repos and no commits."""
     server = start_pachd(tmp_path / "pachd")
     (tmp_path / "scratch").mkdir()
     made = World(server, *backbones, tmp_path / "scratch")
-    client = made.client
     for repo in ("images", "models", "features"):
-        client.create_repo(repo)
+        made.client.create_repo(repo)
     return made
 
 
-def with_pipeline(world: World, model: str = "first") -> World:
+@pytest.fixture
+def world(bare: World) -> World:
     """The same with a backbone, a picture and the pipeline index."""
+    return with_pipeline(bare)
+
+
+def with_pipeline(world: World) -> World:
     client = world.client
     with client.commit("images", "master") as commit:
         client.put_file_bytes(commit, "/trip/a.jpg", ORIGINAL)
-    world.push(model)
-    every = [pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/")) for repo in ("features", "images", "models")]
-    client.create_pipeline(
-        "index",
-        transform=pps_pb2.Transform(cmd=["sh", "-c", _COPY], datum_batching=False),
-        input=pps_pb2.Input(cross=every),
-        datum_tries=1,
-    )
+    world.push("first")
+    create_pipeline(client, "index", _COPY, ("features", "images", "models"))
     return world
 
 
 @pytest.fixture
-def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
+def follow(bare: World, tmp_path: Path) -> Iterator[Follow]:
     cache, settings = FileCache(tmp_path / "cache"), SearchSettings(backend="numpy")
-    with followers(world.server, lambda server, _: IndexSource(server, cache, settings, {}, lambda _: None)) as begin:
+    with followers(bare.server, lambda server, _: IndexSource(server, cache, settings, {}, lambda _: None)) as begin:
         yield begin
 
 
@@ -143,7 +140,6 @@ def served(following: CommitFollower[Snapshot], commit: str) -> Snapshot:
 
 
 def test_a_new_index_is_taken_and_what_has_not_changed_is_kept(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     first = world.change({"0": 5, "a": 7})
     following = follow()
     before = served(following, first)
@@ -164,7 +160,6 @@ def test_a_new_index_is_taken_and_what_has_not_changed_is_kept(world: World, fol
 def test_a_change_brings_its_segment_alone_and_leaves_no_old_vectors(
     world: World, follow: Follow, tmp_path: Path
 ) -> None:
-    with_pipeline(world)
     following = follow()
     first = world.change({"0": 5, "a": 7})
     before = served(following, first)
@@ -204,7 +199,6 @@ def noted(call: Callable[..., Any], to: list[str]) -> Callable[..., Any]:
 
 
 def test_another_model_comes_with_its_index(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     following = follow()
     before = served(following, world.change({"0": 5}))
     world.push("second")
@@ -216,7 +210,6 @@ def test_another_model_comes_with_its_index(world: World, follow: Follow) -> Non
 
 
 def test_an_empty_library_listens_and_pictures_come(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     following = follow()
     world.change({})
     state = until(following, lambda each: each.kind == "empty")
@@ -225,7 +218,6 @@ def test_an_empty_library_listens_and_pictures_come(world: World, follow: Follow
 
 
 def test_a_failed_job_leaves_the_index_before_in_use(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     following = follow()
     good = world.change({"0": 5})
     before = served(following, good)
@@ -241,7 +233,6 @@ def test_a_failed_job_leaves_the_index_before_in_use(world: World, follow: Follo
 
 
 def test_the_library_of_a_fixed_commit_stays(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     first = world.change({"0": 5})
     world.change({"0": 6})
     assert len(served(follow(at=first), first).library) == 5
@@ -250,7 +241,6 @@ def test_the_library_of_a_fixed_commit_stays(world: World, follow: Follow) -> No
 
 
 def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow, start_pachd: StartPachd) -> None:
-    with_pipeline(world)
     following = follow()
     before = served(following, world.change({"0": 5}))
     port = world.server.address.rpartition(":")[2]
@@ -262,33 +252,18 @@ def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow,
     assert following.state().message == ""
 
 
-def test_what_is_missing_is_said(world: World, follow: Follow) -> None:
+def test_what_is_missing_is_said(bare: World, follow: Follow) -> None:
     following = follow()
     state = until(following, lambda each: each.kind == "failed")
     assert "has no pipeline index: create the pipelines with `lookalike deploy`" in state.message
-    with_pipeline(world)
-    served(following, world.change({"0": 2}))
-
-
-def test_an_index_of_another_version_is_said(world: World, follow: Follow) -> None:
-    with_pipeline(world)
-    following = follow()
-    before = served(following, world.change({"0": 2}))
-    root = world.scratch / "old"
-    spec = world.specs["first"]
-    facts = {"model": spec.sha256, "image_size": 32, "dimension": DIMENSION, "backbone": spec.described}
-    write_segment(root / "0", ids("0", 3), np.eye(3, DIMENSION), facts=facts)
-    (root / "0" / "hashes.npy").unlink()
-    world.ended(world.put("features", root, "/index"))
-    until(following, lambda state: "lookalike deploy --reprocess index" in state.message)
-    assert following.state().snapshot == before
+    with_pipeline(bare)
+    served(following, bare.change({"0": 2}))
 
 
 def test_a_calibration_is_taken_without_a_new_index(
     world: World, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stages.serving.follow.index_source._LOOK_EVERY", 0.5)
-    with_pipeline(world)
     following = follow()
     before = served(following, world.change({"0": 5}))
     assert before.similarity is None
@@ -308,7 +283,6 @@ def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(
     world: World, follow: Follow, tmp_path: Path
 ) -> None:
     """Those of the other parts may be damaged or missing, and those of the commit that is served stay its own."""
-    with_pipeline(world)
     first = world.change({"0": 9, "a": 7}, name="first")
     library = served(follow(), first).library
     held = sorted(path.name for path in (world.scratch / "first" / "a" / "thumbnails").iterdir())
@@ -342,7 +316,6 @@ def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(
 
 
 def test_originals_are_those_of_the_commit_that_made_the_index(world: World, follow: Follow) -> None:
-    with_pipeline(world)
     snapshot = served(follow(), world.change({"0": 5}))
     client = world.client
     with client.commit("images", "master") as commit:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from python_pachyderm.proto.v2.pps import pps_pb2
 
 from stages.datum.file_cache import FileCache
 from stages.record.framing import Framing
@@ -24,7 +23,7 @@ from stages.serving.follow.promotion_source import PromotionSource
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
 from tests.stages.serving import models, services
-from tests.stages.serving.follow.followers import followers, until, write_backbone
+from tests.stages.serving.follow.followers import create_pipeline, followers, until, write_backbone
 
 if TYPE_CHECKING:
     import python_pachyderm
@@ -84,43 +83,39 @@ def backbone(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def world(start_pachd: StartPachd, backbone: tuple[Path, BackboneSpec], tmp_path: Path) -> World:
+def bare(start_pachd: StartPachd, backbone: tuple[Path, BackboneSpec], tmp_path: Path) -> World:
     """A server without pipelines."""
     (tmp_path / "scratch").mkdir()
     return World(start_pachd(tmp_path / "pachd"), *backbone, tmp_path / "scratch", {})
 
 
-def with_pipelines(world: World) -> World:
+@pytest.fixture
+def world(bare: World) -> World:
     """The same with the pipelines, and no model."""
+    return with_pipelines(bare)
+
+
+def with_pipelines(world: World) -> World:
     client = world.client
     for repo in ("images", "labels", "models", "trained"):
         client.create_repo(repo)
     world.put("images", {"/a.jpg": b"a picture"})
     world.put("labels", {"/labels.csv": b"source,label,name\n"})
     world.put("models", {f"/{each.name}": each.read_bytes() for each in world.backbone.iterdir()})
-    for name, copied, repos in (
-        ("labelled", "labels", ("images", "labels", "models")),
-        ("select", "trained", ("labelled", "labels", "trained")),
-    ):
-        every = [pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/")) for repo in repos]
-        client.create_pipeline(
-            name,
-            transform=pps_pb2.Transform(cmd=["sh", "-c", _COPY % copied], datum_batching=False),
-            input=pps_pb2.Input(cross=every),
-            datum_tries=1,
-        )
+    create_pipeline(client, "labelled", _COPY % "labels", ("images", "labels", "models"))
+    create_pipeline(client, "select", _COPY % "trained", ("labelled", "labels", "trained"))
     return world
 
 
 @pytest.fixture
-def follow(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
+def follow(bare: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     monkeypatch.setattr("stages.serving.follow.promotion_source._LOOK_EVERY", 0.1)
     cache = FileCache(tmp_path / "cache")
 
     def source(server: PachydermClient, backbones: BackbonePool | None) -> PromotionSource:
         return PromotionSource(server, cache, backbones or BackbonePool(cache, {}))
 
-    with followers(world.server, source) as begin:
+    with followers(bare.server, source) as begin:
         yield begin
 
 
@@ -132,10 +127,10 @@ def served(following: CommitFollower[PromotedModel], commit: str) -> PromotedMod
     return state.snapshot
 
 
-def test_the_branch_is_followed_forward_and_back(world: World, follow: Follow) -> None:
+def test_the_branch_is_followed_forward_and_back(bare: World, follow: Follow) -> None:
     following = follow()
     assert "`lookalike classify promote`" in until(following, lambda each: each.kind == "empty").message
-    with_pipelines(world)
+    world = with_pipelines(bare)
     first, second = world.select(1), world.select(2)
     world.promote(first)
     before = served(following, first)
@@ -152,7 +147,6 @@ def test_the_branch_is_followed_forward_and_back(world: World, follow: Follow) -
 
 
 def test_the_commits_of_the_provenance_are_told(world: World, follow: Follow) -> None:
-    with_pipelines(world)
     commit = world.select(1)
     world.promote(commit)
     told = served(follow(), commit).commits
@@ -170,7 +164,6 @@ def test_the_commits_of_the_provenance_are_told(world: World, follow: Follow) ->
 
 
 def test_a_commit_without_a_model_leaves_the_one_before_in_use(world: World, follow: Follow) -> None:
-    with_pipelines(world)
     empty, good = world.put("trained", {"/runs.json": b"[]"}), world.select(1)
     following = follow()
     world.promote(empty)
@@ -186,7 +179,6 @@ def test_a_commit_without_a_model_leaves_the_one_before_in_use(world: World, fol
 
 
 def test_a_branch_that_pachyderm_made_for_a_pipeline_has_no_model(world: World, follow: Follow) -> None:
-    with_pipelines(world)
     world.client.create_branch("select", "production")
     following = follow()
     until(following, lambda each: each.kind == "empty" and "`lookalike classify promote`" in each.message)
@@ -196,7 +188,6 @@ def test_a_branch_that_pachyderm_made_for_a_pipeline_has_no_model(world: World, 
 
 
 def test_a_model_of_another_backbone_is_refused(world: World, follow: Follow) -> None:
-    with_pipelines(world)
     directory = models.write(world.scratch / "other", models.backbone(world.spec), 1)
     content = (directory / "labels.json").read_text().replace(world.spec.sha256, "f" * 64)
     (directory / "labels.json").write_text(content)
@@ -208,7 +199,6 @@ def test_a_model_of_another_backbone_is_refused(world: World, follow: Follow) ->
 
 
 def test_a_model_of_pictures_needs_no_backbone(world: World, follow: Follow) -> None:
-    with_pipelines(world)
     commit = world.select(3, takes="pictures")
     world.promote(commit)
     promoted = served(follow(), commit)
@@ -218,7 +208,6 @@ def test_a_model_of_pictures_needs_no_backbone(world: World, follow: Follow) -> 
 
 
 def test_a_backbone_that_is_loaded_is_not_loaded_again(world: World, follow: Follow, tmp_path: Path) -> None:
-    with_pipelines(world)
     cache = FileCache(tmp_path / "cache")
     backbones = BackbonePool(cache, {})
     models_commit = str(next(iter(world.client.inspect_commit(("models", "master")))).commit.id)
@@ -230,11 +219,11 @@ def test_a_backbone_that_is_loaded_is_not_loaded_again(world: World, follow: Fol
     assert served(follow(given=backbones), commit).embedder is embedder
 
 
-def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, follow: Follow) -> None:
+def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(bare: World, follow: Follow) -> None:
     lines: list[str] = []
     following = follow(report=lines.append, optional=True)
     until(following, lambda each: each.kind == "empty")
-    with_pipelines(world)
+    world = with_pipelines(bare)
     commit = world.select(1)
     world.promote(commit)
     served(following, commit)
@@ -247,7 +236,6 @@ def test_it_is_no_news_beside_a_library_that_nothing_is_promoted(world: World, f
 def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) -> None:
     """A load of requests, and promotions on the server meanwhile: no request fails, each names one commit, and its
     probabilities are those of that commit's model."""
-    with_pipelines(world)
     commits = [world.select(seed) for seed in (1, 2, 3)]
     world.promote(commits[0])
     following = follow()
@@ -260,9 +248,11 @@ def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) 
         turn = number
         while not done.is_set():
             turn = (turn + 1) % len(contents)
-            answer = client.ask("/classify", contents[turn], {"Content-Type": "image/png"})
+            answer = client.ask("/classify", *services.form(None, [contents[turn]] * 2))
             assert answer.status == 200, answer
-            answers.append((answer.data["commits"]["select"], turn, answer.data["pictures"][0]["labels"]))
+            first, second = answer.data["pictures"]
+            assert first["labels"] == second["labels"]
+            answers.append((answer.data["commits"]["select"], turn, first["labels"]))
         client.close()
         return answers
 
