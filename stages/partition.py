@@ -23,10 +23,11 @@ from stages.datum.stage_parameters import integer
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import read_bucket
+from stages.files.tables.image_table import BucketTable
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record import part_names
 
-VERSION = 4
+VERSION = 5
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _LIBRARY = "library"
@@ -75,7 +76,8 @@ def _deal(datum: Datum, bucket: str, digits: int) -> None:
     merged.vectors.copy(datum.inputs["features"].path, read, "features")
     for name, rows in segments:
         np.save(_made(datum.out, vector_files.DIRECTORY, name) / f"{bucket}{vector_files.SUFFIX}", read[rows])
-        images.part(rows).write(_made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
+        table = BucketTable.of(images.part(rows), bucket=bucket)
+        table.write(_made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
     del read  # before the thumbnails take as much
     shown = _read(merged.thumbnails, datum.inputs["thumbnails"].path)
     for name, rows in segments:

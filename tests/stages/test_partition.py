@@ -158,6 +158,16 @@ def test_equal_content_gives_equal_bytes_in_any_order_and_however_it_is_divided(
         assert tree(other) == tree(one)
 
 
+def test_a_table_changes_with_its_bucket(tmp_path: Path) -> None:
+    """Pachyderm's hash of a segment's directory does not see names: index has to run again all the same."""
+    tables = set()
+    for bucket in ("3f", "07"):
+        (part,) = of_one_bucket(1, bucket)
+        out = run(write(tmp_path / bucket, {part: {"aaaa": {1: ["1.png"]}}}), tmp_path / f"{bucket}.out")
+        tables.add(tree(out)[f"library/{id_of(1)[0]}/{bucket}.parquet"])
+    assert len(tables) == 2
+
+
 def test_a_datum_is_a_bucket_of_either_level(root: Path, tmp_path: Path) -> None:
     """/library/3f with the parts in 3f/a, or /library/3f/a, whose files are named 3f-a."""
     names = [*of_one_bucket(2, "3f/a"), *of_one_bucket(2, "3f/0")]
