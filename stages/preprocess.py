@@ -26,7 +26,7 @@ from stages.record import part_names
 from stages.record.framing import FITS, Framing
 from stages.record.pfs_names import QUESTION_FILE, unescape
 
-VERSION = 13
+VERSION = 14
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
@@ -105,15 +105,22 @@ class PreprocessStage:
         for prefix, members in distinct.by_prefix(part_names.digits(len(distinct), self.part)):
             part = part_names.bucket(members[0].id, self.buckets) if lone else part_names.name(src, prefix)
             shown = out / thumbnail_files.DIRECTORY / part_names.directory(part) / part
-            self._write_pack(distinct, members, out / "library" / part / src, shown / src)
+            self._write_pack(distinct, members, out / "library" / part / src, shown / src, named=lone)
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
         self._write_pack(distinct, distinct.pictures(), entry / src, entry / src)
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
-    def _write_pack(self, distinct: DistinctPictures, members: Sequence[PackPicture], pack: Path, shown: Path) -> None:
-        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members))
+    def _write_pack(
+        self,
+        distinct: DistinctPictures,
+        members: Sequence[PackPicture],
+        pack: Path,
+        shown: Path,
+        named: bool = False,
+    ) -> None:
+        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members), named)
         thumbnail_files.write(shown.with_suffix(thumbnail_files.SUFFIX), distinct.thumbnails(members))
 
 

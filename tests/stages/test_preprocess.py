@@ -16,10 +16,10 @@ from stages.decode.picture_normaliser import picture_id
 from stages.decode.thumbnails import thumbnail
 from stages.files import thumbnail_files
 from stages.files.packs import PackPicture, read_pack, read_rejections
-from stages.record import part_names, pfs_names
+from stages.record import block_names, part_names, pfs_names
 from stages.record.framing import PictureSquare, Pixels
 from stages.record.sources import LOSSLESS
-from tests.small_archives import zipped
+from tests.small_archives import tarred, zipped
 from tests.stages.file_trees import tree
 
 Tree = dict[str, bytes]
@@ -93,6 +93,17 @@ def test_one_picture_is_one_pack_in_its_bucket(
     assert pack.pictures == (PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
     assert pack.fit == "pad"
     assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
+
+
+def test_a_lone_picture_that_moves_changes_the_bytes_of_its_pack(datums: Datums) -> None:
+    """Pachyderm's hash of the part's directory does not see names: features has to run again all the same."""
+    alone, inside = (
+        datums.run("cat.png", picture(1)),
+        datums.run(block_names.file_name(""), tarred({"cat.png": picture(1)})),
+    )
+    assert parts_of(alone) == parts_of(inside)
+    packs = [content for made in (alone, inside) for name, content in made.items() if name.endswith(".npy")]
+    assert len(packs) == len(set(packs)) == 2
 
 
 @pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("65536", 4)])
