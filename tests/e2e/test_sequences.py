@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.client.deployment import part_sizes
 from pipelines.library import library_commit
 from stages.record import entry_paths
 from stages.record.pfs_names import is_block, unescape
@@ -201,6 +202,7 @@ def test_any_sequence_of_changes_equals_a_computation_from_scratch(
 ) -> None:
     monkeypatch.setattr(library_commit, "SINGLE_FILES", 4)
     monkeypatch.setattr(library_commit, "_REWRITTEN", 1000)  # more go into blocks, however many these change
+    monkeypatch.setattr(part_sizes, "part", lambda _: 3)  # pictures of a block, so that many blocks are divided
     person = Person(make_world(f"sequence-{seed}"), paint, str(seed))
     person.world.deploy()
     person.world.push(backbones["first"])
