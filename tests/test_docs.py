@@ -360,13 +360,15 @@ def test_the_table_of_bounds_matches_the_service() -> None:
 def test_the_table_of_pictures_matches_the_decoders() -> None:
     table = rows("docs/formats.md", "| pictures |")
     assert [row[2] for row in table] == [
-        f"{file_limits.MAX_JPEG_PIXELS // 10**6}",
+        f"{file_limits.MAX_JPEG_PIXELS // 10**6}; progressive {file_limits.MAX_WHOLE_JPEG_PIXELS // 10**6}",
         f"{file_limits.MAX_PIXELS // 10**6}; WebP {file_limits.MAX_WEBP_PIXELS // 10**6}",
         f"{file_limits.MAX_PIXELS // 10**6}",
         f"{file_limits.MAX_HEIC_PIXELS // 10**6}",
         f"{file_limits.MAX_AVIF_PIXELS // 10**6}",
         f"{file_limits.MAX_JPEG_2000_PIXELS // 10**6}",
-        f"{file_limits.MAX_JPEG_PIXELS // 10**6}",
+        f"{file_limits.MAX_WHOLE_JPEG_PIXELS // 10**6}",
+        f"{file_limits.MAX_PIXELS // 10**6}; QOI {file_limits.MAX_QOI_PIXELS // 10**6}",
+        f"{file_limits.MAX_PIXELS // 10**6}",
     ]
     named = " ".join(row[0] for row in table)
     assert all(kind.value in named for kind in FileKind if kind.is_picture)

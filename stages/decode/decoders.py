@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pi_heif
-from PIL import ExifTags, Image, ImageFile
+from PIL import Image, ImageFile
 from PIL.AvifImagePlugin import AvifImageFile
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
+from PIL.IcoImagePlugin import IcoImageFile
 from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
-from PIL.TiffImagePlugin import COMPRESSION, TiffImageFile
+from PIL.PpmImagePlugin import PpmImageFile
+from PIL.QoiImagePlugin import QoiImageFile
+from PIL.TgaImagePlugin import TgaImageFile
+from PIL.TiffImagePlugin import BITSPERSAMPLE, COMPRESSION, PLANAR_CONFIGURATION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages.decode import jpeg_scans, raw_preview
-from stages.record.file_kinds import FileKind
+from stages.decode import exif, icons, jpeg_scans, png_chunks, raw_preview
+from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import (
     MAX_AVIF_PIXELS,
     MAX_HEIC_PIXELS,
@@ -33,7 +35,10 @@ from stages.record.file_limits import (
     MAX_JPEG_PIXELS,
     MAX_JPEG_SCANNED_PIXELS,
     MAX_PIXELS,
+    MAX_QOI_PIXELS,
     MAX_WEBP_PIXELS,
+    MAX_WHOLE_JPEG_2000_PIXELS,
+    MAX_WHOLE_JPEG_PIXELS,
 )
 from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW
 
@@ -49,6 +54,10 @@ _DECODERS: dict[FileKind, type[ImageFile.ImageFile]] = {
     FileKind.AVIF: AvifImageFile,
     FileKind.JPEG_2000: Jpeg2KImageFile,
     FileKind.RAW: JpegImageFile,
+    FileKind.NETPBM: PpmImageFile,
+    FileKind.TGA: TgaImageFile,
+    FileKind.ICO: IcoImageFile,
+    FileKind.QOI: QoiImageFile,
 }
 _MOST_PIXELS = {
     FileKind.JPEG: MAX_JPEG_PIXELS,
@@ -56,23 +65,20 @@ _MOST_PIXELS = {
     FileKind.HEIC: MAX_HEIC_PIXELS,
     FileKind.AVIF: MAX_AVIF_PIXELS,
     FileKind.JPEG_2000: MAX_JPEG_2000_PIXELS,
-    FileKind.RAW: MAX_JPEG_PIXELS,
+    FileKind.RAW: MAX_WHOLE_JPEG_PIXELS,
+    FileKind.QOI: MAX_QOI_PIXELS,
 }
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-ON_THEIR_SIDES = frozenset(_TURNS[orientation] for orientation in (5, 6, 7, 8))
-"""The turns that exchange width and height."""
-
+_WHOLE_PIXELS = {FileKind.JPEG: MAX_WHOLE_JPEG_PIXELS, FileKind.JPEG_2000: MAX_WHOLE_JPEG_2000_PIXELS}
+_LOSSLESS_FILES = (PngImageFile, BmpImageFile, PpmImageFile, TgaImageFile, IcoImageFile, QoiImageFile)
 _LOSSY_COMPRESSIONS = frozenset((6, 7, 33003, 33005, 34712, 34892, 50001, 50002))  # TIFF: JPEG, JPEG 2000, WebP, XL
 _WEBP_CHUNKS = 1 << 16  # bytes that the picture's chunk begins within: a profile may lie before it
 _ENCODER_DIGITS = 8
+_CONTINUATIONS = tuple(
+    bytes([first << 5]) + hashlib.shake_128(bytes([first])).digest(64).replace(b"\xff", b"") for first in range(8)
+)
+"""Samples of JPEG that mean nothing, and begin with each three bits."""
+_MAX_SAMPLE_VALUE, _SEPARATE_PLANES = 281, 2  # TIFF: a tag, and a value of PlanarConfiguration
+_IN_PLANES = frozenset(("RGB", "RGBA", "CMYK"))  # modes that Pillow reads from separate planes of 8 bits
 
 # PNG gives the transparent sample value in the file's depth, but Pillow compares it at 8 bits.
 _TRANSPARENT_TO_8_BITS = {
@@ -80,11 +86,6 @@ _TRANSPARENT_TO_8_BITS = {
     "L;4": lambda value: value * 17,
     "RGB;16B": lambda value: value >> 8,
 }
-
-_LONGEST_CAMERA = 80  # characters
-_LONGEST_TEXT = 1000  # characters of one of EXIF's texts that are looked at
-
-_EXIF_DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
 
 pi_heif.options.THUMBNAILS = pi_heif.options.DEPTH_IMAGES = pi_heif.options.AUX_IMAGES = False  # not needed here
 
@@ -96,7 +97,7 @@ class BadPicture(Exception):
 @dataclass(frozen=True)
 class PictureFile:
     """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.record.sources.Source.
-    orientation, date, make, model: those from outside it, if any."""
+    orientation, date, make, model: those from outside it, if any. unended: the file if it is a JPEG without an end."""
 
     picture: ImageFile.ImageFile
     coding: str
@@ -105,6 +106,7 @@ class PictureFile:
     date: str = ""
     make: str = ""
     model: str = ""
+    unended: bytes = b""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -115,11 +117,13 @@ class PictureFile:
         """Decodes the picture, a JPEG at the smallest scale that leaves it this size. Returns it with the turn that
         puts it upright. For damaged bytes, raises whatever the decoder raises."""
         picture = self.picture
-        picture.draft(None, least)
+        if self.unended:
+            _check_samples(self.unended)
+        _choose_scale(picture, least)
         _fix_transparency(picture)
         box = picture.tile[0].extents if isinstance(picture, GifImageFile) and picture.tile else None
         picture.load()
-        turn = _TURNS.get(_orientation(picture) if self.orientation is None else self.orientation)
+        turn = exif.turn(exif.orientation(picture) if self.orientation is None else self.orientation)
         if box in (None, (0, 0, *picture.size)) or picture.has_transparency_data:
             return picture, turn
         # A first frame that does not cover its canvas: the rest is transparent, and Pillow gives it a colour.
@@ -129,11 +133,19 @@ class PictureFile:
 
     def taken(self) -> str:
         """The camera's date of a decoded picture: YYYY-MM-DDTHH:MM:SS, "" without a valid one."""
-        return _date(self.date) or _date(_exif_date(self.picture))
+        return exif.iso_date(self.date) or exif.iso_date(exif.date(self.picture))
 
     def camera(self) -> str:
         """The make and the model of a decoded picture's camera, "" without either."""
-        return _camera(self.make, self.model) or _camera(*_exif_camera(self.picture))
+        return exif.camera_name(self.make, self.model) or exif.camera_name(*exif.camera(self.picture))
+
+    def sample_bits(self) -> int | None:
+        """The bits of a sample that is white in grey of more than 8 bits; None for 8 bits, and where no sample is."""
+        picture = self.picture
+        if isinstance(picture, TiffImageFile) and picture.mode.startswith("I;16"):
+            return 12 if _bits(picture) == 12 else _bits_in_use(picture)
+        deep = picture.mode.startswith("I;16") or (picture.mode == "I" and isinstance(picture, PpmImageFile))
+        return 16 if deep else None
 
 
 def open_picture(data: bytes, kind: FileKind) -> PictureFile:
@@ -149,11 +161,33 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
             raise BadPicture("a RAW picture without a preview: save it as JPEG")
         data, orientation, date = preview.jpeg, preview.orientation, preview.date
         make, model = preview.make, preview.model
-    picture = _DECODERS[kind](io.BytesIO(data))
-    _check_size(picture, kind)
+    elif kind is FileKind.ICO:
+        icon = icons.largest(data)
+        if icon is None:
+            raise BadPicture("damaged or truncated icon")
+        data, kind = icon, kind_of(icon[:HEAD])
+    unended = data if kind is FileKind.JPEG and jpeg_scans.lacks_end(data) else b""
+    readable = png_chunks.readable(data) if kind is FileKind.PNG else data
+    picture = _DECODERS[kind](io.BytesIO(readable + jpeg_scans.END if unended else readable))
+    exif.forget_xmp(picture)
+    _check_size(picture, kind, len(data))
     if isinstance(picture, JpegImageFile):
         _check_scans(picture, data)
-    return PictureFile(picture, _coding(picture, kind, data), _encoder(picture, kind), orientation, date, make, model)
+    if isinstance(picture, TiffImageFile):
+        _check_layout(picture)
+    facts = _coding(picture, kind, data), _encoder(picture, kind)
+    return PictureFile(picture, *facts, orientation, date, make, model, unended)
+
+
+def _choose_scale(picture: ImageFile.ImageFile, least: tuple[int, int]) -> None:
+    """Lets a picture be decoded at the smallest scale that leaves it this size, if it is a JPEG, and at one that its
+    decoder has memory for."""
+    width, height = picture.size
+    if isinstance(picture, JpegImageFile):
+        fits = next((each for each in (1, 2, 4) if width * height <= MAX_WHOLE_JPEG_PIXELS * each**2), 8)
+        picture.draft(None, (min(least[0], width // fits), min(least[1], height // fits)))
+    elif isinstance(picture, Jpeg2KImageFile):
+        picture.reduce = next(each for each in range(32) if width * height <= MAX_WHOLE_JPEG_2000_PIXELS * 4**each)
 
 
 def _encoder(picture: ImageFile.ImageFile, kind: FileKind) -> str:
@@ -172,12 +206,15 @@ def _coding(picture: ImageFile.ImageFile, kind: FileKind, data: bytes) -> str:
         return LOSSY if picture.tag_v2.get(COMPRESSION, 1) in _LOSSY_COMPRESSIONS else LOSSLESS
     if isinstance(picture, WebPImageFile):
         return LOSSLESS if b"VP8L" in data[:_WEBP_CHUNKS] else LOSSY
-    return LOSSLESS if isinstance(picture, PngImageFile | BmpImageFile) else LOSSY
+    return LOSSLESS if isinstance(picture, _LOSSLESS_FILES) else LOSSY
 
 
-def _check_size(picture: ImageFile.ImageFile, kind: FileKind) -> None:
+def _check_size(picture: ImageFile.ImageFile, kind: FileKind, size: int) -> None:
     width, height = picture.size
     most = _MOST_PIXELS.get(kind, MAX_PIXELS)
+    # Real pictures have more than a byte for each 64 pixels; others would keep a decoder busy for nothing.
+    if kind in _WHOLE_PIXELS and ("progression" in picture.info or size * 64 < width * height):
+        most = _WHOLE_PIXELS[kind]
     if width * height > most:
         raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}")
     if width < 1 or height < 1:
@@ -194,6 +231,36 @@ def _check_scans(picture: JpegImageFile, data: bytes) -> None:
         raise BadPicture(f"a JPEG picture of {scans:,} scans: one of this size may have at most {most:,}")
 
 
+def _check_samples(unended: bytes) -> None:
+    """Raises OSError unless all samples of a JPEG without its end are there: what would follow then changes none."""
+    continued = (unended + each + jpeg_scans.END for each in _CONTINUATIONS)
+    if len({hashlib.sha256(JpegImageFile(io.BytesIO(each)).tobytes()).digest() for each in continued}) > 1:
+        raise OSError("samples are missing")
+
+
+def _check_layout(picture: TiffImageFile) -> None:
+    """Raises BadPicture for the samples that Pillow reads wrongly without a word."""
+    deep = _bits(picture) > 8
+    in_planes = picture.tag_v2.get(PLANAR_CONFIGURATION) == _SEPARATE_PLANES and len(picture.getbands()) > 1
+    if in_planes and (deep or picture.mode not in _IN_PLANES):
+        raise BadPicture("a TIFF picture in separate planes of an unusual kind: save it as PNG")
+    bits = _bits_in_use(picture)
+    if deep and bits != 16 and not picture.mode.startswith("I;16"):
+        raise BadPicture(f"a TIFF picture of {bits} bits in 16: save it with all 16 bits in use, or as PNG")
+
+
+def _bits(picture: TiffImageFile) -> int:
+    return int(max(picture.tag_v2.get(BITSPERSAMPLE, (1,))))
+
+
+def _bits_in_use(picture: TiffImageFile) -> int:
+    """Of 16: the bits of MaxSampleValue, if it is the largest value of so many; otherwise it is no more than the
+    brightest of these samples."""
+    largest = picture.tag_v2.get(_MAX_SAMPLE_VALUE, 0xFFFF)
+    bits = int(max(largest) if isinstance(largest, tuple) else largest).bit_length()
+    return bits if 8 < bits < 16 and largest in ((1 << bits) - 1, ((1 << bits) - 1,) * len(picture.getbands())) else 16
+
+
 def _fix_transparency(picture: ImageFile.ImageFile) -> None:
     value = picture.info.get("transparency")
     if not isinstance(picture, PngImageFile) or value is None or not picture.tile:
@@ -202,63 +269,3 @@ def _fix_transparency(picture: ImageFile.ImageFile) -> None:
     if to_8_bits:
         fixed: Any = tuple(map(to_8_bits, value)) if isinstance(value, tuple) else to_8_bits(value)
         picture.info["transparency"] = fixed
-
-
-def _orientation(picture: ImageFile.ImageFile) -> int:
-    """The EXIF orientation of a decoded picture, as far as it is still to be applied.
-
-    HEIC and AVIF have turns of their own, beside which EXIF's and XMP's do not count. The decoder of HEIC has applied
-    them; that of AVIF reports them as EXIF. That of TIFF has applied the orientation and reports 1.
-    """
-    if isinstance(picture, pi_heif.HeifImageFile):
-        return 1
-    if isinstance(picture, AvifImageFile):
-        picture.info.pop("xmp", None)
-    try:
-        return int(picture.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # the metadata are damaged, but the pixels are good
-        return 1
-
-
-def _exif_date(picture: ImageFile.ImageFile) -> str:
-    try:
-        return str(picture.getexif().get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal, ""))
-    except Exception:  # as above
-        return ""
-
-
-def _date(text: str) -> str:
-    """A date of EXIF in ISO 8601. Cameras without a set clock, and some programs, write dates that are not valid."""
-    found = _EXIF_DATE.match(text)
-    if not found:
-        return ""
-    try:
-        return datetime(*map(int, found.groups())).isoformat()  # type: ignore[arg-type]
-    except ValueError:
-        return ""
-
-
-def _exif_camera(picture: ImageFile.ImageFile) -> tuple[str, str]:
-    try:
-        exif = picture.getexif()
-        make, model = (exif.get(tag, "") for tag in (ExifTags.Base.Make, ExifTags.Base.Model))
-    except Exception:  # as above
-        return "", ""
-    return make if isinstance(make, str) else "", model if isinstance(model, str) else ""
-
-
-def _camera(make: str, model: str) -> str:
-    """The make and the model in one text, without the make if the model begins with it, and cut if it is very long."""
-    made, modelled = _printable(make), _printable(model)
-    text = modelled if modelled.casefold().startswith(made.casefold()) else f"{made} {modelled}"
-    return text[:_LONGEST_CAMERA].strip()
-
-
-def _printable(text: str) -> str:
-    """A text of EXIF, a character for each byte, without NULs, controls and spaces around it. It should be ASCII;
-    cameras that write other characters write UTF-8."""
-    try:
-        content = text.encode("latin-1").decode()
-    except UnicodeError:  # of another code
-        content = text
-    return "".join(each for each in content[:_LONGEST_TEXT] if each.isprintable()).strip()

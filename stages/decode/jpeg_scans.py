@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+END = b"\xff\xd9"
+_SCAN = b"\xff\xda"
 _START_OF_SCAN, _END = 0xDA, 0xD9
 _ALONE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length and content
 _MARKER = re.compile(rb"\xff+([^\x00\xff])")
@@ -16,7 +18,13 @@ _IN_SAMPLES = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")  # the next marker beh
 
 def at_most(data: bytes) -> int:
     """A number that the scans do not exceed, found in a thousandth of the time that decoding takes."""
-    return data.count(b"\xff\xda")
+    return data.count(_SCAN)
+
+
+def lacks_end(data: bytes) -> bool:
+    """Whether no end marker follows the last scan."""
+    end = data.rfind(END)
+    return data.find(_SCAN, max(0, end)) >= 0
 
 
 def count(data: bytes) -> int:

@@ -18,10 +18,11 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 
-from stages.decode import decoders, pixel_hash, raw_preview
+from stages.decode import colour_profiles, decoders, exif, pixel_hash, raw_preview
+from stages.decode.colour_profiles import ColourConversion
 from stages.decode.decoders import BadPicture, PictureFile
 from stages.decode.perceptual_hash import perceptual_hashes
-from stages.decode.thumbnails import thumbnail
+from stages.decode.thumbnails import SIDE, thumbnail
 from stages.record.file_kinds import FileKind
 from stages.record.framing import Framing, PictureSquare, Pixels
 from stages.record.sources import LOSSLESS, RAW, Source
@@ -29,6 +30,7 @@ from stages.record.sources import LOSSLESS, RAW, Source
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
 _OF_MANY_KINDS = (FileKind.TIFF, FileKind.HEIC, FileKind.JPEG_2000)  # containers of more than their decoders read
 _STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
+_REDUCIBLE = ("L", "RGB", "CMYK")
 _RECORD = "record"  # the encoder of squares
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
@@ -142,11 +144,12 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     upright = picture if turn is None else picture.transpose(turn)
     hashed &= picture is opened.picture
     pixels = pixel_hash.pixel_hash(data, opened.picture, upright, turn, scaled) if hashed else ""
-    if turn in decoders.ON_THEIR_SIDES:
+    if turn in exif.ON_THEIR_SIDES:
         width, height = height, width
         size = size[::-1]
     kept = framing.kept(upright.size)
-    rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
+    shown_part = upright if kept == (0, 0, *upright.size) else upright.crop(kept)
+    rgb = _in_rgb(shown_part, opened, enough=max(width, height, SIDE))
     framed = framing.frame(_resized(rgb, (width, height)))
     shown_as = thumbnail(rgb) if shown else b""
     return NormalisedPicture(
@@ -161,39 +164,47 @@ def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> No
     enough = min(max(size), math.ceil(_GAP * framing.side / share))
     picture, turn = opened.load(least=(enough, enough))
     upright = picture if turn is None else picture.transpose(turn)
-    if turn in decoders.ON_THEIR_SIDES:
+    if turn in exif.ON_THEIR_SIDES:
         size = size[::-1]
     width, height = upright.size
     begin = min(width - 1, math.floor(left * width)), min(height - 1, math.floor(top * height))
     end = max(begin[0] + 1, math.ceil(right * width)), max(begin[1] + 1, math.ceil(bottom * height))
     cut = upright.crop((*begin, *end))
-    rgb = _in_rgb(cut.crop(framing.kept(cut.size)))
+    rgb = _in_rgb(cut.crop(framing.kept(cut.size)), opened, enough=framing.side)
     return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, opened.taken())
 
 
-def _in_rgb(picture: Image.Image) -> Image.Image:
-    if picture.mode == "RGB" and not picture.has_transparency_data:
+def _in_rgb(picture: Image.Image, opened: PictureFile, enough: int) -> Image.Image:
+    """Upright pixels of an opened file in sRGB, over white. Those of other colours are shrunk before their conversion,
+    which takes time, to _GAP times the pixels of a side that are enough."""
+    conversion, bits = colour_profiles.conversion(opened.picture), opened.sample_bits()
+    if picture.mode == "RGB" and not picture.has_transparency_data and conversion is None:
         return picture
-    if picture.mode in _WITHOUT_WHITE:
+    if picture.mode in _WITHOUT_WHITE and bits is None:
         raise BadPicture(f"{_WITHOUT_WHITE[picture.mode]} have no defined white: save it with 8 or 16 bits in RGB")
+    factor = max(1, min(picture.size) // (_GAP * enough))
+    if conversion and factor > 1 and picture.mode in _REDUCIBLE and not picture.has_transparency_data:
+        picture = picture.reduce(factor)
     width, height = picture.size
     rgb = Image.new("RGB", picture.size, "white")
     for top in range(0, height, _STRIP):
         strip = picture.crop((0, top, width, min(top + _STRIP, height)))
-        if strip.mode.startswith("I;16"):
-            strip = _from_16_bits(strip, picture)
-        if strip.has_transparency_data:
-            strip = strip.convert("RGBA")
-            rgb.paste(strip, (0, top), strip)
-        else:
-            rgb.paste(strip.convert("RGB"), (0, top))
+        if bits is not None:
+            strip = _from_more_bits(strip, opened.picture, bits)
+        _paste(rgb, strip, top, conversion)
     return rgb
 
 
-def _from_16_bits(strip: Image.Image, picture: Image.Image) -> Image.Image:
-    """The high byte of each sample, as in the decoders for 16-bit RGB; white is 255 whatever the largest sample is."""
+def _paste(rgb: Image.Image, strip: Image.Image, top: int, conversion: ColourConversion | None) -> None:
+    alpha = strip.convert("RGBA").getchannel("A") if strip.has_transparency_data else None
+    rgb.paste(strip.convert("RGB") if conversion is None else conversion.srgb(strip), (0, top), alpha)
+
+
+def _from_more_bits(strip: Image.Image, picture: Image.Image, bits: int) -> Image.Image:
+    """The highest 8 bits of each grey sample, as in the decoders for 16-bit RGB; white is 255 whatever the largest
+    sample is."""
     samples = np.asarray(strip)
-    grey = (samples >> 8).astype(np.uint8)
+    grey = np.minimum(samples >> (bits - 8), 255).astype(np.uint8)
     if getattr(picture, "tag_v2", {}).get(PHOTOMETRIC_INTERPRETATION) == 0:
         grey = np.invert(grey)  # TIFF, white is zero
     transparent = strip.info.get("transparency")

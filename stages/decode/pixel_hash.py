@@ -8,10 +8,9 @@ bytes are exact copies. Knows the decoders' pictures, no files and no ids.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Iterator
 
-from PIL import Image, ImageCms, ImageFile
+from PIL import Image, ImageFile
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 from PIL.JpegImagePlugin import JpegImageFile
@@ -19,13 +18,14 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
+from stages.decode import colour_profiles
+
 _DIGITS = 32  # hexadecimal, of a sha256
 _STRIP = 256  # rows at a time, so that a large picture is not in memory twice
 _WHOLE = (BmpImageFile, GifImageFile, JpegImageFile, PngImageFile, TiffImageFile, WebPImageFile)
 _COLOURS = frozenset(("1", "L", "LA", "P", "PA", "RGB", "RGBA"))  # modes that RGBA can hold
 _DEPTH, _BELOW, _LAYERS = 258, 330, 37724  # TIFF: bits of a sample, directories below this one, Photoshop's layers
 _MOST_PRIVATE = 1024  # bytes of PNG's private chunks: macOS writes few into each screenshot, Fireworks all its layers
-_USUAL_GAMMA = 0.45455  # of PNG's gAMA: about that of sRGB
 
 _START_OF_SCAN, _END = 0xDA, b"\xff\xd9"
 _METADATA = frozenset((*range(0xE0, 0xEE), 0xEF, 0xFE))  # of JPEG: all but Adobe's segment, which names the colours
@@ -61,7 +61,8 @@ def pixel_hash(
     if coded is None:
         return ""
     parts: Iterable[bytes]
-    digest = hashlib.sha256(_colours(picture))
+    colours = colour_profiles.conversion(picture)
+    digest = hashlib.sha256(colours.digest if colours else b"")
     if scaled:
         digest.update(f"coded {turn}".encode())
         parts = coded
@@ -99,25 +100,6 @@ def _strips(picture: Image.Image, mode: str) -> Iterator[Image.Image]:
 
 def _is_opaque(picture: Image.Image) -> bool:
     return all(strip.getchannel("A").getextrema()[0] == 255 for strip in _strips(picture, "RGBA"))
-
-
-def _colours(picture: ImageFile.ImageFile) -> bytes:
-    """What the file says of the meaning of its samples; b"" for sRGB, which is meant where it says nothing."""
-    profile = picture.info.get("icc_profile")
-    if profile:
-        return b"" if _is_srgb(profile) else hashlib.sha256(profile).digest()
-    gamma = picture.info.get("gamma", _USUAL_GAMMA)
-    if "srgb" in picture.info or abs(gamma - _USUAL_GAMMA) < 0.001:
-        return b""
-    return f"gamma {gamma} {picture.info.get('chromaticity')}".encode()
-
-
-def _is_srgb(profile: bytes) -> bool:
-    try:
-        opened = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        return ImageCms.getProfileDescription(opened).startswith("sRGB")
-    except Exception:  # a damaged profile is itself, and no other
-        return False
 
 
 def _coded(data: bytes) -> list[bytes] | None:

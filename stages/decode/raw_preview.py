@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
-_EXIF, _DATE, _MAKE, _MODEL = 34665, 36867, 271, 272
+_EXIF, _DATE, _MAKE, _MODEL, _WIDTH, _HEIGHT = 34665, 36867, 271, 272, 256, 257
 _TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL))
+_TAGS |= {_WIDTH, _HEIGHT}
+_ON_THEIR_SIDES = (5, 6, 7, 8)  # orientations
 _OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
 _FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
 _MOST_DIRECTORIES = 64
@@ -31,8 +33,9 @@ TiffDirectory = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class RawPreview:
-    """A JPEG inside of a RAW file, from its first byte on. orientation, date, make, model: those that the file gives:
-    one of EXIF's numbers, None if none; the texts of EXIF's DateTimeOriginal, Make and Model, "" if none."""
+    """A JPEG inside of a RAW file, from its first byte on. orientation: one of EXIF's numbers, as the file gives it for
+    a picture that lies as the samples do; None without one, and where the preview has been turned already. date, make,
+    model: the texts of EXIF's DateTimeOriginal, Make and Model, "" if none."""
 
     jpeg: bytes
     orientation: int | None
@@ -53,16 +56,28 @@ def preview(data: bytes) -> RawPreview | None:
     samples = set[int]()
     for each in directories:
         samples.update(each.get(_TILES, ()), each.get(_STRIPS, ()) if _is_of_a_sensor(each) else ())
-    _, place = max(((area, -at) for at, area in _jpegs(data) if at not in samples), default=(0, 1))
-    if place > 0:
+    found = [(size[0] * size[1], -at, size) for at, size in _jpegs(data) if at not in samples]
+    if not found:
         return None
+    _, place, size = max(found)
     # CR3 has these in boxes of their own.
     described = directories or _directories(data, data.find(b"CMT1") + 4)
     dated = directories or _directories(data, data.find(b"CMT2") + 4)
-    orientation = described[0].get(_ORIENTATION, ()) if described else ()
+    given = described[0].get(_ORIENTATION, ()) if described else ()
+    orientation = given[0] if given and not _is_turned(size, given[0], directories) else None
     date = next((each[_DATE] for each in dated if _DATE in each), ())
     make, model = (_text(described[0].get(tag, ()) if described else ()) for tag in (_MAKE, _MODEL))
-    return RawPreview(data[-place:], orientation[0] if orientation else None, _text(date[:19]), make, model)
+    return RawPreview(data[-place:], orientation, _text(date[:19]), make, model)
+
+
+def _is_turned(size: tuple[int, int], orientation: int, directories: list[TiffDirectory]) -> bool:
+    """Whether a preview of this width and height has been turned already: it stands where the samples lie, or lies
+    where they stand. A half turn, and a square, cannot be told."""
+    sensors = [each for each in directories if _is_of_a_sensor(each) and each.get(_WIDTH) and each.get(_HEIGHT)]
+    if orientation not in _ON_THEIR_SIDES or not sensors:
+        return False
+    width, height = max((each[_WIDTH][0], each[_HEIGHT][0]) for each in sensors)
+    return (width - height) * (size[0] - size[1]) < 0
 
 
 def _text(values: tuple[int, ...]) -> str:
@@ -109,27 +124,28 @@ def _directory(data: bytes, start: int, place: int, order: str) -> tuple[TiffDir
     return directory, struct.unpack_from(f"{order}I", data, end)[0] if end + 4 <= len(data) else 0
 
 
-def _jpegs(data: bytes) -> Iterator[tuple[int, int]]:
-    """The place and the number of pixels of everything that begins as a JPEG does which can be decoded."""
+def _jpegs(data: bytes) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The place and the size of everything that begins as a JPEG does which can be decoded."""
     at = data.find(_START)
     for _ in range(_MOST_STARTS):
         if at < 0:
             return
-        if area := _area(data, at):
-            yield at, area
+        size = _size(data, at)
+        if size[0] and size[1]:
+            yield at, size
         at = data.find(_START, at + 1)
 
 
-def _area(data: bytes, at: int) -> int:
-    """The number of pixels of the JPEG there; 0 if it is none, or not one of 8 bits in grey or colour."""
+def _size(data: bytes, at: int) -> tuple[int, int]:
+    """The width and height of the JPEG there; zeros if it is none, or not one of 8 bits in grey or colour."""
     at += 2
     for _ in range(_MOST_SEGMENTS):
         head = data[at : at + 10]
         if len(head) < 10 or head[0] != 0xFF or head[1] < 0xC0 or head[1] in _WITHOUT_SIZE:
-            return 0
+            return 0, 0
         if head[1] in _DECODABLE:
             _, precision, height, width, colours = struct.unpack(">HBHHB", head[2:])
-            return height * width if precision == 8 and colours in (1, 3) else 0
+            return (width, height) if precision == 8 and colours in (1, 3) else (0, 0)
         # 0xFF before a marker is padding.
         at += 1 if head[1] == 0xFF else 2 + max(2, int.from_bytes(head[2:4], "big"))
-    return 0
+    return 0, 0

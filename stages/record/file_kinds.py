@@ -23,6 +23,10 @@ class FileKind(Enum):
     AVIF = "AVIF"
     JPEG_2000 = "JPEG 2000"
     RAW = "RAW"  # a camera's; those that begin as any TIFF does are told apart by `stages.decode.raw_preview`
+    NETPBM = "Netpbm"
+    TGA = "TGA"
+    ICO = "ICO"
+    QOI = "QOI"
     ZIP = "zip"
     TAR = "tar"
     GZIP = "gzip"
@@ -53,9 +57,19 @@ _BEGINNINGS = {
     b"IIRO": FileKind.RAW,  # Olympus' ORF, as the next two
     b"IIRS": FileKind.RAW,
     b"MMOR": FileKind.RAW,
+    b"\0\0\1\0": FileKind.ICO,
+    b"qoif": FileKind.QOI,
     b"PK\x03\x04": FileKind.ZIP,
     b"PK\x05\x06": FileKind.ZIP,  # without members
     b"\x1f\x8b": FileKind.GZIP,
+}
+_NETPBM = re.compile(rb"P(?:[14](?:GAP\d+){2}|[2356](?:GAP\d+){3})\s".replace(b"GAP", rb"(?:\s|#.*\n)+"))
+_TGA_HEADER = struct.Struct("<BBBHHBHHHHBB")
+_TGA_OF_PALETTE = (1, 9)
+_TGA_DEPTHS = {  # of a picture, by the way it is coded
+    **dict.fromkeys(_TGA_OF_PALETTE, (8,)),
+    **dict.fromkeys((2, 10), (15, 16, 24, 32)),
+    **dict.fromkeys((3, 11), (8, 16)),
 }
 _BMP_HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
 
@@ -79,7 +93,6 @@ _UNREADABLE = (
     (0, b"FOVb", "a RAW picture of Sigma's: save it as JPEG"),
     (6, b"HEAPCCDR", "an old RAW picture of Canon's: save it as JPEG"),
     (0, b"8BPS", "a Photoshop document: save it as PNG"),
-    (0, b"\0\0\1\0", "an icon: save it as PNG"),
     (0, b"BZh", "bzip2 data: pack it as zip or tar.gz"),
     (0, b"\xfd7zXZ\0", "xz data: pack it as zip or tar.gz"),
     (0, b"\x28\xb5\x2f\xfd", "Zstandard data: pack it as zip or tar.gz"),
@@ -87,7 +100,10 @@ _UNREADABLE = (
     (0, b"Rar!", "a RAR archive: pack it as zip or tar.gz"),
 )
 _SVG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<svg|<!DOCTYPE\s+svg|<(?:\?xml|!--).*<(?:svg|!DOCTYPE\s+svg))", re.DOTALL)
-READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, JPEG 2000, camera RAW, zip, tar, tar.gz or STL-10"
+READABLE = (
+    "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, JPEG 2000, camera RAW, Netpbm, TGA, ICO, QOI, zip, tar, tar.gz or "
+    "STL-10"
+)
 
 
 def kind_of(head: bytes) -> FileKind:
@@ -101,7 +117,23 @@ def kind_of(head: bytes) -> FileKind:
         return FileKind.WEBP
     if head[:2] == b"BM" and len(head) >= 18 and struct.unpack_from("<I", head, 14)[0] in _BMP_HEADER_SIZES:
         return FileKind.BMP
-    return FileKind.TAR if is_tar_header(head[:HEAD]) else FileKind.OTHER
+    if _NETPBM.match(head):
+        return FileKind.NETPBM
+    if is_tar_header(head[:HEAD]):
+        return FileKind.TAR
+    return FileKind.TGA if _is_tga(head) else FileKind.OTHER
+
+
+def _is_tga(head: bytes) -> bool:
+    """Whether a file begins with a header of TGA, which has no mark of its own: all of its fields must be possible."""
+    if len(head) < _TGA_HEADER.size:
+        return False
+    _, palette, coding, first, colours, entry, _, _, width, height, depth, rest = _TGA_HEADER.unpack_from(head)
+    if coding not in _TGA_DEPTHS or depth not in _TGA_DEPTHS[coding] or not width or not height or rest & 0xC0:
+        return False
+    if palette == 0:
+        return coding not in _TGA_OF_PALETTE and not (first or colours or entry)
+    return palette == 1 and colours > 0 and entry in (15, 16, 24, 32)
 
 
 def _of_brands(head: bytes) -> FileKind | None:

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 MAX_PICTURE_BYTES = 256 * 2**20  # of one picture's file, which is read into memory whole
 MAX_PIXELS = 100_000_000  # width × height; RGBA takes 0.8 to 1.2 GiB
-MAX_JPEG_PIXELS = 210_000_000  # phones have 200 megapixels; decoded at a reduced scale: 1.2 GiB if progressive
+MAX_JPEG_PIXELS = 1_000_000_000  # 8 s; decoded at a scale at which it has no more than the next
+MAX_WHOLE_JPEG_PIXELS = 210_000_000  # phones have 200 megapixels; a progressive one is in memory whole: 1.2 GiB
 MAX_JPEG_SCANNED_PIXELS = 5_000_000_000  # pixels × scans: 8 s; 210 megapixels in 23 scans, cameras have 10
 MAX_WEBP_PIXELS = 64_000_000  # its decoder holds three copies: 1 GiB
 MAX_HEIC_PIXELS = 64_000_000  # 7 to 20 bytes each, by subsampling, depth and transparency: up to 1.2 GiB
 MAX_AVIF_PIXELS = 64_000_000  # up to 17 bytes each: 1 GiB
-MAX_JPEG_2000_PIXELS = 50_000_000  # up to 25 bytes each, since its samples are 32 bits wide: 1.2 GiB
+MAX_JPEG_2000_PIXELS = 800_000_000  # decoded at a level at which it has no more than the next
+MAX_WHOLE_JPEG_2000_PIXELS = 50_000_000  # up to 25 bytes each, since its samples are 32 bits wide: 1.2 GiB
+MAX_QOI_PIXELS = 16_000_000  # its decoder is not compiled: 20 s
 
 MAX_MEMBERS = 1_000_000  # of one archive
 MAX_HEADER_BYTES = 16 * 2**20  # of the descriptions of a tar's members, beside 4 KiB for each

@@ -18,10 +18,10 @@ import pi_heif  # noqa: F401  registers HEIC's decoder with Pillow
 import pillow_heif
 from PIL import Image, PngImagePlugin
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "HEIF")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "HEIF", "PPM", "TGA", "ICO", "QOI")
 """Those that lookalike reads, by Pillow's names."""
 
-OTHERS = ("DDS", "DIB", "EPS", "ICNS", "ICO", "MSP", "PCX", "PDF", "PPM", "QOI", "SGI", "SPIDER", "TGA", "XBM")
+OTHERS = ("DDS", "DIB", "EPS", "ICNS", "MSP", "PCX", "PDF", "SGI", "SPIDER", "XBM")
 """Those that Pillow writes and lookalike refuses."""
 
 _HUGE = (65_500, 60_000)

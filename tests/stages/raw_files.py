@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -65,13 +66,22 @@ def cr2(preview: bytes, orientation: int) -> bytes:
 
 
 def nef(
-    preview: bytes, orientation: int, order: str = ">", date: bytes = b"", camera: tuple[bytes, bytes] = (b"", b"")
+    preview: bytes,
+    orientation: int,
+    order: str = ">",
+    date: bytes = b"",
+    camera: tuple[bytes, bytes] = (b"", b""),
+    size: Tags = MappingProxyType({}),
 ) -> bytes:
-    """Nikon, and Sony's ARW: a small picture without compression, the preview and the samples in directories below."""
+    """Nikon, and Sony's ARW: a small picture without compression, the preview and the samples in directories below.
+    size: that of the samples."""
     file = Tiff(order)
     below = [
         file.directory({SUBFILE: 1, COMPRESSION: 6, JPEG: file.put(preview), JPEG_LENGTH: len(preview)}, linked=False),
-        file.directory({SUBFILE: 0, PHOTOMETRIC: CFA, COMPRESSION: 34713, STRIP: file.put(SAMPLES)}, linked=False),
+        file.directory(
+            {SUBFILE: 0, **size, PHOTOMETRIC: CFA, COMPRESSION: 34713, STRIP: file.put(SAMPLES)},
+            linked=False,
+        ),
     ]
     small = {WIDTH: 16, HEIGHT: 12, 258: 8, COMPRESSION: 1, PHOTOMETRIC: 2, STRIP: file.put(bytes(16 * 12 * 3)), 277: 3}
     made = {tag: text for tag, text in zip((MAKE, MODEL), camera, strict=True) if text}
@@ -81,11 +91,15 @@ def nef(
     return bytes(file.content)
 
 
-def dng(preview: bytes, orientation: int, tile: bytes = SAMPLES) -> bytes:
-    """Adobe's: samples in tiles, which may be lossy JPEGs, and the preview as a picture of one strip."""
+def dng(preview: bytes, orientation: int, tile: bytes = SAMPLES, size: Tags = MappingProxyType({})) -> bytes:
+    """Adobe's: samples in tiles, which may be lossy JPEGs, and the preview as a picture of one strip. size: that of the
+    samples."""
     file = Tiff()
     below = [
-        file.directory({SUBFILE: 0, PHOTOMETRIC: 34892, COMPRESSION: NEWLY, TILES: [file.put(tile)] * 4}, linked=False),
+        file.directory(
+            {SUBFILE: 0, **size, PHOTOMETRIC: 34892, COMPRESSION: NEWLY, TILES: [file.put(tile)] * 4},
+            linked=False,
+        ),
         file.directory(
             {SUBFILE: 1, PHOTOMETRIC: 6, COMPRESSION: NEWLY, STRIP: file.put(preview), LENGTH: len(preview)},
             linked=False,

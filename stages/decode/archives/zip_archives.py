@@ -21,6 +21,8 @@ from stages.decode.archives.archive_member import (
 from stages.decode.archives.stream_meter import StreamMeter, check_totals
 from stages.record.file_limits import FileLimits
 
+_UTF_8 = 0x800  # the flag of a member whose name is in UTF-8
+
 
 def zip_members(path: Path, limits: FileLimits) -> Iterator[ArchiveMember]:
     """Every file in a zip archive; raises BadArchive before the first one. See
@@ -41,6 +43,7 @@ def zip_members(path: Path, limits: FileLimits) -> Iterator[ArchiveMember]:
 
 def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[ArchiveMember]:
     problem = _zip_problem(info)
+    name = _name(info)
     if problem is None:
         try:
             with damage_as(lambda _: BadMember(DAMAGED_MEMBER)):
@@ -49,9 +52,20 @@ def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[Arc
             problem = DAMAGED_MEMBER
         else:
             with stream:
-                yield ArchiveMember(info.filename, info.file_size, MemberContent(stream.read))
+                yield ArchiveMember(name, info.file_size, MemberContent(stream.read))
             return
-    yield ArchiveMember(info.filename, info.file_size, None, problem)
+    yield ArchiveMember(name, info.file_size, None, problem)
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    """A member's name. Programs such as macOS' write UTF-8 without the flag that says so, where code page 437 is meant
+    by the standard; its names are seldom UTF-8 by chance."""
+    if info.flag_bits & _UTF_8:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode()
+    except UnicodeError:
+        return info.filename
 
 
 def _zip_problem(info: zipfile.ZipInfo) -> str | None:

@@ -42,6 +42,10 @@ _MEDIA_TYPES = {
     FileKind.HEIC: "image/heic",
     FileKind.AVIF: "image/avif",
     FileKind.JPEG_2000: "image/jp2",
+    FileKind.NETPBM: "image/x-portable-anymap",
+    FileKind.TGA: "image/x-tga",
+    FileKind.ICO: "image/vnd.microsoft.icon",
+    FileKind.QOI: "image/qoi",
 }
 
 

@@ -70,6 +70,20 @@ def test_every_member_is_read(path: Path, pack: Callable[[dict[str, bytes]], byt
     assert read(path, pack(FILES)) == FILES
 
 
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("Ünï 写真.png".encode(), "Ünï 写真.png"),  # as macOS writes it
+        ("Übung.png".encode("cp437"), "Übung.png"),
+        (b"plain.png", "plain.png"),
+        (b"\xff\xfe.png", "\xa0■.png"),
+    ],
+)
+def test_names_in_a_zip_without_a_flag_are_utf_8_or_else_code_page_437(path: Path, stored: bytes, shown: str) -> None:
+    data = zipped({"?" * len(stored): b"content"}).replace(b"?" * len(stored), stored)
+    assert read(path, data) == {shown: b"content"}
+
+
 @pytest.mark.parametrize("dialect", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_long_and_undecodable_names_come_back(path: Path, dialect: int) -> None:
     names = {"x" * 300: b"long", "bad\udcff.jpg": b"bytes", "🐈/\n": b"odd"}

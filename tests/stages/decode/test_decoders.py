@@ -3,18 +3,24 @@
 import base64
 import io
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
 import pillow_heif
 import pytest
+from hypothesis import given, settings, strategies as st
 from PIL import Image, ImageSequence
+from PIL.PngImagePlugin import PngInfo
 
+from stages.decode import decoders
 from stages.decode.decoders import BadPicture
 from stages.decode.picture_normaliser import NormalisedPicture, normalise
 from stages.record.file_kinds import HEAD, kind_of
-from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
+from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_WHOLE_JPEG_2000_PIXELS
 from stages.record.framing import CROP, Framing, Pixels
+from stages.record.sources import LOSSLESS as LOSSLESS_CODING, PALETTE
+from tests.example_counts import examples
 from tests.stages.decode import drawn_scenes
 from tests.stages.decode.drawn_scenes import SIDE, scene
 from tests.stages.orientations import dated, exif, shot_with, stored
@@ -169,11 +175,36 @@ def test_bombs_are_refused_by_their_stated_size() -> None:
     bombs = {
         "HEIC": (stated(encode(PICTURE, "HEIF"), b"ispe", 8, 9000), MAX_HEIC_PIXELS),
         "AVIF": (stated(encode(PICTURE, "AVIF"), b"ispe", 8, 9000), MAX_AVIF_PIXELS),
-        "JPEG 2000": (stated(encode(PICTURE, "JPEG2000"), b"ihdr", 4, 9000), MAX_JPEG_2000_PIXELS),
+        "JPEG 2000": (stated(encode(PICTURE, "JPEG2000"), b"ihdr", 4, 30_000), MAX_WHOLE_JPEG_2000_PIXELS),
     }
     for kind, (data, most) in bombs.items():
-        with pytest.raises(BadPicture, match=rf"^9,000 × 9,000 pixels: a\w? {kind} picture may have at most {most:,}$"):
+        with pytest.raises(
+            BadPicture, match=rf"^\d+,000 × \d+,000 pixels: a\w? {kind} picture may have at most {most:,}$"
+        ):
             read(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("JPEG", "MAX_WHOLE_JPEG_PIXELS"), ("JPEG2000", "MAX_WHOLE_JPEG_2000_PIXELS")]
+)
+def test_larger_pictures_are_decoded_at_a_smaller_scale(kind: str, most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoders, most, 500_000)
+    whole = Image.fromarray(scene(1600, 1200))
+    data = encode(whole, kind)
+    picture, _ = decoders.open_picture(data, kind_of(data[:HEAD])).load(least=whole.size)
+    assert picture.size == (800, 600)
+    assert np.abs(np.asarray(picture).astype(int) - scene(800, 600)).mean() < 3
+    found = normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP), region=(0.0, 0.5, 0.5, 1.0))
+    assert found.size == whole.size
+    region = whole.crop((100, 600, 700, 1200)).resize((SIDE, SIDE))
+    assert np.abs(found.framed.pixels.astype(int) - np.asarray(region)).mean() < 3
+
+
+def test_a_progressive_jpeg_has_the_limit_of_what_is_in_memory_whole() -> None:
+    data = encode(PICTURE, "JPEG", progressive=True)
+    start = data.index(b"\xff\xc2") + 5
+    with pytest.raises(BadPicture, match="may have at most 210,000,000"):
+        read(data[:start] + struct.pack(">HH", 20_000, 20_000) + data[start + 4 :])
 
 
 @pytest.mark.parametrize(("kind", "box", "at"), [("HEIF", b"ispe", 8), ("JPEG2000", b"ihdr", 4)])
@@ -254,3 +285,90 @@ def test_damaged_metadata_are_no_date() -> None:
     data = encode(PICTURE, "JPEG", exif=dated("2019:08:04 16:30:12"))
     place = data.index(struct.pack("<H", 0x8769) if b"II*" in data else struct.pack(">H", 0x8769))
     assert described(data[: place + 8] + b"\xff\xff\xff\xff" + data[place + 12 :]).taken == ""
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_xmp_turns_no_picture(kind: str) -> None:
+    said = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:Description xmlns:r="r" tiff:Orientation="6"/></x:xmpmeta>'
+    data = encode(PICTURE, kind)
+    if kind == "JPEG":
+        segment = b"http://ns.adobe.com/xap/1.0/\0" + said
+        data = data[:2] + b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + data[2:]
+    elif kind == "PNG":
+        info = PngInfo()
+        info.add_itxt("XML:com.adobe.xmp", said.decode())
+        data = encode(PICTURE, kind, pnginfo=info)
+    else:
+        data = encode(PICTURE, kind, **({"tiffinfo": {700: said}} if kind == "TIFF" else {"xmp": said}))
+    assert b'Orientation="6"' in data
+    assert np.array_equal(read(data), read(encode(PICTURE, kind)))
+
+
+@given(st.integers(0, 2**16), st.booleans(), st.sampled_from(["L", "RGB", "CMYK"]), st.integers(1, 400))
+@settings(max_examples=examples(40), deadline=None)
+def test_a_jpeg_that_lacks_its_end_alone_is_read_and_one_that_lacks_samples_refused(
+    seed: int, progressive: bool, mode: str, missing: int
+) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+    whole = encode(Image.fromarray(noise).convert(mode), "JPEG", progressive=progressive, quality=85)
+    assert whole.endswith(b"\xff\xd9")
+    unended = whole[:-2]
+    assert np.array_equal(read(unended), read(whole))
+    try:
+        found = read(unended[:-missing])
+    except BadPicture as refusal:
+        assert str(refusal) == "damaged or truncated JPEG picture"
+    else:  # what is missing is no more than the bits that fill the last byte
+        assert np.array_equal(found, read(whole))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [("PPM", "RGB"), ("PPM", "L"), ("PPM", "1"), ("QOI", "RGB"), ("QOI", "RGBA")]
+    + [("TGA", mode) for mode in ("L", "LA", "P", "RGB", "RGBA")],
+)
+def test_plain_formats_keep_the_pixels(kind: str, mode: str) -> None:
+    picture = Image.fromarray(scene(bands=4)).convert("RGB" if mode in ("1", "P") else mode).convert(mode)
+    found = described(encode(picture, kind))
+    assert np.array_equal(found.framed.pixels, read(encode(picture, "PNG")))
+    assert found.coding == (PALETTE if mode == "P" else LOSSLESS_CODING)
+
+
+def test_tga_is_read_as_coded_and_from_either_edge() -> None:
+    for options in ({"compression": "tga_rle"}, {"orientation": 1}, {"orientation": -1}):
+        assert np.array_equal(read(encode(PICTURE, "TGA", **options)), np.asarray(PICTURE))
+
+
+def test_netpbm_in_plain_text_with_comments_and_in_16_bits() -> None:
+    grey = scene(bands=1)[..., 0]
+    text = f"P2 # by hand\n# {SIDE} pixels\n{SIDE} {SIDE}\n255\n" + "\n".join(map(str, grey.ravel()))
+    deep = b"P5 %d %d 65535\n" % (SIDE, SIDE) + (grey.astype(np.uint16) * 257).astype(">u2").tobytes()
+    for data in (text.encode(), deep):
+        assert np.array_equal(read(data), np.repeat(grey[..., None], 3, -1))
+
+
+@pytest.mark.parametrize("inner", ["png", "bmp"])
+def test_an_icon_is_its_largest_picture(inner: str) -> None:
+    picture = Image.fromarray(scene(128, 128, bands=4))
+    icon = encode(picture, "ICO", sizes=[(16, 16), (128, 128), (32, 32)], bitmap_format=inner)
+    found = described(icon, 128)
+    assert found.size == (128, 128)
+    assert difference(found.framed.pixels, read(encode(picture, "PNG"), 128)) <= 1
+
+
+def test_an_icon_that_states_another_size_or_has_no_picture_is_refused() -> None:
+    icon = encode(PICTURE.resize((64, 64)), "ICO", sizes=[(64, 64)], bitmap_format="bmp")
+    place = struct.unpack_from("<I", icon, 18)[0]
+    bomb = icon[: place + 4] + struct.pack("<ii", 60_000, 120_000) + icon[place + 12 :]
+    for data in (bomb, icon[:30], b"\0\0\1\0\0\0", icon[:4] + b"\xff\xff" + icon[6:22]):
+        with pytest.raises(BadPicture, match="damaged or truncated"):
+            read(data)
+    large = encode(Image.new("L", (200, 200)), "PNG")
+    bomb = large[:16] + struct.pack(">II", 60_000, 60_000) + large[24:29] + struct.pack(">I", zlib.crc32(large[12:16]))
+    with pytest.raises(BadPicture):
+        read(icon[:14] + struct.pack("<II", len(bomb), 22) + bomb)
+
+
+@pytest.mark.parametrize("head", [b"P6 is a road\n", b"P5 12 twelve 255\n", b"PK", b"\0\0\2\0\1\0\x20\x20", b"\1\1\1"])
+def test_what_only_begins_like_a_picture_is_none(head: bytes) -> None:
+    assert not kind_of(head + bytes(600)).is_picture

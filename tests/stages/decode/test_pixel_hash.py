@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, PngImagePlugin
 
+from stages.decode import colour_profiles
 from stages.decode.picture_normaliser import NormalisedPicture, normalise
 from stages.record.file_kinds import kind_of
 from stages.record.framing import Framing
@@ -109,7 +110,7 @@ def test_transparency_and_colours_make_a_difference() -> None:
     white.putpixel((0, 0), (255, 255, 255))
     assert read(saved(cut_out)).framed.pixels.tobytes() == read(saved(white)).framed.pixels.tobytes()
     assert not exact(saved(cut_out), saved(white))
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
+    profile = colour_profiles.profile_of(1 / 1.8, colour_profiles.SRGB_PRIMARIES)
     assert not exact(saved(picture), saved(picture, icc_profile=profile))
     assert exact(saved(picture, icc_profile=profile), saved(picture, "TIFF", icc_profile=profile))
     assert not exact(saved(picture, icc_profile=profile), saved(picture, icc_profile=profile + b"0"))

@@ -53,6 +53,16 @@ def test_the_files_own_orientation_counts_and_only_once(write: Callable[[bytes, 
     assert np.abs(read(raw_files.raf(jpeg(TURNED, exif=exif))).astype(int) - read(jpeg())).mean() < 2
 
 
+@pytest.mark.parametrize("orientation", [5, 6, 7, 8])
+@pytest.mark.parametrize("write", [raw_files.nef, raw_files.dng])
+def test_a_preview_that_lies_where_the_samples_stand_is_not_turned_again(
+    write: Callable[..., bytes], orientation: int
+) -> None:
+    lies, stands = ({raw_files.WIDTH: width, raw_files.HEIGHT: 10_000 - width} for width in (6000, 4000))
+    assert np.array_equal(read(write(jpeg(PICTURE), orientation, size=stands)), read(jpeg(PICTURE)))
+    assert not np.array_equal(read(write(jpeg(PICTURE), orientation, size=lies)), read(jpeg(PICTURE)))
+
+
 @pytest.mark.parametrize("write", [raw_files.nef, raw_files.orf, raw_files.cr3])
 def test_the_date_is_the_files_or_else_the_previews_and_the_size_the_previews(
     write: Callable[..., bytes],
