@@ -28,6 +28,17 @@ def target(named: str = "", environment: Mapping[str, str] = os.environ) -> Serv
     return _of_context(environment) if root is None else of_library(root, environment)
 
 
+def is_free(named: str = "", environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether nothing names a server for this directory, so that a library can begin here: no address, no environment,
+    no library here or above, and no context of pachctl but that of another directory's library."""
+    if named or environment.get("PACHD_ADDRESS") or environment.get("PACH_CONTEXT"):
+        return False
+    if environment.get("LOOKALIKE_ROOT") or local_server.library(environment) is not None:
+        return False
+    name, context = pachctl_config.active(environment)
+    return name == local_server.CONTEXT or not (context.get("pachd_address") or context.get("port_forwarders"))
+
+
 def of_library(root: Path, environment: Mapping[str, str] = os.environ) -> ServerTarget:
     """The local server of the library in a root. Raises LookalikeError if it is not running."""
     server = local_server.running(root)

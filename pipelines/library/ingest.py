@@ -47,12 +47,17 @@ def add(
     into blocks, except archives and other files of many pictures. Raises LookalikeError if there are none or none can
     be read.
     """
-    if not sources:
-        raise LookalikeError("no files found: nothing was put")
+    require_files(sources)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, Path(scratch), sources, most_single=most_single, report=report)
         commit = CommitWriter(connection, REPO).make(changing.content)
         return IngestResult(changing.names, commit, changing.unreadable)
+
+
+def require_files(sources: Sequence[PictureSource]) -> None:
+    """Raises LookalikeError if there are none."""
+    if not sources:
+        raise LookalikeError("no files found: nothing was put")
 
 
 def mirror(

@@ -4,10 +4,12 @@ Knows localpachd only as a program to start; its API is reached as on any cluste
 """
 
 import base64
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +22,9 @@ from pipelines.errors import LookalikeError
 
 CONTEXT = "localpachd"
 """The name of pachctl's context for the local server."""
+
+PORT = 30650
+"""The usual port of Pachyderm."""
 
 _SHORT = 1 << 20
 """A disk with fewer free bytes counts as full."""
@@ -91,9 +96,11 @@ def running(root: Path) -> LocalServer | None:
 
 
 def up(
-    root: Path, port: int, options: Sequence[str] = (), access: AccessFiles | None = None
+    root: Path, port: int | None = None, options: Sequence[str] = (), access: AccessFiles | None = None
 ) -> tuple[LocalServer, bool]:
     """Starts localpachd on a root unless it runs there already, and makes it pachctl's active context, with its access.
+    The library keeps its port, so that addresses and contexts that others have noted stay right; without a port (None)
+    that is the one it had, and of a new library the usual one, or a free one (0) where that is in use.
 
     Returns it and whether this call started it. Raises LookalikeError if it does not start.
     """
@@ -105,7 +112,8 @@ def up(
     if server is None:
         root.mkdir(parents=True, exist_ok=True)
         credentials = access.context() if access else {}
-        address, metrics, pid = _start(root, port, options)
+        address, metrics, pid = _start(root, _usual_port(root) if port is None else port, options)
+        _port_file(root).write_text(f"{address.rpartition(':')[2]}\n")
         server = LocalServer(str(root), address, pid, recorded.previous_context if recorded else "", metrics)
     previous = _enter_context(server.address, credentials if fresh else None)
     server = replace(server, previous_context=previous or server.previous_context)
@@ -146,6 +154,22 @@ def overridden(server: LocalServer, environment: Mapping[str, str] = os.environ)
 def log_path(root: Path) -> Path:
     """The log of the server of a root."""
     return root / "localpachd.log"
+
+
+def _usual_port(root: Path) -> int:
+    try:
+        return int(_port_file(root).read_text())
+    except (OSError, ValueError):
+        pass
+    with contextlib.suppress(OSError), socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", PORT))
+        return PORT
+    return 0
+
+
+def _port_file(root: Path) -> Path:
+    return root / "port"
 
 
 def _record(root: Path) -> Path:

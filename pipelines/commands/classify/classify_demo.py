@@ -9,11 +9,10 @@ from rich.markup import escape
 from pipelines.analysis.classifiers import experiments, parameter_files, promotion, training_report
 from pipelines.analysis.classifiers.promotion import PictureLabels
 from pipelines.analysis.measurement import evaluation, optional_deployment
-from pipelines.client.deployment import deployment
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget
 from pipelines.commands.classify import classify_tables
-from pipelines.commands.kit import progress
+from pipelines.commands.kit import library_setup, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_server_connection
 from pipelines.commands.kit.job_completion import finish
@@ -23,7 +22,7 @@ from pipelines.commands.kit.terminal import console, display_path, files, plain_
 from pipelines.commands.server import demo
 from pipelines.library import ingest, picture_sources, queries
 from pipelines.library.datasets import samples
-from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
+from pipelines.specifications import optional_specs, specs_directory
 from stages.classify.report import training_words
 from stages.classify.training.training_parameters import SUFFIX
 from stages.datum.text_format import counted, visible
@@ -46,7 +45,7 @@ _SHOWN = 8
     "demo",
     examples=("lookalike classify demo", "lookalike classify demo --root elsewhere/.lookalike --port 0"),
 )
-def run_demo(root: RootOption = None, port: PortOption = 30650) -> None:
+def run_demo(root: RootOption = None, port: PortOption = None) -> None:
     """From nothing to a classifier on this machine: server, labelled sample pictures, four trainings, a promotion.
 
     Then it classifies the sample queries. `lookalike demo --remove` removes the sample pictures again.
@@ -72,8 +71,8 @@ def _train(connection: Connection, directory: Path) -> None:
     """Deploys all that is needed, puts the samples, their labels and the parameters, and waits for the jobs."""
     wanted = demo.demo_pictures(directory, None, None)
     found = picture_sources.find([wanted.images])
-    say_all(map(str, deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))))
-    commits = demo.backbone(connection)
+    library_setup.deploy(connection)
+    commits = [*library_setup.push_default_backbone(connection)]
     commits.append(evaluation.put(connection, {demo.LABELS: wanted.labels}))
     grid = {f"{name}{SUFFIX}": json.dumps(each).encode() for name, each in GRID.items()}
     commits.append(parameter_files.change(connection, grid))

@@ -36,7 +36,14 @@ AddressOption = Annotated[
         help="The server's address [default: PACHD_ADDRESS, else the library here or above, else pachctl's context].",
     ),
 ]
-PortOption = Annotated[int, typer.Option(help="The local server's port (0 takes a free one).")]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="The local server's port (0 takes a free one) [default: the library's, at first 30650 or a free one].",
+    ),
+]
 SheetsOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write result sheets to.")
 ]

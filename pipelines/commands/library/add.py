@@ -1,5 +1,6 @@
 """The command that puts pictures into the library."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,8 @@ from pipelines.client.server.local_server import default_root
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
-from pipelines.commands.kit.job_completion import UploadedNames, conclude, conclude_all
+from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
+from pipelines.commands.kit.library_setup import open_searchable_library
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, path
 from pipelines.commands.kit.terminal import (
     display_path,
@@ -59,9 +61,10 @@ def add(
 ) -> None:
     """Put pictures into the library, replacing any of the same name.
 
-    Files that cannot be read are named and left out, and the exit code is then 1. The word stl10 alone is the data set
-    STL-10, which is downloaded if missing. One part of its pictures becomes library pictures, the rest one query
-    entry. A file or directory called stl10 is ./stl10.
+    If there is no library here or above, and no other server is named, one begins here: with a server on this machine,
+    the pipelines, and the default backbone. Files that cannot be read are named and left out, and the exit code is then
+    1. The word stl10 alone is the data set STL-10, which is downloaded if missing. One part of its pictures becomes
+    library pictures, the rest one query entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
         if as_json:
@@ -69,15 +72,21 @@ def add(
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
         return
     named = list(map(path, paths))
-    connection = open_write_connection(address)
     found = picture_sources.find(named)
+    ingest.require_files(found.sources)
+    began = time.monotonic()
+    connection, done = open_searchable_library(address)
     say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
     unreadable = {**found.unreadable, **written.unreadable}
     say_unreadable(unreadable)
     put = UploadedNames("images", frozenset(written.names))
-    rejected = conclude(connection, f"put {files(written.files)} into images", written.commit, wait, put)
+    done[written.commit] = f"put {files(written.files)} into images"
+    rejected = conclude_all(connection, done, wait, put)
+    if wait:
+        added = len(set(written.names).difference(each.source for each in rejected))
+        say(f"{files(added)} added, searchable after {time.monotonic() - began:,.0f} s")
     if as_json:
         told = {"commit": written.commit, "put": written.files, "skipped": found.left_out, "unreadable": unreadable}
         say_json({**told, "rejected": rejected})

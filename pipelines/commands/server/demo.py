@@ -10,24 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pipelines.analysis.measurement import evaluation, optional_deployment
-from pipelines.client import backbones
-from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.commands.kit import library_setup
 from pipelines.commands.kit.job_completion import UploadedNames
 from pipelines.commands.kit.progress import counting, wait
 from pipelines.commands.kit.terminal import display_path, files, say, say_all
 from pipelines.errors import LookalikeError
-from pipelines.library import backbone_push, ingest, picture_sources, quality, queries, result_sheets
+from pipelines.library import ingest, picture_sources, quality, queries, result_sheets
 from pipelines.library.datasets import samples
 from pipelines.library.selection import NothingFoundError
-from pipelines.specifications import pipeline_specs, specs_directory
 from stages.files.packs import parse_pack
 from stages.record.framing import unpadded
 from stages.record.label_files import LabelRow, format_csv
 
-BACKBONE = "efficientnet-lite0"
 LABELS = "samples.csv"
 """The file of the sample pictures' labels in the repo of labels."""
 
@@ -73,8 +70,8 @@ def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
     to_ask = picture_sources.choose_pictures(found.sources, ASKED)
     if wanted.queries is None and not to_ask:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
-    say_all(map(str, deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))))
-    commits = backbone(connection)
+    library_setup.deploy(connection)
+    commits = library_setup.push_default_backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)
     asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
@@ -101,16 +98,6 @@ def remove(connection: Connection) -> dict[str, str]:
     with contextlib.suppress(NothingFoundError):
         done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
     return done
-
-
-def backbone(connection: Connection) -> list[str]:
-    """Pushes the default backbone unless there is one; the commit, if one was made."""
-    there = backbones.current_backbone(Repository(connection, backbones.REPO))
-    if there is not None:
-        say(f"backbone {there.name}: unchanged")
-        return []
-    say(f"backbone {BACKBONE}: building")
-    return [backbone_push.push(connection, BACKBONE).commit]
 
 
 def sample_quality(connection: Connection, sheet: result_sheets.ResultSheet) -> dict[str, tuple[float, float]]:

@@ -10,7 +10,7 @@ import typer
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import ServerTarget
-from pipelines.commands.kit import display
+from pipelines.commands.kit import display, library_setup
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import (
     open_library_connection,
@@ -43,7 +43,7 @@ class WorkerRunner(StrEnum):
 )
 def up(
     root: RootOption = None,
-    port: PortOption = 30650,
+    port: PortOption = None,
     gpus: Annotated[
         str, typer.Option(metavar="auto|NUMBER", help="How many GPUs the pipelines may use: auto or a number.")
     ] = "auto",
@@ -91,7 +91,7 @@ def up(
     options += [word for name, value in given.items() if value is not None for word in (name, str(value))]
     access = local_server.AccessFiles(token_file, tls_cert)
     server, fresh = local_server.up(root or local_server.default_root(), port, options, access)
-    _say_server(server, fresh)
+    library_setup.say_server(server, fresh)
     say_all(local_server.overridden(server))
 
 
@@ -139,7 +139,7 @@ def run_demo(
     ] = False,
     output: SheetsOption = Path("results"),
     root: RootOption = None,
-    port: PortOption = 30650,
+    port: PortOption = None,
     wait: WaitOption = True,
 ) -> None:
     """From nothing to result sheets on this machine: server, pipelines, backbone, pictures, queries."""
@@ -148,7 +148,7 @@ def run_demo(
         _remove_samples(where, wait)
         return
     server, fresh = local_server.up(where, port)
-    _say_server(server, fresh)
+    library_setup.say_server(server, fresh)
     connection = open_server_connection(ServerTarget(server.address, local=True))
     wanted = demo.demo_pictures(where / "samples", images, queries)
     outcome = demo.run(connection, wanted)
@@ -170,15 +170,3 @@ def _remove_samples(root: Path, wait: bool) -> None:
         conclude_all(connection, done, wait)
     else:
         say("the library has no sample pictures")
-
-
-def _say_server(server: local_server.LocalServer, fresh: bool) -> None:
-    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
-    say(f"its state is in {server.root}; pachctl's active context is {local_server.CONTEXT}")
-    if server.metrics:
-        say(f"its metrics are at {server.metrics}")
-    root = Path(server.root)
-    if local_server.is_default(root):
-        say(f"lookalike uses it in {root.parent} and below")
-    else:
-        say(f"lookalike uses it with LOOKALIKE_ROOT={root} in the environment, or with --address {server.address}")

@@ -11,7 +11,7 @@ import pytest
 from pipelines.client.server import local_server, pachctl_config
 from pipelines.client.server.connection import ServerTarget
 from pipelines.client.server.pachctl_config import config_path, read_config
-from pipelines.client.server_choice import target
+from pipelines.client.server_choice import is_free, target
 from pipelines.errors import LookalikeError
 
 CONTEXTS = {
@@ -143,6 +143,26 @@ def test_the_library_of_the_directory_comes_before_pachctls_context(
     assert target("", environment(config, PACH_CONTEXT="two")).address == "grpcs://two:2"
     elsewhere = target("", environment(config, LOOKALIKE_ROOT=str(running / ".lookalike")))
     assert elsewhere.address == server.address
+
+
+def test_a_library_can_begin_where_nothing_names_a_server(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_free("", {"PACH_CONFIG": str(config.parent / "gone")})
+    local = {"active_context": local_server.CONTEXT, "contexts": {local_server.CONTEXT: CONTEXTS["one"]}}
+    for content, free in (
+        (local, True),
+        ({"active_context": "empty", "contexts": CONTEXTS}, True),
+        ({"active_context": "forwarded", "contexts": CONTEXTS}, False),
+        ({"active_context": "one", "contexts": CONTEXTS}, False),
+    ):
+        config.write_text(json.dumps({"v2": content}))
+        assert is_free("", environment(config)) is free
+        for name in ("PACHD_ADDRESS", "PACH_CONTEXT", "LOOKALIKE_ROOT"):
+            assert not is_free("", environment(config, **{name: "one"}))
+        assert not is_free("grpc://there:3", environment(config))
+    (config.parent / ".lookalike" / "pachd").mkdir(parents=True)
+    (config.parent / "below").mkdir()
+    monkeypatch.chdir(config.parent / "below")
+    assert not is_free("", {"PACH_CONFIG": str(config.parent / "gone")})
 
 
 def test_a_stopped_library_is_not_replaced_by_another_server(config: Path) -> None:

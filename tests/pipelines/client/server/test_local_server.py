@@ -160,6 +160,35 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path, own_configuration
     assert not own_configuration.exists()
 
 
+def test_a_library_keeps_its_port(up: Up, tmp_path: Path) -> None:
+    first = up().address
+    local_server.down(tmp_path / "root")
+    assert local_server.up(tmp_path / "root")[0].address == first
+    local_server.down(tmp_path / "root")
+    second = up().address  # asked for another
+    local_server.down(tmp_path / "root")
+    assert local_server.up(tmp_path / "root")[0].address == second
+
+
+def test_a_new_library_takes_the_usual_port_or_a_free_one(
+    up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        usual = taken.getsockname()[1]
+        monkeypatch.setattr(local_server, "PORT", usual)
+        taken.listen()
+        try:
+            other, _ = local_server.up(tmp_path / "other")
+            assert not other.address.endswith(f":{usual}")
+        finally:
+            local_server.down(tmp_path / "other")
+    try:
+        assert local_server.up(tmp_path / "new")[0].address.endswith(f":{usual}")
+    finally:
+        local_server.down(tmp_path / "new")
+
+
 def test_a_root_has_one_server(up: Up, tmp_path: Path) -> None:
     up()
     (tmp_path / "root" / "server.json").unlink()

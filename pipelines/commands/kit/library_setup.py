@@ -1,0 +1,58 @@
+"""What a directory needs before its pictures can be searched: a server on this machine, the pipelines, a backbone."""
+
+from pathlib import Path
+
+from pipelines.client import backbones, server_choice
+from pipelines.client.deployment import deployment
+from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import Repository
+from pipelines.client.server import local_server
+from pipelines.client.server.connection import Connection
+from pipelines.client.server.local_server import LocalServer
+from pipelines.commands.kit.command_connection import open_write_connection
+from pipelines.commands.kit.terminal import say, say_all
+from pipelines.library import backbone_push
+from pipelines.specifications import pipeline_specs, specs_directory
+
+BACKBONE = "efficientnet-lite0"
+"""The backbone of a library for which none is chosen: it needs no download."""
+
+
+def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
+    """A connection for a command that puts pictures, with `--address` or "", and what was done before it, in words, by
+    commit. Where nothing names a server, a library begins in this directory. A library of this machine gets the
+    pipelines and the backbone that it lacks; of a server elsewhere, others decide that."""
+    if server_choice.is_free(address):
+        say_server(*local_server.up(local_server.default_root()))
+    connection = open_write_connection(address)
+    if not server_choice.target(address).local:
+        return connection, {}
+    if not ProjectJobs(connection).pipelines():
+        deploy(connection)
+    return connection, push_default_backbone(connection)
+
+
+def deploy(connection: Connection) -> None:
+    """Deploys the pipelines of the specifications of this directory, or else lookalike's own, and says each step."""
+    say_all(map(str, deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))))
+
+
+def push_default_backbone(connection: Connection) -> dict[str, str]:
+    """Pushes the default backbone unless there is one. Returns what was done, in words, by commit."""
+    if backbones.current_backbone(Repository(connection, backbones.REPO)) is not None:
+        return {}
+    say(f"backbone {BACKBONE}: building")
+    return {backbone_push.push(connection, BACKBONE).commit: f"pushed {BACKBONE} into {backbones.REPO}"}
+
+
+def say_server(server: LocalServer, fresh: bool) -> None:
+    """Says where a server on this machine runs, and which directories it serves. fresh: whether it was just started."""
+    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
+    say(f"its state is in {server.root}; pachctl's active context is {local_server.CONTEXT}")
+    if server.metrics:
+        say(f"its metrics are at {server.metrics}")
+    root = Path(server.root)
+    if local_server.is_default(root):
+        say(f"lookalike uses it in {root.parent} and below")
+    else:
+        say(f"lookalike uses it with LOOKALIKE_ROOT={root} in the environment, or with --address {server.address}")

@@ -1,0 +1,48 @@
+"""The first command in an empty directory: `lookalike add FOLDER`, after which the folder can be searched."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.server import local_server
+from tests.command import Command
+from tests.e2e.world import Paint
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
+
+NAMES = ("PACHD_ADDRESS", "PACH_CONTEXT", "LOOKALIKE_ROOT", "LOOKALIKE_SPECS")
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, paint: Paint, command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A command in a directory with nothing but a folder of pictures, and without any configuration."""
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PACH_CONFIG", str(tmp_path / "pachctl.json"))
+    folder = command.directory / "photos"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.png").write_bytes(bytes(paint(number, 0)))
+    return command
+
+
+def test_one_command_makes_a_folder_searchable(newcomer: Command) -> None:
+    root = newcomer.directory / ".lookalike"
+    try:
+        said = newcomer.says("add", "photos")
+        assert "localpachd is running at grpc://127.0.0.1:" in said
+        assert said.rstrip().splitlines()[-1].startswith("4 files added, searchable after ")
+        assert (root / "port").read_text().strip() in said
+        (newcomer.directory / "more.png").write_bytes((newcomer.directory / "photos" / "3.png").read_bytes())
+        again = newcomer.says("add", "more.png")
+        assert "created" not in again
+        assert again.rstrip().splitlines()[-1].startswith("1 file added, searchable after ")
+        assert "photos/2.png" in newcomer.says("query", "photos/2.png")
+    finally:
+        local_server.down(root)
+
+
+def test_no_library_begins_where_no_file_is_found(newcomer: Command) -> None:
+    (newcomer.directory / "empty").mkdir()
+    assert newcomer.fails("add", "empty") == "no files found: nothing was put"
+    assert not (newcomer.directory / ".lookalike").exists()
