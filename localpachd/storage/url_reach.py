@@ -18,8 +18,12 @@ IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 _KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 """Files here hold the server's own environment and memory."""
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
+_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")))
+"""Networks with a special purpose that older versions of Python take for public, in IANA's registries."""
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""The addresses of IPv6 that are given out; a public one is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,10 @@ def public(address: str, allowed: Sequence[IpNetwork] = ()) -> bool:
             return public(str(inner), allowed)
     if _within(found, allowed):
         return True
-    of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
-    unreachable = found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site
-    return found.is_global and found != _OF_AZURE and not unreachable
+    if found == _OF_AZURE or _within(found, _SPECIAL):
+        return False
+    given_out = found in _UNICAST if found.version == 6 else not (found.is_multicast or found.is_reserved)
+    return found.is_global and given_out
 
 
 def _within(address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Sequence[IpNetwork]) -> bool:

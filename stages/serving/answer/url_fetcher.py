@@ -9,8 +9,10 @@ from __future__ import annotations
 import http.client
 import io
 import ipaddress
+import queue
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,8 +28,12 @@ HostResolver = Callable[[str, int], Sequence[str]]
 _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
+_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")))
+"""Networks with a special purpose that older versions of Python take for public, in IANA's registries."""
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""The addresses of IPv6 that are given out; a public one is among them."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,10 @@ def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
             return public(str(inner), allowed)
     if any(found in each for each in allowed if each.version == found.version):
         return True
-    of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
-    unreachable = found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site
-    return found.is_global and found != _OF_AZURE and not unreachable
+    if found == _OF_AZURE or any(found in each for each in _SPECIAL if each.version == found.version):
+        return False
+    given_out = found in _UNICAST if found.version == 6 else not (found.is_multicast or found.is_reserved)
+    return found.is_global and given_out
 
 
 def _get(url: str, limits: FetchLimits, resolve: HostResolver, until: float) -> bytes | str:
@@ -117,7 +124,9 @@ def _connected(
     """A connection to an address of the host, all of which are public, and its socket."""
     number = port or (443 if scheme == "https" else 80)
     try:
-        addresses = resolve(host, number)
+        addresses = _resolved(resolve, host, number, until)
+    except TimeoutError as error:
+        raise _slow(limits) from error
     except (OSError, UnicodeError) as error:
         raise _refused(f"there is no host {host}") from error
     if not addresses or not all(public(each, limits.allowed) for each in addresses):
@@ -132,6 +141,26 @@ def _connected(
         raise _refused(f"{host} cannot be reached") from error
     connection.sock = _Timed(raw, until)
     return connection, raw
+
+
+def _resolved(resolve: HostResolver, host: str, port: int, until: float) -> Sequence[str]:
+    """The addresses of a host. Raises TimeoutError: the system's resolver has limits of its own, and knows no other."""
+    answers: queue.SimpleQueue[Sequence[str] | Exception] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            answers.put(resolve(host, port))
+        except Exception as failure:
+            answers.put(failure)
+
+    threading.Thread(target=look, name="resolve", daemon=True).start()
+    try:
+        answer = answers.get(timeout=_left(until))
+    except queue.Empty as error:
+        raise TimeoutError from error
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _reached(addresses: Sequence[str], port: int, until: float) -> socket.socket:

@@ -254,7 +254,8 @@ def test_endpoints_that_a_url_names_need_an_allowed_network(port: int, url: str)
     ["10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.64.0.1", "0.0.0.0",
      "224.0.0.1", "240.0.0.1",
      "::", "::1", "fe80::1%eth0", "fd00::1", "fec0::1", "ff02::1", "::ffff:10.0.0.1", "::ffff:127.0.0.1",
-     "64:ff9b::7f00:1", "2002:7f00:1::", "nonsense"],
+     "64:ff9b::7f00:1", "2002:7f00:1::", "nonsense", "192.0.0.8", "192.88.99.1", "3fff::1", "5f00::1", "4000::1",
+     "100:0:0:1::1", "64:ff9b:1::1"],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not public(address)

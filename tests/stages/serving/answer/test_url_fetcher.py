@@ -126,6 +126,13 @@ def test_addresses_that_are_not_public_are_refused_in_every_spelling(host: str) 
         ("64:ff9b::a00:1", False),
         ("2001:0:7f00:1::", False),
         ("fec0::1", False),
+        ("192.0.0.8", False),
+        ("192.88.99.1", False),
+        ("3fff::1", False),
+        ("5f00::1", False),
+        ("4000::1", False),
+        ("100:0:0:1::1", False),
+        ("64:ff9b:1::1", False),
         ("nonsense", False),
         ("", False),
     ],
@@ -169,6 +176,21 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked() -> None:
         with pytest.raises(Refusal) as caught:
             fetch(server.url(host="attacker.test"), only, rebinding)
         assert (caught.value.code, len(server.asked)) == ("private-address", 1)
+
+
+def test_a_name_that_is_not_resolved_in_time_is_given_up() -> None:
+    stuck = threading.Event()
+
+    def never(host: str, port: int) -> list[str]:
+        stuck.wait(60)
+        return ["127.0.0.1"]
+
+    try:
+        with pytest.raises(Refusal) as caught:
+            fetch("http://attacker.test/", replace(HERE, seconds=0.2), never)
+    finally:
+        stuck.set()
+    assert caught.value.code == "url-not-fetched" and "0.2 s" in caught.value.message
 
 
 def test_a_name_with_one_private_address_among_public_ones_is_refused() -> None:
