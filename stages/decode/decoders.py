@@ -166,6 +166,8 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
         if icon is None:
             raise BadPicture("damaged or truncated icon")
         data, kind = icon, kind_of(icon[:HEAD])
+    if kind in (FileKind.JPEG, FileKind.RAW):
+        jpeg_scans.check_headers(data)
     unended = data if kind is FileKind.JPEG and jpeg_scans.lacks_end(data) else b""
     readable = png_chunks.readable(data) if kind is FileKind.PNG else data
     picture = _DECODERS[kind](io.BytesIO(readable + jpeg_scans.END if unended else readable))

@@ -69,3 +69,41 @@ def test_a_picture_of_as_many_scans_in_its_thumbnail_is_decoded() -> None:
     data = progressive((side, side), 0, b"Exif\0\0" + progressive((16, 16), many))
     assert jpeg_scans.at_most(data) * side**2 > MAX_JPEG_SCANNED_PIXELS
     assert normalise(data, FileKind.JPEG, FRAMING).size == (side, side)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"\xff" * 100_000,
+        b"\0" * 100_000,
+        b"\xff\xe0\0\2" * 6_000,
+        b"\xff\xfe\0\2" * 6_000,
+        b"\xff\0" * 50_000,
+        b"\xff\x01" * 50_000,
+    ],
+    ids=["padding", "zeros", "segments", "comments", "escaped", "bare markers"],
+)
+def test_headers_that_keep_a_decoder_busy_are_refused(before: bytes) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG")
+    good = file.getvalue()
+    jpeg_scans.check_headers(good)
+    for data in (good[:2] + before + good[2:], good[:2] + before):
+        with pytest.raises(ValueError, match="before the first scan"):
+            jpeg_scans.check_headers(data)
+
+
+def test_headers_of_real_files_are_not_refused() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG", icc_profile=bytes(4 << 20), comment=b"\xff" * 60_000)
+    jpeg_scans.check_headers(file.getvalue())
+
+
+@pytest.mark.parametrize("end", [b"", b"\0", b"\xd0"])
+def test_a_long_run_is_looked_at_once(end: bytes) -> None:
+    """Once for each of its bytes would take hours."""
+    data = progressive((16, 16))
+    place = data.rfind(b"\xff\xda") + 20
+    run = b"\xff" * (8 << 20) + end
+    assert jpeg_scans.count(data[:place] + run) == 10
+    assert jpeg_scans.count(data[:2] + run + data[2:]) in (0, 10)

@@ -95,3 +95,10 @@ def test_what_pixels_and_dates_depend_on_is_kept_and_a_plain_file_is_itself() ->
     for each in kept[1:]:
         turns = read(plain[:33] + each + plain[33:])
         assert np.array_equal(turns, np.rot90(read(plain), 3))
+
+
+def test_too_many_chunks_are_refused() -> None:
+    good = png()
+    assert np.array_equal(read(good[:33] + chunk(b"prVt", b"") * 10_000 + good[33:]), read(good))
+    with pytest.raises(BadPicture, match="damaged or truncated PNG"):
+        read(good[:33] + chunk(b"prVt", b"") * 100_001 + good[33:])
