@@ -7,7 +7,8 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +24,55 @@ _WEIGHTS_MEMBER = "model.weights.h5"
 _STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
 
 
+_SLACK, _MOST_EXPANSION = 16 << 20, 2  # a file may hold so many bytes, or so many times its own, when it is unpacked
+_DAMAGE = (OSError, ValueError, KeyError, RecursionError, RuntimeError, zipfile.BadZipFile)
+
+
 class ModelContents(NamedTuple):
     """What a .keras file holds of a model: the configuration, and the weights by their paths in it."""
 
     config: Any
     weights: dict[str, NDArray[Any]]
+
+
+def check_contents(path: Path) -> None:
+    """To be asked before Keras opens a .keras file: HDF5 can take its arrays from other files of this machine, and
+    state more numbers than fit in memory. Raises ValueError, or what zipfile and h5py raise, unless the file is whole
+    in itself and expands to about its size."""
+    with zipfile.ZipFile(path) as archive, _opened(archive):
+        pass
+
+
+@contextmanager
+def _opened(archive: zipfile.ZipFile) -> Iterator[h5py.File]:
+    """The HDF5 file with the weights. Raises ValueError for one that is refused."""
+    size = sum(info.compress_size for info in archive.infolist())
+    _check_size(size, sum(info.file_size for info in archive.infolist()))
+    weights = archive.read(_WEIGHTS_MEMBER)
+    with h5py.File(io.BytesIO(weights)) as file:
+        _check_size(len(weights), sum(_bytes(group, name) for group in _groups(file) for name in group))
+        yield file
+
+
+def _check_size(size: int, expanded: int) -> None:
+    if expanded > _SLACK + _MOST_EXPANSION * size:
+        raise ValueError(f"it expands from {size:,} to {expanded:,} bytes")
+
+
+def _groups(file: h5py.File) -> list[h5py.Group]:
+    """The file and all groups below it."""
+    found = [file]
+    file.visititems(lambda _, item: found.append(item) if isinstance(item, h5py.Group) else None)
+    return found
+
+
+def _bytes(group: h5py.Group, name: str) -> int:
+    """The bytes of an array in a group; 0 for a group. Raises ValueError for what is not in the file itself."""
+    linked = not isinstance(group.get(name, getlink=True), h5py.HardLink)
+    item = None if linked else group[name]
+    if linked or (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)):
+        raise ValueError(f"{group.name.rstrip('/')}/{name} is stored elsewhere")
+    return int(item.nbytes) if isinstance(item, h5py.Dataset) else 0
 
 
 def check(path: Path, spec: BackboneSpec) -> None:
@@ -65,9 +110,11 @@ def _identified(path: Path, spec: BackboneSpec, kept: dict[str, NDArray[Any]] | 
     try:
         with zipfile.ZipFile(path) as archive:
             config = canonical(json.loads(archive.read("config.json")))
-            weights = _weights(archive.read(_WEIGHTS_MEMBER), kept)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
+            with _opened(archive) as file:
+                weights = _weights(file, kept)
+    except _DAMAGE as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({why}); {PUSH}") from error
     whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(whole.encode()).hexdigest(), config
 
@@ -90,7 +137,7 @@ def foreign(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             walk(json.loads(archive.read("config.json")))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except _DAMAGE:
         return []
     return list(found)
 
@@ -127,8 +174,8 @@ def normalise(source: Path, target: Path) -> None:
             archive.writestr(entry, members[name])
 
 
-def _weights(hdf5: bytes, kept: dict[str, NDArray[Any]] | None) -> dict[str, list[Any]]:
-    """Type, shape and sha256 of every array in an HDF5 file, by its path there. kept: takes the arrays."""
+def _weights(file: h5py.File, kept: dict[str, NDArray[Any]] | None) -> dict[str, list[Any]]:
+    """Type, shape and sha256 of every array in a file, by its path there. kept: takes the arrays."""
     found: dict[str, list[Any]] = {}
 
     def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
@@ -138,6 +185,5 @@ def _weights(hdf5: bytes, kept: dict[str, NDArray[Any]] | None) -> dict[str, lis
             if kept is not None:
                 kept[name] = values
 
-    with h5py.File(io.BytesIO(hdf5)) as file:
-        file.visititems(visit)
+    file.visititems(visit)
     return found

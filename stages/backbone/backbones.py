@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from stages.backbone import devices
-from stages.backbone.backbone_file import check, foreign, identity, normalise
+from stages.backbone.backbone_file import check, check_contents, foreign, identity, normalise
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.backbone.embedder import Embedder
 from stages.backbone.forward_passes import ForwardPass
@@ -112,6 +112,7 @@ def load_keras(path: Path) -> keras.Model:
     """
     devices.ensure()
     try:
+        check_contents(path)
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras's errors for damaged or foreign files have no common type
         others = foreign(path)

@@ -1,10 +1,14 @@
 """A backbone's files: equal models give equal bytes, and only the described model is loaded."""
 
+import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -132,6 +136,85 @@ def test_a_damaged_file_is_refused(small_model: SmallModel, tmp_path: Path, keep
     with pytest.raises(StageError, match=r"not a \.keras file of Keras 3, or it is damaged"):
         load_backbone(tmp_path / MODEL_FILE, spec)
     with pytest.raises(StageError, match="cannot be loaded as a Keras model"):
+        load_keras(tmp_path / MODEL_FILE)
+
+
+def rewritten(path: Path, change: Callable[[h5py.File], None], config: str | None = None) -> Path:
+    """A .keras file with a change in its weights, or another configuration."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    weights = io.BytesIO(members["model.weights.h5"])
+    with h5py.File(weights, "r+") as file:
+        change(file)
+    members |= {"model.weights.h5": weights.getvalue()} | ({} if config is None else {"config.json": config.encode()})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def first_array(file: h5py.File) -> str:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return names[0]
+
+
+def replace_array(file: h5py.File, **stored: Any) -> None:
+    name = first_array(file)
+    shape, dtype = file[name].shape, file[name].dtype
+    del file[name]
+    file.create_dataset(name, stored.pop("shape", shape), dtype, **stored)
+
+
+def link_array(file: h5py.File, link: Any) -> None:
+    name = first_array(file)
+    del file[name]
+    file[name] = link
+
+
+def map_array(file: h5py.File) -> None:
+    name = first_array(file)
+    layout = h5py.VirtualLayout(file[name].shape, file[name].dtype)
+    layout[...] = h5py.VirtualSource("/etc/hostname", "x", file[name].shape)
+    del file[name]
+    file.create_virtual_dataset(name, layout)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda file: replace_array(file, external=[("/etc/hostname", 0, h5py.h5f.UNLIMITED)]), "is stored elsewhere"),
+        (lambda file: link_array(file, h5py.ExternalLink("/tmp/other.h5", "x")), "is stored elsewhere"),
+        (lambda file: link_array(file, h5py.SoftLink("/other")), "is stored elsewhere"),
+        (map_array, "is stored elsewhere"),
+        (lambda file: replace_array(file, shape=(40_000, 40_000), chunks=True, compression="gzip"), "it expands from"),
+    ],
+    ids=["external", "external link", "soft link", "virtual", "huge"],
+)
+def test_weights_that_are_elsewhere_or_huge_are_refused_before_they_are_read(
+    small_model: SmallModel, tmp_path: Path, change: Callable[[h5py.File], None], reason: str
+) -> None:
+    spec = save(small_model(), tmp_path)
+    path = rewritten(tmp_path / MODEL_FILE, change)
+    for load in (load_keras, lambda file: load_backbone(file, spec)):
+        with pytest.raises(StageError, match=reason):
+            load(path)
+
+
+def test_a_configuration_that_is_nested_too_deeply_is_refused(small_model: SmallModel, tmp_path: Path) -> None:
+    spec = save(small_model(), tmp_path)
+    path = rewritten(tmp_path / MODEL_FILE, lambda file: None, "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(StageError, match="it is nested too deeply"):
+        load_backbone(path, spec)
+    with pytest.raises(StageError, match="cannot be loaded as a Keras model"):
+        load_keras(path)
+
+
+def test_an_archive_that_expands_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / MODEL_FILE, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.weights.h5", bytes(64 << 20))
+    with pytest.raises(StageError, match="it expands from"):
         load_keras(tmp_path / MODEL_FILE)
 
 
