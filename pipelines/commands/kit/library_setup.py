@@ -1,5 +1,6 @@
 """What a directory needs before its pictures can be searched: a server on this machine, the pipelines, a backbone."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.client import backbones, server_choice
@@ -18,11 +19,12 @@ BACKBONE = "efficientnet-lite0"
 """The backbone of a library for which none is chosen: it needs no download."""
 
 
-def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
+def open_searchable_library(address: str, before: Callable[[], None]) -> tuple[Connection, dict[str, str]]:
     """A connection for a command that puts pictures, with `--address` or "", and what was done before it, in words, by
-    commit. Where nothing names a server, a library begins in this directory. A library of this machine gets the
-    pipelines and the backbone that it lacks; of a server elsewhere, others decide that."""
+    commit. Where nothing names a server, a library begins in this directory, unless `before` raises an error. A library
+    of this machine gets the pipelines and the backbone that it lacks; of a server elsewhere, others decide that."""
     if server_choice.is_free(address):
+        before()
         say_server(*local_server.up(local_server.default_root()))
     connection = open_write_connection(address)
     if not server_choice.target(address).local:

@@ -72,10 +72,11 @@ def add(
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
         return
     named = list(map(path, paths))
-    found = picture_sources.find(named)
-    ingest.require_files(found.sources)
     began = time.monotonic()
-    connection, done = open_searchable_library(address)
+    connection, done = open_searchable_library(
+        address, lambda: ingest.require_files(picture_sources.find(named).sources)
+    )
+    found = picture_sources.find(named)
     say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)

@@ -44,7 +44,7 @@ def test_commands_use_the_library_around_them(started: Connection, command: Comm
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "b.png").write_bytes(b"b")
     elsewhere = Command(tmp_path / "empty")
-    said = elsewhere.fails("add", "b.png")
+    said = elsewhere.fails("remove", "--all")
     assert said.startswith("there is no library in this directory or above it.")
     assert f"--address {started.address}" in said
     assert not list(images.list())
