@@ -17,8 +17,9 @@ LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
 NAMES_FILE = "%names"  # lists a directory's names, one per line, since Pachyderm's directory hash ignores names
 QUESTION_FILE = "question.json"  # in a query entry: what is asked about its pictures, see stages.files.question
 EMPTY = "%void"  # the escaped empty name, which no file system has but the functions here must handle
-# Files that operating systems leave in folders and archives: skipped without a record.
-SYSTEM_FILES = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"})
+# Files that operating systems leave in folders and archives, and the state of a library in the folder that it is of:
+# skipped without a record.
+SYSTEM_FILES = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX", ".lookalike"})
 
 _BLOCK = re.compile(r"%block-[0-9a-f]{16}\.tar")
 _UNSAFE = re.compile(r"[^ -~]|[*?\[\]{}!()@+^\\%]")
@@ -69,7 +70,7 @@ def block_name(digits: str) -> str:
 
 
 def is_system_file(path: str) -> bool:
-    """Whether an operating system left the file at a path, and not its owner."""
+    """Whether an operating system, or a library, left the file at a path, and not its owner."""
     parts = path.split("/")
     return not SYSTEM_FILES.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
 

@@ -37,6 +37,7 @@ def test_one_command_makes_a_folder_searchable(newcomer: Command) -> None:
         again = newcomer.says("add", "more.png")
         assert "created" not in again
         assert again.rstrip().splitlines()[-1].startswith("1 file added, searchable after ")
+        assert "rejected:" not in newcomer.says("add", "."), "the library was put into itself"
         assert "photos/2.png" in newcomer.says("query", "photos/2.png")
     finally:
         local_server.down(root)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from pipelines.client.server import local_server
 from pipelines.errors import LookalikeError
 from pipelines.library.picture_sources import PictureSource, find
 from stages.record.file_limits import MAX_PICTURE_BYTES
@@ -54,9 +55,12 @@ def test_a_link_to_a_directory_that_is_named_keeps_its_own_name(tmp_path: Path) 
     assert names(tmp_path / "holiday") == ["holiday/a.jpg"]
 
 
-def test_files_of_operating_systems_are_skipped(tmp_path: Path) -> None:
+def test_files_of_operating_systems_and_of_a_library_are_skipped(tmp_path: Path) -> None:
     for name in ("a.jpg", ".DS_Store", "._a.jpg", "sub/Thumbs.db", "__MACOSX/a.jpg", "desktop.ini"):
         file(tmp_path / "photos" / name)
+    state = local_server.default_root({"LOOKALIKE_ROOT": str(tmp_path / "photos" / ".lookalike")})
+    assert local_server.is_default(state)
+    file(state / "pachd" / "chunks" / "picture.jpg")
     found = find([tmp_path / "photos"])
     assert [source.name for source in found.sources] == ["photos/a.jpg"]
     assert found.left_out == []
