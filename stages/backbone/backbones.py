@@ -69,7 +69,7 @@ def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
 
 def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
     """`load_backbone` for a file that `check` has found to be the one that the spec describes."""
-    model = load_keras(path)
+    model = _load(path)
     seen = describe(model, spec.name, spec.pooling, spec.weights)
     if (seen.image_size, seen.dimension) != (spec.image_size, spec.dimension):
         raise StageError(
@@ -110,21 +110,32 @@ def load_keras(path: Path) -> keras.Model:
 
     Raises StageError if it is not a .keras file, or needs layers that are not part of Keras.
     """
-    devices.ensure()
     try:
         check_contents(path)
+    except Exception as error:  # zipfile and h5py, as Keras below, raise errors of many types for damaged files
+        raise _unloadable(path, error) from error
+    return _load(path)
+
+
+def _load(path: Path) -> keras.Model:
+    devices.ensure()
+    try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # Keras's errors for damaged or foreign files have no common type
-        others = foreign(path)
-        if others:
-            raise StageError(
-                f"{path.name} has layers that are not Keras's own: {', '.join(others)}. Rebuild it from Keras's own "
-                "layers; for those of KerasHub, towers/README.md has a program that does so"
-            ) from error
-        raise StageError(
-            f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
-            "made of Keras's own layers, without Lambda layers)"
-        ) from error
+    except Exception as error:
+        raise _unloadable(path, error) from error
+
+
+def _unloadable(path: Path, error: Exception) -> StageError:
+    others = foreign(path)
+    if others:
+        return StageError(
+            f"{path.name} has layers that are not Keras's own: {', '.join(others)}. Rebuild it from Keras's own "
+            "layers; for those of KerasHub, towers/README.md has a program that does so"
+        )
+    return StageError(
+        f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
+        "made of Keras's own layers, without Lambda layers)"
+    )
 
 
 def first_line(error: BaseException) -> str:
