@@ -258,9 +258,11 @@ def _bits(picture: TiffImageFile) -> int:
 def _bits_in_use(picture: TiffImageFile) -> int:
     """Of 16: the bits of MaxSampleValue, if it is the largest value of so many; otherwise it is no more than the
     brightest of these samples."""
-    largest = picture.tag_v2.get(_MAX_SAMPLE_VALUE, 0xFFFF)
-    bits = int(max(largest) if isinstance(largest, tuple) else largest).bit_length()
-    return bits if 8 < bits < 16 and largest in ((1 << bits) - 1, ((1 << bits) - 1,) * len(picture.getbands())) else 16
+    bands = len(picture.getbands())
+    stated = picture.tag_v2.get(_MAX_SAMPLE_VALUE, 0xFFFF)
+    largest = stated if isinstance(stated, tuple) else (stated,) * bands
+    bits = int(max(largest)).bit_length()
+    return bits if 8 < bits < 16 and largest == ((1 << bits) - 1,) * bands else 16
 
 
 def _fix_transparency(picture: ImageFile.ImageFile) -> None:

@@ -13,14 +13,16 @@ def largest(data: bytes) -> bytes | None:
     """The icon's largest and deepest picture: a PNG file, or an icon file of that picture alone. None if there is none,
     or if it has not the size that the icon gives."""
     found = [_ENTRY.unpack_from(data, place) for place in _entries(data)]
-    for entry in sorted(found, key=lambda each: ((each[0] or 256) * (each[1] or 256), each[5]), reverse=True)[:1]:
-        width, height, length, place = entry[0] or 256, entry[1] or 256, entry[6], entry[7]
-        content = data[place : place + length]
-        if content.startswith(_PNG):
-            return content
-        if len(content) >= 16 and struct.unpack_from("<ii", content, 4) == (width, 2 * height):  # with the mask
-            return _HEADER.pack(0, 1, 1) + _ENTRY.pack(*entry[:7], _HEADER.size + _ENTRY.size) + content
-    return None
+    if not found:
+        return None
+    entry = max(found, key=lambda each: ((each[0] or 256) * (each[1] or 256), each[5]))
+    width, height, length, place = entry[0] or 256, entry[1] or 256, entry[6], entry[7]
+    content = data[place : place + length]
+    if content.startswith(_PNG):
+        return content
+    if len(content) < 16 or struct.unpack_from("<ii", content, 4) != (width, 2 * height):  # with the mask
+        return None
+    return _HEADER.pack(0, 1, 1) + _ENTRY.pack(*entry[:7], _HEADER.size + _ENTRY.size) + content
 
 
 def _entries(data: bytes) -> range:

@@ -7,12 +7,12 @@ pass, so that a hostile file of some megabytes keeps a decoder busy for hours.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-END = b"\xff\xd9"
-_SCAN = b"\xff\xda"
 _START_OF_SCAN, _END = 0xDA, 0xD9
+_SCAN, END = bytes((0xFF, _START_OF_SCAN)), bytes((0xFF, _END))
 _ALONE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length and content
-_MOST_SEGMENTS, _MOST_BETWEEN = 5_000, 1 << 16  # before the first scan: of segments, and of bytes between them
+_MOST_SEGMENTS, _MOST_BETWEEN = 5_000, 65_534  # before the first scan: of segments, and of bytes between them
 _MARKER = re.compile(rb"\xff++(?:\x00[^\xff]*+\xff++)*+([^\x00\xff])")
 _IN_SAMPLES = re.compile(
     rb"\xff++(?:[\x00\xd0-\xd7][^\xff]*+\xff++)*+([^\x00\xff\xd0-\xd7])"
@@ -29,17 +29,12 @@ def at_most(data: bytes) -> int:
 def check_headers(data: bytes) -> None:
     """Raises ValueError for a JPEG with more segments, or more bytes between them, than any program writes: the decoder
     looks at each in Python, while nothing else runs."""
-    place, segments, between = 2, 0, 0
-    while segments <= _MOST_SEGMENTS and between <= _MOST_BETWEEN:
-        marker = _next(_MARKER, data, place)
-        if marker is None or marker[1][0] == _START_OF_SCAN:
-            between += (len(data) if marker is None else marker.end()) - place
+    segments = between = 0
+    for code, skipped in _markers(data):
+        between += skipped
+        if code in (None, _START_OF_SCAN) or segments > _MOST_SEGMENTS or between > _MOST_BETWEEN:
             break
-        between += marker.end() - place - 2
         segments += 1
-        place = marker.end()
-        if marker[1][0] not in _ALONE:
-            place += max(2, int.from_bytes(data[place : place + 2], "big"))
     if segments > _MOST_SEGMENTS or between > _MOST_BETWEEN:
         raise ValueError("too much before the first scan")
 
@@ -53,20 +48,28 @@ def lacks_end(data: bytes) -> bool:
 def count(data: bytes) -> int:
     """The scans of the JPEG at the start of `data` up to its end marker, or to the end of the data. What lies between
     is skipped as decoders do: thumbnails, and other pictures behind the first one, do not count."""
-    found, place, pattern = 0, 0, _MARKER
-    while marker := _next(pattern, data, place):
-        code, place = marker[1][0], marker.end()
+    found = 0
+    for code, _ in _markers(data):
         if code == _END:
             break
-        if code in _ALONE:
-            continue
-        place += max(2, int.from_bytes(data[place : place + 2], "big"))
-        if code == _START_OF_SCAN:
-            found += 1
-            pattern = _IN_SAMPLES
+        found += code == _START_OF_SCAN
     return found
 
 
-def _next(pattern: re.Pattern[bytes], data: bytes, place: int) -> re.Match[bytes] | None:
-    begin = data.find(b"\xff", place)
-    return pattern.match(data, begin) if begin >= 0 else None
+def _markers(data: bytes) -> Iterator[tuple[int | None, int]]:
+    """The code of each marker, and the bytes that are skipped to get there; None for the end of the data. Segments are
+    passed over by their length, and a scan's samples up to the next marker."""
+    place, pattern = 2, _MARKER
+    while True:
+        begin = data.find(b"\xff", place)
+        marker = pattern.match(data, begin) if begin >= 0 else None
+        if marker is None:
+            yield None, len(data) - place
+            return
+        code = marker[1][0]
+        yield code, marker.end() - place - 2
+        place = marker.end()
+        if code not in _ALONE:
+            place += max(2, int.from_bytes(data[place : place + 2], "big"))
+        if code == _START_OF_SCAN:
+            pattern = _IN_SAMPLES

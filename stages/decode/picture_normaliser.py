@@ -143,13 +143,14 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     scaled = picture.size != size
     upright = picture if turn is None else picture.transpose(turn)
     hashed &= picture is opened.picture
-    pixels = pixel_hash.pixel_hash(data, opened.picture, upright, turn, scaled) if hashed else ""
+    colours = colour_profiles.conversion(opened.picture)
+    pixels = pixel_hash.pixel_hash(data, opened.picture, upright, turn, scaled, colours) if hashed else ""
     if turn in exif.ON_THEIR_SIDES:
         width, height = height, width
         size = size[::-1]
     kept = framing.kept(upright.size)
     shown_part = upright if kept == (0, 0, *upright.size) else upright.crop(kept)
-    rgb = _in_rgb(shown_part, opened, enough=max(width, height, SIDE))
+    rgb = _in_rgb(shown_part, opened, colours, enough=max(width, height, SIDE))
     framed = framing.frame(_resized(rgb, (width, height)))
     shown_as = thumbnail(rgb) if shown else b""
     return NormalisedPicture(
@@ -170,20 +171,21 @@ def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> No
     begin = min(width - 1, math.floor(left * width)), min(height - 1, math.floor(top * height))
     end = max(begin[0] + 1, math.ceil(right * width)), max(begin[1] + 1, math.ceil(bottom * height))
     cut = upright.crop((*begin, *end))
-    rgb = _in_rgb(cut.crop(framing.kept(cut.size)), opened, enough=framing.side)
+    colours = colour_profiles.conversion(opened.picture)
+    rgb = _in_rgb(cut.crop(framing.kept(cut.size)), opened, colours, enough=framing.side)
     return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, opened.taken())
 
 
-def _in_rgb(picture: Image.Image, opened: PictureFile, enough: int) -> Image.Image:
+def _in_rgb(picture: Image.Image, opened: PictureFile, colours: ColourConversion | None, enough: int) -> Image.Image:
     """Upright pixels of an opened file in sRGB, over white. Those of other colours are shrunk before their conversion,
     which takes time, to _GAP times the pixels of a side that are enough."""
-    conversion, bits = colour_profiles.conversion(opened.picture), opened.sample_bits()
-    if picture.mode == "RGB" and not picture.has_transparency_data and conversion is None:
+    bits = opened.sample_bits()
+    if picture.mode == "RGB" and not picture.has_transparency_data and colours is None:
         return picture
     if picture.mode in _WITHOUT_WHITE and bits is None:
         raise BadPicture(f"{_WITHOUT_WHITE[picture.mode]} have no defined white: save it with 8 or 16 bits in RGB")
     factor = max(1, min(picture.size) // (_GAP * enough))
-    if conversion and factor > 1 and picture.mode in _REDUCIBLE and not picture.has_transparency_data:
+    if colours and factor > 1 and picture.mode in _REDUCIBLE and not picture.has_transparency_data:
         picture = picture.reduce(factor)
     width, height = picture.size
     rgb = Image.new("RGB", picture.size, "white")
@@ -191,13 +193,13 @@ def _in_rgb(picture: Image.Image, opened: PictureFile, enough: int) -> Image.Ima
         strip = picture.crop((0, top, width, min(top + _STRIP, height)))
         if bits is not None:
             strip = _from_more_bits(strip, opened.picture, bits)
-        _paste(rgb, strip, top, conversion)
+        _paste(rgb, strip, top, colours)
     return rgb
 
 
-def _paste(rgb: Image.Image, strip: Image.Image, top: int, conversion: ColourConversion | None) -> None:
+def _paste(rgb: Image.Image, strip: Image.Image, top: int, colours: ColourConversion | None) -> None:
     alpha = strip.convert("RGBA").getchannel("A") if strip.has_transparency_data else None
-    rgb.paste(strip.convert("RGB") if conversion is None else conversion.srgb(strip), (0, top), alpha)
+    rgb.paste(strip.convert("RGB") if colours is None else colours.srgb(strip), (0, top), alpha)
 
 
 def _from_more_bits(strip: Image.Image, picture: Image.Image, bits: int) -> Image.Image:

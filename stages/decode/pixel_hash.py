@@ -18,7 +18,8 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages.decode import colour_profiles
+from stages.decode import jpeg_scans
+from stages.decode.colour_profiles import ColourConversion
 
 _DIGITS = 32  # hexadecimal, of a sha256
 _STRIP = 256  # rows at a time, so that a large picture is not in memory twice
@@ -27,7 +28,7 @@ _COLOURS = frozenset(("1", "L", "LA", "P", "PA", "RGB", "RGBA"))  # modes that R
 _DEPTH, _BELOW, _LAYERS = 258, 330, 37724  # TIFF: bits of a sample, directories below this one, Photoshop's layers
 _MOST_PRIVATE = 1024  # bytes of PNG's private chunks: macOS writes few into each screenshot, Fireworks all its layers
 
-_START_OF_SCAN, _END = 0xDA, b"\xff\xd9"
+_START_OF_SCAN = 0xDA
 _METADATA = frozenset((*range(0xE0, 0xEE), 0xEF, 0xFE))  # of JPEG: all but Adobe's segment, which names the colours
 
 
@@ -45,13 +46,19 @@ def is_whole(picture: ImageFile.ImageFile) -> bool:
 
 
 def pixel_hash(
-    data: bytes, picture: ImageFile.ImageFile, upright: Image.Image, turn: Image.Transpose | None, scaled: bool
+    data: bytes,
+    picture: ImageFile.ImageFile,
+    upright: Image.Image,
+    turn: Image.Transpose | None,
+    scaled: bool,
+    colours: ColourConversion | None,
 ) -> str:
     """The hash, 32 hex digits, of an opened file that is whole; "" if only its bytes tell what it shows.
 
     data: the file. picture: opened, and by now decoded. upright: its pixels, turned by `turn`. scaled: whether they are
     decoded at a smaller scale, as those of large JPEGs. Such a file is compared by what its decoder reads: its metadata
-    do not count, but a file that holds the same pixels in another way has another hash.
+    do not count, but a file that holds the same pixels in another way has another hash. colours: what makes sRGB of its
+    samples.
     """
     if isinstance(picture, PngImageFile) and sum(len(each[1]) for each in picture.private_chunks) > _MOST_PRIVATE:
         return ""
@@ -61,7 +68,6 @@ def pixel_hash(
     if coded is None:
         return ""
     parts: Iterable[bytes]
-    colours = colour_profiles.conversion(picture)
     digest = hashlib.sha256(colours.digest if colours else b"")
     if scaled:
         digest.update(f"coded {turn}".encode())
@@ -113,7 +119,7 @@ def _coded(data: bytes) -> list[bytes] | None:
             place += 1
             continue
         if code == _START_OF_SCAN:
-            end = data.find(_END, place)
+            end = data.find(jpeg_scans.END, place)
             return [*parts, data[place:end]] if end >= 0 and not data[end + 2 :].strip(b"\0") else None
         following = place + 2 + int.from_bytes(data[place + 2 : place + 4], "big")
         if code not in _METADATA:

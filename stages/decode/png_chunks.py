@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from itertools import islice
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_ANCILLARY = 0x20  # a bit of the first letter of a name
 _TEXTS = (b"tEXt", b"zTXt", b"iTXt")
 _EXIF_TEXT = b"Raw profile type exif\0"
 _LENGTHS = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"pHYs": 9, b"tIME": 7, b"cICP": 4, b"acTL": 8, b"fcTL": 26}
@@ -18,51 +18,41 @@ _TRANSPARENT = {0: (2, 2), 2: (6, 6), 3: (1, 256)}  # the bytes of tRNS, by the 
 _MOST_CHUNKS = 100_000  # the decoder looks at each in Python; the largest files have 32,000 of 8 KiB
 _MOST_INFLATED = 1 << 20  # bytes, as many as the decoder takes
 
-_Chunk = tuple[bytes, bytes, bool]  # its name and content, and whether its checksum is right
-
 
 def readable(data: bytes) -> bytes:
     """A PNG file without texts, and without descriptions that are damaged or too large for the decoder; `data` itself
     if nothing is to be left out. Raises ValueError for one of more chunks than any program writes."""
-    chunks = list(islice(_chunks(data), _MOST_CHUNKS + 1))
-    if len(chunks) > _MOST_CHUNKS:
-        raise ValueError("too many chunks")
-    colours = data[25] if len(data) > 25 else 0
-    kept = [_is_kept(*each, colours) for each in chunks]
-    if all(kept):
-        return data
-    parts, place = [_SIGNATURE], len(_SIGNATURE)
-    for (_, content, _), keep in zip(chunks, kept, strict=True):
-        following = place + 12 + len(content)
-        if keep:
-            parts.append(data[place:following])
-        place = following
-    return b"".join([*parts, data[place:]])
+    view, colours = memoryview(data), data[25] if len(data) > 25 else 0
+    parts, chunks, place = [view[: len(_SIGNATURE)]], 0, len(_SIGNATURE)
+    for chunks, end in enumerate(_ends(data), 1):
+        if chunks > _MOST_CHUNKS:
+            raise ValueError("too many chunks")
+        if _is_kept(view[place:end], colours):
+            parts.append(view[place:end])
+        place = end
+    return data if len(parts) > chunks else b"".join([*parts, view[place:]])
 
 
-def _chunks(data: bytes) -> Iterator[_Chunk]:
-    """As many as are whole. The checksums of critical chunks, which have the pixels, are left to the decoder."""
+def _ends(data: bytes) -> Iterator[int]:
+    """The end of each chunk, as many as are whole."""
     place, name = len(_SIGNATURE), b""
     while len(data) >= place + 12 and name != b"IEND":
         length, name = struct.unpack_from(">I4s", data, place)
-        end = place + 8 + length
-        if end + 4 > len(data):
+        place += 12 + length
+        if place > len(data):
             return
-        content = data[place + 8 : end]
-        right = _is_critical(name) or zlib.crc32(content, zlib.crc32(name)) == int.from_bytes(
-            data[end : end + 4], "big"
-        )
-        yield name, content, right
-        place = end + 4
+        yield place
 
 
-def _is_critical(name: bytes) -> bool:
-    return not name[0] & 0x20
-
-
-def _is_kept(name: bytes, content: bytes, right: bool, colours: int) -> bool:
-    if _is_critical(name) or not right:
-        return right
+def _is_kept(chunk: memoryview, colours: int) -> bool:
+    """Whether the decoder can read a chunk and has a use for it. Critical ones, which have the pixels, are its own to
+    refuse."""
+    name = bytes(chunk[4:8])
+    if not name[0] & _ANCILLARY:
+        return True
+    content = bytes(chunk[8:-4])
+    if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
+        return False
     if name in _TEXTS:
         return name == b"zTXt" and content.startswith(_EXIF_TEXT) and _inflates(content)
     if name == b"iCCP":

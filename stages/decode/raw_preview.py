@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 _PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
 _EXIF, _DATE, _MAKE, _MODEL, _WIDTH, _HEIGHT = 34665, 36867, 271, 272, 256, 257
-_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL))
-_TAGS |= {_WIDTH, _HEIGHT}
+_TAGS = frozenset(
+    (_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL, _WIDTH, _HEIGHT)
+)
 _ON_THEIR_SIDES = (5, 6, 7, 8)  # orientations
 _OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
 _FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
