@@ -38,12 +38,12 @@ def open_connection(address: str) -> Connection:
 
 def open_write_connection(address: str) -> Connection:
     """The same for a command that writes: says where to, and finishes what killed commands have left open."""
-    return _said(target(address))
+    return open_written_server(target(address))
 
 
 def open_library_connection(root: Path) -> Connection:
     """The same for a command that writes to the library in a root."""
-    return _said(of_library(root))
+    return open_written_server(of_library(root))
 
 
 def open_server_connection(server: ServerTarget) -> Connection:
@@ -51,15 +51,16 @@ def open_server_connection(server: ServerTarget) -> Connection:
     return replace(connect(server, _Waiting()), doing=_typed())
 
 
-def _typed() -> str:
-    """The command as it was typed, shortened."""
-    words = visible(shlex.join(sys.argv[1:]))
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-
-
-def _said(server: ServerTarget) -> Connection:
+def open_written_server(server: ServerTarget) -> Connection:
+    """The same for a server to which a command writes, see `open_write_connection`."""
     connection = open_server_connection(server)
     say(f"writing to {server.words}")
     for repo in SOURCES:
         CommitWriter(connection, repo).finish_abandoned()
     return connection
+
+
+def _typed() -> str:
+    """The command as it was typed, shortened."""
+    words = visible(shlex.join(sys.argv[1:]))
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"

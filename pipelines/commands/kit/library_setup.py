@@ -1,6 +1,5 @@
 """What a directory needs before its pictures can be searched: a server on this machine, the pipelines, a backbone."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.client import backbones, server_choice
@@ -10,7 +9,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.local_server import LocalServer
-from pipelines.commands.kit.command_connection import open_write_connection
+from pipelines.commands.kit.command_connection import open_written_server
 from pipelines.commands.kit.terminal import say, say_all
 from pipelines.library import backbone_push
 from pipelines.specifications import pipeline_specs, specs_directory
@@ -19,15 +18,18 @@ BACKBONE = "efficientnet-lite0"
 """The backbone of a library for which none is chosen: it needs no download."""
 
 
-def open_searchable_library(address: str, before: Callable[[], None]) -> tuple[Connection, dict[str, str]]:
+def begin_library() -> None:
+    """Begins a library in this directory, with a server on this machine."""
+    say_server(*local_server.up(local_server.default_root()))
+
+
+def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
     """A connection for a command that puts pictures, with `--address` or "", and what was done before it, in words, by
-    commit. Where nothing names a server, a library begins in this directory, unless `before` raises an error. A library
-    of this machine gets the pipelines and the backbone that it lacks; of a server elsewhere, others decide that."""
-    if server_choice.is_free(address):
-        before()
-        say_server(*local_server.up(local_server.default_root()))
-    connection = open_write_connection(address)
-    if not server_choice.target(address).local:
+    commit. A library of this machine gets the pipelines and the backbone that it lacks; of a server elsewhere, others
+    decide that."""
+    server = server_choice.target(address)
+    connection = open_written_server(server)
+    if not server.local:
         return connection, {}
     if not ProjectJobs(connection).pipelines():
         deploy(connection)

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from pipelines.client import server_choice
 from pipelines.client.server.local_server import default_root
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
-from pipelines.commands.kit.library_setup import open_searchable_library
+from pipelines.commands.kit.library_setup import begin_library, open_searchable_library
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, path
 from pipelines.commands.kit.terminal import (
     display_path,
@@ -73,9 +74,10 @@ def add(
         return
     named = list(map(path, paths))
     began = time.monotonic()
-    connection, done = open_searchable_library(
-        address, lambda: ingest.require_files(picture_sources.find(named).sources)
-    )
+    if server_choice.is_free(address):
+        ingest.require_files(picture_sources.find(named).sources)
+        begin_library()
+    connection, done = open_searchable_library(address)
     found = picture_sources.find(named)
     say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
