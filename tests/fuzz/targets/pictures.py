@@ -71,7 +71,7 @@ def _scans(data: bytes) -> None:
 
 
 def _walked(data: bytes) -> int:
-    found = at = 0
+    found, at = 0, 2  # behind the marker that begins a JPEG
     while 0 <= (at := data.find(b"\xff", at)) < len(data) - 1:
         while data[at : at + 1] == b"\xff":
             at += 1
