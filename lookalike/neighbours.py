@@ -21,15 +21,17 @@ _SHORT = 12
 class Neighbour:
     """A picture of the library near to the pictures that were asked about.
 
-    rank: from 1, the nearest. distance: the value of a float32, in the units of the metric. similarity: the probability
-    of the same label in per cent, None without a calibration. paths: the true paths of its sources, at least one. same:
-    whether it is one of the asked pictures. near: whether it is a near-duplicate of one. group: near-duplicates of each
-    other have one number.
+    rank: from 1, the nearest. distance: the value of a float32, in the units of the metric. likeness: how alike it is,
+    one of "same picture", "near copy", "very similar", "similar" and "weak"; None where the model has no scale.
+    similarity: the probability of the same label in per cent, None without a calibration. paths: the true paths of its
+    sources, at least one. same: whether it is one of the asked pictures. near: whether it is a near-duplicate of one.
+    group: near-duplicates of each other have one number.
     """
 
     rank: int
     id: str
     distance: float
+    likeness: str | None
     similarity: float | None
     paths: Sequence[str]
     same: bool
@@ -56,6 +58,7 @@ class Neighbours(Rows[Neighbour]):
             pa.field("rank", pa.int32(), nullable=False),
             pa.field("path", pa.string(), nullable=False),
             pa.field("distance", pa.float32(), nullable=False),
+            ("likeness", pa.string()),
             ("similarity", pa.float32()),
             pa.field("same", pa.bool_(), nullable=False),
             pa.field("near", pa.bool_(), nullable=False),
@@ -97,7 +100,10 @@ class Neighbours(Rows[Neighbour]):
         return values | {"path": paths[0], "paths": paths}
 
     def __repr__(self) -> str:
-        lines = [f"{each.rank:>4}  {text_format.distance(each.distance):>9}  {each.path}" for each in self]
+        lines = [
+            f"{each.rank:>4}  {text_format.distance(each.distance):>9}  {each.likeness or '':<12}  {each.path}"
+            for each in self
+        ]
         return "\n".join([self._summary(), *lines])
 
     def _repr_html_(self) -> str:
@@ -110,7 +116,7 @@ class Neighbours(Rows[Neighbour]):
 
 
 def _neighbour(each: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> Neighbour:
-    names = ("rank", "id", "distance", "similarity", "same", "near", "group")
+    names = ("rank", "id", "distance", "likeness", "similarity", "same", "near", "group")
     paths = tuple(source["path"] for source in each["sources"])
     return Neighbour(**{name: each[name] for name in names}, paths=paths, _thumbnail=thumbnail)
 

@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages.backbone.backbone_spec import BackboneSpec, read_models
+from stages.backbone.backbone_spec import SCALE_FILE, BackboneSpec, read_models
 from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.files.pack_ends import picture_size
 from stages.record import entry_paths
 
-VERSION = 12
+VERSION = 13
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 class FeaturesStage:
     """Computes the vectors of one datum at a time.
 
-    Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
+    Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not, or a datum of these two files;
+    `pictures`, one of
     /library/<part>: writes library/<bucket>/<part>.npy and .parquet (stages.record.part_names.directory,
     stages.files.tables.index_table); /queries/<entry>: writes vectors.npy, images.parquet, images.thumbnails and, if
-    something was rejected, rejected.jsonl to queries/<bucket>/<entry>."""
+    something was rejected, rejected.jsonl to queries/<bucket>/<entry>, with the model's scale.json if it has one."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._commit = ""
+        self._scale = b""
         self._embedding: FeatureExtractor | None = None
 
     def __call__(self, datum: Datum) -> None:
@@ -62,14 +64,19 @@ class FeaturesStage:
         if kind == "library":
             embedding.library(pictures.path, name, datum.out)
         else:
-            embedding.query(pictures.path, datum.out / entry_paths.directory(name))
+            entry = datum.out / entry_paths.directory(name)
+            embedding.query(pictures.path, entry)
+            if self._scale:
+                (entry / SCALE_FILE).write_bytes(self._scale)
 
     def _embedding_of(self, models: DatumInput, packs: Path) -> FeatureExtractor:
         """The commit's model, which fits the packs; loaded again only for another commit, since its files are pipes."""
         if self._embedding is not None and models.commit and models.commit == self._commit:
             _check_sizes(packs, self._embedding.spec)
         else:
-            self._embedding = self._loaded(models.path, packs)
+            directory = models.path if models.path.is_dir() else models.path.parent  # of a group it is a file
+            self._embedding = self._loaded(directory, packs)
+            self._scale = _scale(directory)
             self._commit = models.commit
         return self._embedding
 
@@ -83,6 +90,11 @@ class FeaturesStage:
         loaded: FeatureExtractor = load("stages.backbone.feature_extractor").FeatureExtractor(embedder)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded
+
+
+def _scale(models: Path) -> bytes:
+    file = models / SCALE_FILE
+    return file.read_bytes() if file.exists() else b""
 
 
 def _check_sizes(packs: Path, spec: BackboneSpec) -> None:

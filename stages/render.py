@@ -2,8 +2,8 @@
 further pages.
 
 Input `queries`: a directory /queries/<bucket>/<entry> of features-queries (images.parquet, images.thumbnails,
-rejected.jsonl); input `search`: a directory /<entry> of search with one table for each segment. The join is an outer
-one, so either may be missing.
+rejected.jsonl, scale.json); input `search`: a directory /<entry> of search with one table for each segment. The join is
+an outer one, so either may be missing.
 Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from stages.backbone.backbone_spec import SCALE_FILE
 from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.stage_parameters import integer
 from stages.files import thumbnail_files
@@ -30,7 +31,7 @@ from stages.report.result_grid import grid
 from stages.report.result_pages import pages
 
 STAGE = "render"
-VERSION = 10
+VERSION = 11
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 INPUTS = ("queries", "search")
@@ -65,7 +66,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
     name = true_name(entry, images, rejected)
     thumbnails = None if queries is None or images is None else _thumbnails(queries, images)
     readers = [partial(NeighbourTable.read, each) for each in tables]
-    return merge(name, min(k, question.get("k", k)), images, readers, rejected, thumbnails, limits)
+    return merge(name, min(k, question.get("k", k)), images, readers, rejected, thumbnails, limits, _scale(queries))
 
 
 def write(entry: str, answers: EntryAnswers, directory: Path) -> None:
@@ -137,6 +138,11 @@ def _question(queries: Path | None) -> Mapping[str, Any]:
         return {}
     asked: Mapping[str, Any] = load("stages.files.question").from_json(file.read_bytes()).given
     return asked
+
+
+def _scale(queries: Path | None) -> bytes:
+    file = queries / SCALE_FILE if queries is not None else None
+    return file.read_bytes() if file is not None and file.exists() else b""
 
 
 def _rejections(queries: Path | None) -> list[Rejection]:

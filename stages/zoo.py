@@ -1,6 +1,6 @@
 """The backbones that have names, and a program that makes one, or takes a user's own .keras file.
 
-`python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras and backbone.json. Knows no Pachyderm.
+`python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras, backbone.json and scale.json. Knows no Pachyderm.
 """
 
 if __name__ == "__main__":  # TensorFlow's import takes half of the time if it is loaded so
@@ -12,6 +12,7 @@ if __name__ == "__main__":  # TensorFlow's import takes half of the time if it i
     raise SystemExit(program.main())
 
 import argparse
+import contextlib
 import hashlib
 import os
 import sys
@@ -21,21 +22,24 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from stages.backbone import devices
 from stages.backbone.backbone_file import ModelContents, identity, read
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.backbone.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbone.catalogue import CatalogueEntry, find, unknown
 from stages.backbone.efficientnet import LITE, efficientnet_lite
 from stages.backbone.embedder import Embedder, threads_of_each
-from stages.backbone.embedder_factory import agrees, network, noise
+from stages.backbone.embedder_factory import agrees, embedder, network, noise
 from stages.backbone.export_proof import TOLERANCE, apart, pictures, read_proof
 from stages.backbone.forward_passes import EVEN, ForwardPass, even
 from stages.backbone.graphs.keras_parity import matches_keras
 from stages.backbone.keras_applications import application
 from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
+from stages.backbone.reference_pictures import ReferencePictures, reference_pictures
 from stages.datum.contract import StageError
+from stages.quality import distance_scale
 
 DEFAULT_IMAGE_SIZE = 224
 _SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
@@ -112,14 +116,24 @@ def _tried(contents: ModelContents, spec: BackboneSpec, by_keras: ForwardPass) -
     return spec, even(graph or by_keras, noise(spec))
 
 
-def compare(entry: CatalogueEntry, weights: Path | None, directory: Path, pictures: Path) -> PrecisionDrift:
-    """The drift from float32 of the named backbone in the directory, measured on the pictures in a .npy file, uint8 RGB
-    (n, S, S, 3)."""
-    spec = parse_spec((directory / SPEC_FILE).read_bytes())
-    samples = np.load(pictures)
-    model, described = _named(entry, spec.image_size, weights)
-    exact = Embedder(forward(model), described)
-    return drift(exact(samples), Embedder(forward(load_backbone(directory / MODEL_FILE, spec)), spec)(samples))
+def write_scale(directory: Path, spec: BackboneSpec, tried: ReferencePictures) -> NDArray[np.float32]:
+    """Writes the scale of the backbone in the directory, and returns the vectors of the reference pictures. What the
+    backbone prints goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        vectors_of = embedder(directory / MODEL_FILE, spec, os.environ, many=True)
+    vectors, copies = vectors_of(tried.pictures), vectors_of(tried.copies)
+    scale = distance_scale.measured(spec.sha256, vectors, tried.labels, copies, tried.originals)
+    (directory / SCALE_FILE).write_bytes(scale)
+    return vectors
+
+
+def compare(
+    entry: CatalogueEntry, weights: Path | None, tried: ReferencePictures, vectors: NDArray[np.float32]
+) -> PrecisionDrift:
+    """The drift from float32 of the vectors that the named backbone, in another precision, has for the reference
+    pictures."""
+    model, described = _named(entry, tried.pictures.shape[1], weights)
+    return drift(Embedder(forward(model), described)(tried.pictures), vectors)
 
 
 def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
@@ -152,7 +166,7 @@ def _sha256(path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
-    parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's two files.")
+    parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's files.")
     parser.add_argument("source", metavar="NAME|FILE", help="a name in stages.backbone.catalogue, or a .keras file")
     parser.add_argument(
         "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 224)"
@@ -161,16 +175,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--precision", choices=PRECISIONS, default="float32", help="the type that a named backbone computes in"
     )
-    parser.add_argument(
-        "--compare", type=Path, metavar="FILE", help="report how far the precision moves the vectors of these pictures"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="directory for backbone.keras and backbone.json")
+    parser.add_argument("--out", type=Path, required=True, help="directory for the files")
     given = parser.parse_args(arguments)
     try:
-        make_backbone(given.source, given.image_size, given.weights, given.out, given.precision)
+        spec = make_backbone(given.source, given.image_size, given.weights, given.out, given.precision)
+        tried = reference_pictures(spec.image_size)
+        vectors = write_scale(given.out, spec, tried)
         entry = find(given.source)
-        if given.compare is not None and entry is not None:
-            print(compare(entry, given.weights, given.out, given.compare))
+        if entry is not None and given.precision != "float32":
+            print(compare(entry, given.weights, tried, vectors))
     except StageError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 1

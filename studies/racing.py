@@ -15,6 +15,7 @@ from PIL import Image
 
 from benchmarks.kit.report import timed
 from pipelines.library.datasets import samples
+from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from studies.workflows import ENTRY, Workflow
 
 OURS = "ours"
@@ -117,8 +118,8 @@ def _crops(
     kind: str, crops_of: Callable[[Image.Image, str, int], Iterator[Image.Image]]
 ) -> Iterator[tuple[str, Image.Image]]:
     for seed in count():
-        for label in samples.PHOTOGRAPHS:
-            for number, crop in enumerate(crops_of(samples.open_photograph(label), label, seed)):
+        for label in PHOTOGRAPHS:
+            for number, crop in enumerate(crops_of(open_photograph(label), label, seed)):
                 yield f"{kind}-{label}-{seed}-{number:02d}.jpg", crop
 
 

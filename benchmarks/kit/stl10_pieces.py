@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.library.datasets.samples import PHOTOGRAPHS, open_photograph
 from pipelines.library.datasets.stl10 import CLASS_NAMES, LABELLED, UNLABELLED
+from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from stages.decode.stl10 import SIDE
 
 DUPLICATES = 0.01

@@ -19,8 +19,9 @@ from benchmarks.races import original
 from benchmarks.races.pictures import process, write_block
 from pipelines.library import blocks
 from pipelines.library.blocks import ByteRange
-from pipelines.library.datasets.samples import PHOTOGRAPHS, crop_box, open_photograph
+from pipelines.library.datasets.samples import crop_box
 from pipelines.library.datasets.stl10 import UNLABELLED
+from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from stages.datum.contract import DatumInput
 from stages.decode.stl10 import RECORD, record_name
 from stages.preprocess import start

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from pipelines.library.datasets import samples
+from stages.backbone.photographs import open_photograph
 
 UPLOADS = 48
 """Distinct pictures."""
@@ -13,7 +13,7 @@ UPLOADS = 48
 
 def pictures() -> Iterator[bytes]:
     """JPEG files of 640 × 480 pixels: different parts of a photograph."""
-    photograph = samples.open_photograph("astronaut").convert("RGB").resize((1280, 960))
+    photograph = open_photograph("astronaut").convert("RGB").resize((1280, 960))
     for number in range(UPLOADS):
         left, top = number * 13 % 640, number * 29 % 480
         file = io.BytesIO()

@@ -7,12 +7,8 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
-from PIL import ImageOps
 
 from pipelines.client.backbones import REPO, current_backbone
 from pipelines.client.deployment import image_sizes
@@ -22,19 +18,16 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import stage_processes
-from pipelines.library.datasets import samples
 from pipelines.specifications.pipeline_specs import leaves
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.backbone.catalogue import find, unknown
 from stages.datum.text_format import visible
 
 Precision = Literal[
     "float32", "mixed_float16", "mixed_bfloat16"
 ]  # those of stages.backbone.precision, which needs Keras
-_USUAL_SIZE = 224  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
 _MIXED: tuple[Precision, ...] = ("mixed_float16", "mixed_bfloat16")
-_CROPS = 10  # of each sample photograph
-_FILES = (MODEL_FILE, SPEC_FILE)
+_FILES = (MODEL_FILE, SPEC_FILE, SCALE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +40,7 @@ class PushOutcome:
     change: str = ""  # the effect of its precision on neighbours, in words; "" for float32
     resized: Mapping[str, int] = field(default_factory=dict)  # pipelines that have its image size now, with that before
     stopped: Sequence[Job] = ()  # jobs that still computed with the backbone before
+    scale_alone: bool = False  # whether the backbone was there, and only its scale of distances was missing
 
 
 def must_exist(source: str) -> None:
@@ -67,7 +61,7 @@ def push(
 
     image_size: side of the pictures in pixels, for a named backbone; None for that of the deployed pipelines. weights:
     a file to take a named backbone's weights from. precision: what a named one computes in, see
-    stages.backbone.precision. Both files go in as one commit, so that no job sees one without the other; if the same
+    stages.backbone.precision. All files go in as one commit, so that no job sees one without the others; if the same
     backbone is there, it is not written again. Raises LookalikeError if it cannot be made or the repo is missing."""
     infos = ProjectJobs(connection).pipelines()
     sizes = image_sizes.sizes(infos.values())
@@ -77,9 +71,7 @@ def push(
         options = [f"--image-size={side}"] if side is not None and find(source) is not None else []
         options += [] if weights is None else [f"--weights={weights}"]
         if precision != "float32":
-            pictures = directory / "samples.npy"
-            _write_samples(pictures, side or _USUAL_SIZE)
-            options += [f"--precision={precision}", f"--compare={pictures}"]
+            options.append(f"--precision={precision}")
         spec, said = make(source, options, directory)
         if image_size not in (None, spec.image_size):
             raise LookalikeError(
@@ -118,7 +110,7 @@ def push_command(spec: BackboneSpec) -> str:
 
 
 def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:
-    """Writes the two files of a backbone into the directory with the program stages.zoo and these options.
+    """Writes the files of a backbone into the directory with the program stages.zoo and these options.
 
     Returns the description and the program's output. Raises LookalikeError if it fails.
     """
@@ -131,21 +123,15 @@ def make(source: str, options: Sequence[str], directory: Path) -> tuple[Backbone
     return parse_spec((directory / SPEC_FILE).read_bytes()), done.stdout.strip()
 
 
-def _write_samples(path: Path, side: int) -> None:
-    """Crops of every sample photograph, side × side, to compare two precisions on."""
-    crops = (
-        crop
-        for label in samples.PHOTOGRAPHS
-        for crop in islice(samples.library_crops(samples.open_photograph(label), label, 0), _CROPS)
-    )
-    np.save(path, np.stack([np.asarray(ImageOps.fit(crop.convert("RGB"), (side, side))) for crop in crops]))
-
-
 def put(models: Repository, spec: BackboneSpec, directory: Path) -> PushOutcome:
-    """Puts the two files in the directory, which `spec` describes, unless master holds the same backbone."""
+    """Puts the files in the directory, which `spec` describes; if master holds the same backbone without its scale of
+    distances, the scale alone."""
     before = current_backbone(models)
     if before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory):
-        return PushOutcome(before, None, "")
+        if spec.sha256.encode() in (_read(models, SCALE_FILE) or b""):
+            return PushOutcome(before, None, "")
+        commit = models.write([PutFile(f"/{SCALE_FILE}", directory / SCALE_FILE)])
+        return PushOutcome(before, None, commit, scale_alone=True)
     commit = models.write([PutFile(f"/{name}", directory / name) for name in _FILES])
     return PushOutcome(spec, before, commit)
 

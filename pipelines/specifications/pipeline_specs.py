@@ -19,7 +19,7 @@ SHIPPED_SPECS = Path(__file__).resolve().parents[2] / "specs"
 SOURCES = {
     "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
     "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
-    "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
+    "models": "The backbone: backbone.keras, backbone.json and scale.json, written in one commit.",
     "labels": "Labels of pictures, as CSV, for evaluation and training: columns source, label and name.",
     "parameters": "Parameters of trainings, a JSON file for each run.",
 }

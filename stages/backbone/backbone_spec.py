@@ -8,6 +8,7 @@ from stages.datum.contract import StageError
 
 MODEL_FILE = "backbone.keras"
 SPEC_FILE = "backbone.json"
+SCALE_FILE = "scale.json"  # see stages.quality.distance_scale
 PUSH = "push one with: lookalike model push efficientnet-lite0"
 
 

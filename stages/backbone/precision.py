@@ -40,8 +40,8 @@ class PrecisionDrift:
 
     def __str__(self) -> str:
         return (
-            f"{self.kept:.1%} of the {self.k} nearest of {self.pictures} sample pictures are the same as in float32; "
-            f"vectors differ by up to {self.furthest:.2%}"
+            f"{self.kept:.1%} of the {self.k} nearest of {self.pictures} reference pictures are the same as in "
+            f"float32; vectors differ by up to {self.furthest:.2%}"
         )
 
 

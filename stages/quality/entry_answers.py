@@ -19,6 +19,8 @@ from stages.files.packs import Rejection
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.table import RowFilter
+from stages.quality import distance_scale
+from stages.quality.distance_scale import LOOKS_ALIKE, SAME, DistanceScale
 from stages.record.origin import Origin
 from stages.record.sources import Source, paths, unite
 
@@ -62,6 +64,20 @@ class EntryAnswers:
     answers: tuple[QueryAnswer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)  # the question's filter and max_distance, if it has them
+    scale: DistanceScale | None = None  # of the model; None if it has none
+
+    def likeness(self, answer: QueryAnswer, match: QueryMatch) -> str | None:
+        """How alike a query and its match are, in a word; None without a scale, except for the same picture."""
+        if match.id == answer.query:
+            return SAME
+        if self.scale is None or self.metric is None:
+            return None
+        return self.scale.limits(self.metric).likeness(match.distance)
+
+    def nothing_similar(self, answer: QueryAnswer) -> bool:
+        """Whether a query has matches and all of them are weak."""
+        found = {self.likeness(answer, match) for match in answer.matches}
+        return bool(found) and not found & {None, *LOOKS_ALIKE}
 
     @property
     def searched(self) -> bool:
@@ -136,13 +152,15 @@ def merge(
     rejected: Iterable[Rejection] = (),
     thumbnails: Sequence[bytes] | None = None,
     limits: Mapping[str, Any] | None = None,
+    scale: bytes = b"",
 ) -> EntryAnswers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
     then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. `limits`: the
-    question's filter, which the tables keep to, and its max_distance, beyond which nothing counts. Raises StageError if
+    question's filter, which the tables keep to, and its max_distance, beyond which nothing counts. `scale`: the content
+    of a scale.json, which counts only for the model of the vectors. Raises StageError if
     the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
@@ -158,7 +176,8 @@ def merge(
         own = known.get(query, _Query())
         matches = tuple(each for each in merged.best.get(query, ()) if each.distance <= most)
         answers.append(QueryAnswer(query, own.sources, own.thumbnail, matches))
-    return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits)
+    known_scale = distance_scale.read(scale, merged.origin.model) if merged.origin is not None else None
+    return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits, known_scale)
 
 
 def json_lines(answers: EntryAnswers) -> Iterator[str]:
@@ -174,7 +193,12 @@ def json_lines(answers: EntryAnswers) -> Iterator[str]:
                 "backbone": answers.origin.backbone if answers.origin else "",
                 "model": answers.origin.model if answers.origin else None,
                 "neighbors": [
-                    {"id": match.id, "distance": shortest(match.distance), "sources": paths(match.sources)}
+                    {
+                        "id": match.id,
+                        "distance": shortest(match.distance),
+                        "likeness": answers.likeness(answer, match),
+                        "sources": paths(match.sources),
+                    }
                     for match in answer.matches
                 ],
             }

@@ -15,6 +15,8 @@ _FRAMING = {
     CROP: "Pictures are shown as they are compared: cropped to the central square and scaled down.",
 }
 
+NOTHING_SIMILAR = "Nothing in the library looks similar. These are the nearest."
+
 UNNAMED = "(name unknown)"
 """Shown for a query whose own table is missing."""
 

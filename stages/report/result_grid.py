@@ -13,6 +13,7 @@ from io import BytesIO
 from PIL import Image, ImageDraw
 
 from stages.datum import text_format
+from stages.quality.distance_scale import SAME, WEAK
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.framing import PAD, Framing
 from stages.record.sources import paths
@@ -110,14 +111,17 @@ class _Row:
 
 def _row(answer: QueryAnswer, answers: EntryAnswers) -> _Row:
     query = _Tile("Query", "", "", _ACCENT, _names(answer), answer.thumbnail)
-    tiles = [query, *(_neighbour(match, answer) for match in answer.matches[:NEIGHBOUR_COLUMNS])]
+    tiles = [query, *(_neighbour(match, answer, answers) for match in answer.matches[:NEIGHBOUR_COLUMNS])]
     empty = _Tile("", "", "", _MUTED, (), None, "no more pictures" if answer.matches else "no pictures")
     return _Row(tuple(tiles + [empty] * (1 + min(NEIGHBOUR_COLUMNS, answers.k) - len(tiles))))
 
 
-def _neighbour(match: QueryMatch, answer: QueryAnswer) -> _Tile:
-    remark = "same picture" if match.id == answer.query else ""
-    return _Tile("distance", text_format.distance(match.distance), remark, _MUTED, _names(match), match.thumbnail)
+def _neighbour(match: QueryMatch, answer: QueryAnswer, answers: EntryAnswers) -> _Tile:
+    distance, likeness = text_format.distance(match.distance), answers.likeness(answer, match)
+    if answers.scale is None:
+        return _Tile("distance", distance, likeness or "", _MUTED, _names(match), match.thumbnail)
+    colour = {SAME: _ACCENT, WEAK: _MUTED}.get(likeness or "", _INK)
+    return _Tile(likeness or "", "", distance, colour, _names(match), match.thumbnail)
 
 
 def _names(pictured: QueryAnswer | QueryMatch) -> tuple[str, ...]:
@@ -155,7 +159,9 @@ def _draw_tile(sheet: Image.Image, draw: ImageDraw.ImageDraw, tile: _Tile, left:
     draw.text((left, baseline), tile.title, fill=tile.colour, font=font(size), anchor="ls")
     after = left + font(size).getlength(f"{tile.title} ")
     draw.text((after, baseline), tile.value, fill=_INK, font=font(_TITLE), anchor="ls")
-    draw.text((left + TILE, baseline), tile.remark, fill=_ACCENT, font=font(_TEXT), anchor="rs")
+    draw.text(
+        (left + TILE, baseline), tile.remark, fill=_ACCENT if tile.value else _MUTED, font=font(_TEXT), anchor="rs"
+    )
     top += _TITLE_HEIGHT
     box = (left, top, left + TILE - 1, top + TILE - 1)
     if tile.thumbnail is None:

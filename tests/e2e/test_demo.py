@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
+from stages.backbone.photographs import open_photograph
 
 pytestmark = pytest.mark.timeout(600)
 

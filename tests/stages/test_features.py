@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stages import features
 from stages.backbone import devices
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, WeightsOrigin, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, WeightsOrigin, parse_spec
 from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbone.embedder import Embedder, passes_at_once
 from stages.datum.contract import Datum, DatumInput, StageError
@@ -107,6 +107,30 @@ def vectors_of(out: Path, part: str) -> NDArray[np.float32]:
     """The vectors of a part in the output."""
     vectors: NDArray[np.float32] = np.load(out / "library" / part_names.directory(part) / f"{part}.npy")
     return vectors
+
+
+def test_queries_get_the_models_scale_and_a_part_has_none(models: dict[str, Path], tmp_path: Path) -> None:
+    scaled, out = shutil.copytree(models["first"], tmp_path / "models"), tmp_path / "out"
+    (scaled / SCALE_FILE).write_bytes(b"a scale")
+    pack(tmp_path / "ab" / "aaaa", {0: "b.png"})
+    query_pack(tmp_path / "entry" / "aaaa", {0: "b.png"})
+    stage = features.start({})
+    stage(datum(scaled, tmp_path / "ab", "library/ab", out))
+    stage(datum(scaled, tmp_path / "entry", "queries/entry", out))
+    assert [each.relative_to(out) for each in out.rglob(SCALE_FILE)] == [
+        Path(entry_paths.directory("entry")) / SCALE_FILE
+    ]
+    assert (out / entry_paths.directory("entry") / SCALE_FILE).read_bytes() == b"a scale"
+
+
+def test_a_datum_of_the_models_files_names_one_of_them(models: dict[str, Path], tmp_path: Path) -> None:
+    """As Pachyderm does for a group: see specs/features.json."""
+    pack(tmp_path / "ab" / "aaaa", {0: "b.png"})
+    given = datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out")
+    for name in (SPEC_FILE, MODEL_FILE):
+        file = DatumInput("models", models["first"] / name, name, "")
+        features.start({})(Datum({**given.inputs, "models": file}, tmp_path / name))
+        np.testing.assert_array_equal(vectors_of(tmp_path / name, "ab"), expected(models["first"], [0]))
 
 
 def test_a_part_of_several_packs_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.library.datasets.samples import library_crops, open_photograph, query_crops
+from pipelines.library.datasets.samples import library_crops, query_crops
 from stages import render
+from stages.backbone.photographs import open_photograph
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.packs import Rejection, write_rejections

@@ -7,11 +7,12 @@ import keras
 import numpy as np
 import pytest
 
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.backbone.backbones import load_backbone
 from stages.backbone.efficientnet import LITE
 from stages.backbone.embedder_factory import embedder
 from stages.datum.contract import StageError
+from stages.quality import distance_scale
 from stages.zoo import main, make_backbone
 from tests.stages.models import SmallModel
 
@@ -118,6 +119,17 @@ def test_weights_of_another_model_are_refused(small_model: SmallModel, tmp_path:
         make_backbone("resnet50", 96, tmp_path / "missing.h5", tmp_path)
     with pytest.raises(StageError, match="not a PyTorch weights file"):
         make_backbone("efficientnet-lite0", 96, tmp_path / "other.weights.h5", tmp_path)
+
+
+def test_the_program_writes_a_scale_for_the_model(small_model: SmallModel, tmp_path: Path) -> None:
+    small_model().save(tmp_path / "mine.keras")
+    assert main([str(tmp_path / "mine.keras"), f"--out={tmp_path}"]) == 0
+    spec = parse_spec((tmp_path / SPEC_FILE).read_bytes())
+    content = (tmp_path / SCALE_FILE).read_bytes()
+    scale = distance_scale.read(content, spec.sha256)
+    assert scale is not None and 0 < scale.euclidean.very_similar <= scale.euclidean.similar
+    assert main([str(tmp_path / "mine.keras"), f"--out={tmp_path}"]) == 0
+    assert (tmp_path / SCALE_FILE).read_bytes() == content
 
 
 def test_failures_are_one_line(small_model: SmallModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.library.datasets.samples import open_photograph
+from stages.backbone.photographs import open_photograph
 from tests.command import CommandResult
 
 ROOT = Path(__file__).resolve().parents[2]

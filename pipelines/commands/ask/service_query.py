@@ -84,6 +84,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
             {
                 "distance": each["distance"],
                 "id": each["id"],
+                "likeness": each.get("likeness"),  # an older service has none
                 "sources": [source["path"] for source in each["sources"]],
             }
             for each in answer["neighbours"]

@@ -102,7 +102,8 @@ def _show_nearest(sheet: ResultSheet, query: Mapping[str, Any]) -> None:
 
 def _show_neighbours(query: Mapping[str, Any]) -> None:
     for each in query["neighbors"]:
-        say(f"  {distance(each['distance']):>9}  {', '.join(each['sources'])}")
+        likeness = each.get("likeness") or ""  # another version's sheets have none
+        say(f"  {distance(each['distance']):>9}  {likeness:<12}  {', '.join(each['sources'])}")
 
 
 def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:

@@ -115,6 +115,8 @@ def push(
     if known is not None and image_size is None and known.image_size != side:
         say(f"{known.name} was trained on {known.image_size} pixels: --image-size {known.image_size} takes that")
     done = f"pushed {pushed.spec.name} for {side} × {side} pixels into models"
+    if pushed.scale_alone:
+        done = f"{pushed.spec.name} is there already: added its scale of distances"
     conclude(connection, done, pushed.commit, wait)
 
 

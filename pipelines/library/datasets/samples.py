@@ -10,48 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from random import Random
 
-import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 from pipelines.errors import LookalikeError
-
-PHOTOGRAPHS = {
-    "astronaut": "astronaut.png",
-    "brick": "brick.png",
-    "camera": "camera.png",
-    "cat": "chelsea.png",
-    "clock": "clock_motion.png",
-    "coffee": "coffee.png",
-    "coins": "coins.png",
-    "grass": "grass.png",
-    "gravel": "gravel.png",
-    "hubble": "hubble_deep_field.jpg",
-    "microaneurysms": "microaneurysms.png",
-    "moon": "moon.png",
-    "motorcycle": "motorcycle_left.png",
-    "page": "page.png",
-    "retina": "retina.jpg",
-    "rocket": "rocket.jpg",
-    "text": "text.png",
-    "tissue": "ihc.png",
-}
-"""Label of each photograph and its file in the wheel's `skimage/data`: all the real photographs that are there.
-
-The other picture files of that directory are drawings and test patterns; `motorcycle_right.png`, which shows the scene
-of `motorcycle_left.png` again and would put into queries what library pictures show; and `cell.png`, whose left part is
-empty: 1 of 100 crops of it passes `holds_enough`.
-
-What scikit-image 0.26 documents about them, in the docstrings of `skimage.data`: CC0 or the public domain for all but
-five. `coins` and `tissue` are without known copyright restrictions; `motorcycle` is from the Middlebury 2014 stereo
-benchmark, whose authors it names; of the rights in `moon` and `page` it says nothing. The wheel's LICENSE.txt makes no
-exception of pictures from its BSD-3-Clause. All are cut from the installed wheel; of their crops we distribute only the
-thumbnails in `docs/result-sheet.png`. The small pictures in `docs/tutorial-montage.png` are CC0 or the public domain.
-"""
+from stages.backbone.photographs import PHOTOGRAPHS, holds_enough, open_photograph
+from stages.datum.contract import StageError
 
 LIBRARY = "samples"
 """The folder of the sample pictures in the library."""
@@ -69,16 +36,6 @@ SIDE = (0.25, 0.4)
 ASPECT = 1.5
 """Largest ratio of a crop's sides."""
 
-CELLS = 8
-"""A crop is divided into as many rows, and columns, of cells to find how much it holds."""
-
-CONTRAST = 0.02
-"""A cell of less contrast holds nothing: the standard deviation of its grey values, as a share of white."""
-
-FILLED = 0.2
-"""The smallest share of a crop's cells that hold something."""
-
-_GREY_SIDE = 64  # pixels of a crop when it is measured
 _TRIES = 1000
 
 JPEG_QUALITY = 92
@@ -107,7 +64,10 @@ def write_samples(directory: Path, seed: int = 0) -> SamplePictures:
     for path in (library, queries):
         path.mkdir(parents=True, exist_ok=True)
     for label in PHOTOGRAPHS:
-        photograph = open_photograph(label)
+        try:
+            photograph = open_photograph(label)
+        except StageError as error:
+            raise SamplesError(str(error)) from error
         for number, crop in enumerate(library_crops(photograph, label, seed), start=1):
             name = _library_name(label, number)
             (library / name).write_bytes(_jpeg(crop) if name.endswith(".jpg") else _png(crop))
@@ -131,23 +91,6 @@ def label_of(path: str) -> str:
     return PurePosixPath(path).stem.rpartition("-")[0]
 
 
-def open_photograph(label: str) -> Image.Image:
-    """The photograph of this label, in its original size, as RGB, or L if it is grey.
-
-    Read straight from the installed package: `skimage.data` would fetch missing files from the network.
-    """
-    file = resources.files("skimage") / "data" / PHOTOGRAPHS[label]
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise SamplesError(
-            f"the installed scikit-image lacks its photograph {PHOTOGRAPHS[label]} ({error}); "
-            "install the version that requirements.lock names"
-        ) from error
-    with Image.open(BytesIO(content)) as image:
-        return image.convert("L" if image.mode == "L" else "RGB")
-
-
 def library_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Image.Image]:
     """`LIBRARY_CROPS` crops of the photograph's left part, as they are."""
     edge = _edge(photograph)
@@ -169,17 +112,6 @@ def query_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Imag
         crop = ImageEnhance.Brightness(crop).enhance(lot.uniform(0.6, 1.4))
         crop = ImageEnhance.Contrast(crop).enhance(lot.uniform(0.6, 1.4))
         yield ImageEnhance.Color(crop).enhance(lot.uniform(0.0, 1.5))
-
-
-def holds_enough(crop: Image.Image) -> bool:
-    """Whether a fifth of the crop's cells (`FILLED` of `CELLS` × `CELLS`) have some contrast (`CONTRAST`).
-
-    Measured on the crop in grey, 64 × 64 pixels, as it is stored: equal steps look about equal, in the dark too.
-    """
-    grey = np.asarray(crop.convert("L").resize((_GREY_SIDE, _GREY_SIDE), Image.Resampling.BOX), np.float64) / 255
-    side = _GREY_SIDE // CELLS
-    contrast = grey.reshape(CELLS, side, CELLS, side).std(axis=(1, 3))
-    return bool((contrast >= CONTRAST).mean() >= FILLED)
 
 
 def _crop(photograph: Image.Image, label: str, left: int, right: int, lot: Random) -> Image.Image:

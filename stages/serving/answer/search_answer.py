@@ -15,14 +15,16 @@ from stages.files.question import Question
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
+from stages.quality.distance_scale import NEAR_COPY, SAME
 from stages.quality.entry_answers import shortest
 from stages.record.hashes import Hashes, differing
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.search.search_engine import SearchResult
 
 NEAR, NEAR_BITS = 0.8, 12
-"""Pairs of pictures within this Euclidean distance whose perceptual hashes differ in so few bits are near-duplicates,
-whichever metric a question has. Less than THRESHOLD and HASH_BITS of specs/duplicates, since nobody looks at them."""
+"""Pairs of pictures within this Euclidean distance, or that of changed copies by the model's scale, whose perceptual
+hashes differ in so few bits are near-duplicates, whichever metric a question has. Less than THRESHOLD and HASH_BITS of
+specs/duplicates, since nobody looks at them."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ def _neighbours(
     hashes = np.array([library.hash(row) for row in rows.tolist()], np.uint64)
     own = {each.id for each in pictures}
     vectors = VectorSet(library.vectors(rows))
-    near = _near(pictures, VectorSet(points), vectors, hashes)
-    groups = _groups(vectors, hashes)
+    limit = NEAR if snapshot.scale is None else snapshot.scale.euclidean.changed
+    near = _near(pictures, VectorSet(points), vectors, hashes, limit)
+    groups = _groups(vectors, hashes, limit)
     calibrated = similarity is not None and similarity.metric == _metric(snapshot, asked)
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
@@ -141,7 +144,8 @@ def _neighbours(
             "rank": place + 1,
             "id": id,
             "distance": shortest(float(distances[place])),
-            "similarity": None if likely is None else likely[place],
+            "likeness": _likeness(snapshot, asked, id in own, bool(near[place]), float(distances[place])),
+            "similarity": None if likely is None else 100.0 if id in own else likely[place],
             "same": id in own,
             "near": id in own or bool(near[place]),
             "group": groups[place],
@@ -150,25 +154,34 @@ def _neighbours(
         }
 
 
+def _likeness(snapshot: Snapshot, asked: Question, same: bool, near: bool, distance: float) -> str | None:
+    """How alike a picture is to those that were asked about, in a word; None without a scale, but for copies."""
+    if same or near:
+        return SAME if same else NEAR_COPY
+    return None if snapshot.scale is None else snapshot.scale.limits(_metric(snapshot, asked)).likeness(distance)
+
+
 def source_data(source: Any) -> dict[str, Any]:
     """A source in JSON's types."""
     return dict(source._asdict())
 
 
-def _near(pictures: Sequence[QueryPicture], points: VectorSet, vectors: VectorSet, hashes: Hashes) -> Mask:
+def _near(
+    pictures: Sequence[QueryPicture], points: VectorSet, vectors: VectorSet, hashes: Hashes, limit: float
+) -> Mask:
     """Which of n vectors, with their hashes, are near-duplicates of any picture, with its point."""
     own = np.array([each.hash for each in pictures], np.uint64)
     picture, place = np.nonzero(differing(own[:, None], hashes) <= NEAR_BITS)
     found = np.zeros(len(hashes), np.bool_)
-    found[place[points.distances(picture, vectors, place) <= NEAR]] = True
+    found[place[points.distances(picture, vectors, place) <= limit]] = True
     return found
 
 
-def _groups(vectors: VectorSet, hashes: Hashes) -> list[int]:
+def _groups(vectors: VectorSet, hashes: Hashes, limit: float) -> list[int]:
     """The number of each picture's group: the nearest picture of all and its near-duplicates share one, and so on with
     the rest. Groups are numbered from 1 in the order of their first pictures."""
     first, second = np.nonzero(np.triu(differing(hashes[:, None], hashes) <= NEAR_BITS, 1))
-    within = vectors.distances(first, vectors, second) <= NEAR
+    within = vectors.distances(first, vectors, second) <= limit
     near = np.eye(len(hashes), dtype=np.bool_)
     near[first[within], second[within]] = True
     groups = np.zeros(len(hashes), np.int64)

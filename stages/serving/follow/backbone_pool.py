@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from stages.backbone import tensorflow_import
-from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SCALE_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.datum.contract import StageError, load
 from stages.datum.file_cache import FileCache
+from stages.quality import distance_scale
+from stages.quality.distance_scale import DistanceScale
 from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient, PachydermError
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
@@ -76,6 +78,13 @@ def read_backbone_spec(server: PachydermClient, commit: str) -> BackboneSpec:
     if not server.files(REPO, commit, f"/{SPEC_FILE}"):
         raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
     return parse_spec(b"".join(server.read(REPO, commit, SPEC_FILE)))
+
+
+def read_scale(server: PachydermClient, commit: str, spec: BackboneSpec) -> DistanceScale | None:
+    """The scale of distances of the backbone of a commit of models; None if it has none."""
+    if not server.files(REPO, commit, f"/{SCALE_FILE}"):
+        return None
+    return distance_scale.read(b"".join(server.read(REPO, commit, SCALE_FILE)), spec.sha256)
 
 
 def fetch_file(server: PachydermClient, cache: FileCache, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:

@@ -132,6 +132,7 @@ class IndexSource:
             searching,
             embedder,
             spec,
+            backbone_pool.read_scale(self._server, model, spec),
             self._similarity(library),
             OriginalFiles(self._server, made_from.get("images", ""), self._cache),
             device,

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from stages.backbone.backbone_spec import BackboneSpec
+from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal
@@ -42,14 +43,16 @@ class SnapshotCommits:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that answers a question. spec: of the embedder's model. similarity: None where evaluate has no
-    calibration. device: the kind of device that computes the vectors of queries, "cpu" or the name of a GPU."""
+    """All that answers a question. spec: of the embedder's model. scale: of its distances; None where it has none.
+    similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors of queries,
+    "cpu" or the name of a GPU."""
 
     commits: SnapshotCommits
     library: MappedLibrary
     searching: SearchEngine
     embedder: Embedder
     spec: BackboneSpec
+    scale: DistanceScale | None
     similarity: SimilarityCalibration | None
     originals: OriginalFiles
     device: str

@@ -63,9 +63,9 @@ class SearchRoutes:
             "devices": None,
             "metric": None,
             "calibrated": False,
+            "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},
-            "metrics": METRICS,
         }
 
     def measure(self) -> None:
@@ -77,8 +77,11 @@ class SearchRoutes:
 
 
 def _described(snapshot: Snapshot) -> dict[str, Any]:
+    """metrics: those that give different orders. Of vectors of length 1 the nearest are the same in both."""
+    metric = snapshot.library.metric
     return {
         **search_answer.origin(snapshot),
-        "metric": snapshot.library.metric,
+        "metric": metric,
+        "metrics": [metric] if snapshot.scale is not None and snapshot.scale.unit else METRICS,
         "calibrated": snapshot.similarity is not None,
     }

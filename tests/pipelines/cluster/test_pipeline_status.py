@@ -15,9 +15,10 @@ from pipelines.cluster import pipeline_status
 from pipelines.cluster.pipeline_status import RejectedFile
 from pipelines.commands.kit import display
 from pipelines.library import ingest, picture_sources, queries
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import PipelineSpec
+from stages.backbone.photographs import open_photograph
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.servers import Unique

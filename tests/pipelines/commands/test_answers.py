@@ -9,7 +9,8 @@ import pytest
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
+from stages.backbone.photographs import open_photograph
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone

@@ -12,7 +12,8 @@ import pytest
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
+from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 

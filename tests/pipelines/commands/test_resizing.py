@@ -18,9 +18,10 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import backbone_push
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
 from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec, parse_spec
+from stages.backbone.photographs import open_photograph
 from stages.files.packs import parse_pack
 from tests.command import Command
 

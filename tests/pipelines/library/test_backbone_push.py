@@ -1,5 +1,6 @@
 """Pushing a backbone: made in another process, written in one commit, and not written again."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,13 @@ from python_pachyderm import Client
 from pipelines.client.backbones import REPO, parse_or_none
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
-from pipelines.client.repository import Repository
+from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.backbone_push import PushOutcome, make, push, push_command, put
 from pipelines.specifications import pipeline_specs
-from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.quality import distance_scale
 from tests import fake_gpus
 from tests.servers import Unique
 
@@ -41,10 +43,11 @@ def specified(size: int) -> pipeline_specs.PipelineSpec:
 
 
 def write(directory: Path, spec: BackboneSpec, model: bytes) -> Path:
-    """A directory with a backbone's two files, as `make` leaves it."""
+    """A directory with a backbone's files, as `make` leaves it."""
     directory.mkdir()
     (directory / MODEL_FILE).write_bytes(model)
     (directory / SPEC_FILE).write_text(format_spec(spec))
+    (directory / SCALE_FILE).write_text(json.dumps({"model": spec.sha256}))
     return directory
 
 
@@ -58,12 +61,13 @@ def commits(client: Client, repo: Repository) -> int:
     return sum(1 for info in client.list_commit(repo.name) if info.details.size_bytes or info.size_bytes_upper_bound)
 
 
-def test_the_two_files_are_put_in_one_commit_and_only_once(client: Client, repo: Repository, tmp_path: Path) -> None:
+def test_the_files_are_put_in_one_commit_and_only_once(client: Client, repo: Repository, tmp_path: Path) -> None:
     made = write(tmp_path / "made", SPEC, b"the model" * 500_000)  # several messages long
     first = put(repo, SPEC, made)
     assert (first.spec, first.replaced, first.commit) == (SPEC, None, head(client, repo))
     assert repo.read(f"/{MODEL_FILE}") == (made / MODEL_FILE).read_bytes()
     assert repo.read(f"/{SPEC_FILE}") == (made / SPEC_FILE).read_bytes()
+    assert repo.read(f"/{SCALE_FILE}") == (made / SCALE_FILE).read_bytes()
     assert commits(client, repo) == 1
 
     assert put(repo, SPEC, made) == PushOutcome(SPEC, None, "")
@@ -72,6 +76,16 @@ def test_the_two_files_are_put_in_one_commit_and_only_once(client: Client, repo:
         SPEC, None, ""
     )
     assert (commits(client, repo), head(client, repo)) == (1, first.commit)
+
+
+def test_a_backbone_of_before_there_were_scales_gets_its_own(client: Client, repo: Repository, tmp_path: Path) -> None:
+    made = write(tmp_path / "made", SPEC, b"model")
+    put(repo, SPEC, made)
+    repo.write([DeleteFile(f"/{SCALE_FILE}")])
+    pushed = put(repo, SPEC, made)
+    assert pushed == PushOutcome(SPEC, None, head(client, repo), scale_alone=True)
+    assert repo.read(f"/{SCALE_FILE}") == (made / SCALE_FILE).read_bytes()
+    assert put(repo, SPEC, made).commit == ""
 
 
 def test_another_model_replaces_it(client: Client, repo: Repository, tmp_path: Path) -> None:
@@ -112,9 +126,10 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
         push_command(pushed.spec) == "lookalike model push efficientnet-lite0 --image-size 32 --precision mixed_float16"
     )
     assert parse_or_none(repo.read(f"/{SPEC_FILE}")) == pushed.spec
+    assert distance_scale.read(repo.read(f"/{SCALE_FILE}"), pushed.spec.sha256) is not None
     assert pushed.spec.precision == "float16+float32"
     assert re.fullmatch(
-        r"\d\d\.\d% of the 3 nearest of \d{3} sample pictures are the same as in float32; "
+        r"\d\d\.\d% of the 3 nearest of \d{3} reference pictures are the same as in float32; "
         r"vectors differ by up to \d+\.\d\d%",
         pushed.change,
     )

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, strategies as st
 
-from pipelines.library.datasets.samples import label_of, library_crops, open_photograph
+from pipelines.library.datasets.samples import label_of, library_crops
 from pipelines.library.quality import BINS, histogram, judge, judge_histogram, precision
+from stages.backbone.photographs import open_photograph
 
 Picture = npt.NDArray[np.uint8]
 

@@ -8,7 +8,8 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
-from pipelines.library.datasets.samples import open_photograph, query_crops
+from pipelines.library.datasets.samples import query_crops
+from stages.backbone.photographs import open_photograph
 from stages.record.pfs_names import NAMES_FILE, escape_path, unescape
 from tests.pipelines.conftest import WaitForJobs
 

@@ -11,7 +11,7 @@ from pipelines.client.services import service_roles
 from pipelines.client.services.service_roles import ServiceRole
 from pipelines.errors import LookalikeError
 from pipelines.specifications import optional_specs, pipeline_specs
-from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec, leaves
 from stages.serving.follow import configuration
 
 SPECS = {spec.path.stem: spec for spec in map(pipeline_specs.read, optional_specs.files(SHIPPED_SPECS))}
@@ -149,7 +149,7 @@ def test_the_expensive_input_comes_first_and_shared_inputs_are_lazy() -> None:
         ("search", "index", ["index", "queries"]),
         ("neighbours", "left", ["left", "right"]),
     ):
-        members = [member.pfs for member in SPECS[stem].request().input.cross]
+        members = list(leaves(SPECS[stem].request().input))
         assert min(members, key=lambda pfs: pfs.name).name == expensive
         assert [pfs.name for pfs in members if pfs.lazy] == shared
 

@@ -68,7 +68,7 @@ def test_the_drift_counts_kept_neighbours_and_moved_vectors() -> None:
     assert (found.kept, found.furthest) == pytest.approx((0.8, 1.5))
     assert found.pictures == 5
     assert str(found).startswith(
-        "80.0% of the 1 nearest of 5 sample pictures are the same as in float32; vectors differ"
+        "80.0% of the 1 nearest of 5 reference pictures are the same as in float32; vectors differ"
     )
 
 

@@ -173,7 +173,7 @@ def test_lines_have_everything_in_a_fixed_form() -> None:
     assert [json.loads(line)["query"] for line in lines] == [QUERY, OTHER]
     assert lines[0] == (
         '{"backbone":"a net at 96 px","k":3,"metric":"euclidean","model":"' + MODEL + '",'
-        '"neighbors":[{"distance":0.1,"id":"' + picture(1) + '",'
+        '"neighbors":[{"distance":0.1,"id":"' + picture(1) + '","likeness":null,'
         '"sources":["b.jpg","\\u65e5\\u672c/\\udcff.jpg"]}],"query":"' + QUERY + '","sources":["q/0.png"]}'
     )
     assert json.loads(lines[0])["neighbors"][0]["sources"] == ["b.jpg", name]

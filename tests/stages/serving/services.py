@@ -19,6 +19,7 @@ from PIL import Image
 
 from stages.datum.file_cache import FileCache
 from stages.knn.search_settings import SearchSettings
+from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing, Pixels
 from stages.record.sources import Source
@@ -112,6 +113,7 @@ def snapshot(
     similarity: SimilarityCalibration | None = None,
     server: PachydermAddress = NOWHERE,
     images: str = "2" * 32,
+    scale: DistanceScale | None = None,
 ) -> Snapshot:
     """A snapshot of a library."""
     return Snapshot(
@@ -120,6 +122,7 @@ def snapshot(
         SearchEngine(held, SearchSettings(backend="numpy"), {}),
         embedder,
         embedder.spec,
+        scale,
         similarity,
         OriginalFiles(PachydermClient(server), images, FileCache(cache)),
         "cpu",

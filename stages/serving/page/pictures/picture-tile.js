@@ -4,8 +4,8 @@
 import { button, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
-/** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, similarity,
- * same and near, or is null where the library is browsed. href: of the search on from it. view() opens the larger view.
+/** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, likeness
+ * and similarity, or is null where the library is browsed. href: of the search on from it. view() opens the larger view.
  */
 export function tile(picture, href, view) {
   const name = words.basename(picture.path);
@@ -18,16 +18,17 @@ export function tile(picture, href, view) {
   return make(
     "li",
     { class: "tile", "data-id": picture.id },
-    make("div", { class: "mat" }, link, larger, picture.neighbour && badges(picture.neighbour)),
-    picture.neighbour && measure(picture.neighbour),
+    make("div", { class: "mat" }, link, larger),
+    picture.neighbour && likeness(picture.neighbour),
     make("p", { class: "name", title: picture.path }, make("bdi", {}, name), more(picture.more)),
   );
 }
 
-/** The badge of a neighbour; most have none. */
-export function badges(neighbour) {
-  if (neighbour.same) return [make("span", { class: "badge same" }, "same picture")];
-  return neighbour.near ? [make("span", { class: "badge near" }, "near-duplicate")] : [];
+/** "very similar": how alike a neighbour is. Its distance where the model has no scale of distances. */
+export function likeness(neighbour) {
+  const word = neighbour.likeness;
+  if (!word) return measure(neighbour);
+  return make("p", { class: `likeness ${word.replace(" ", "-")}` }, word);
 }
 
 /** "distance 0.3647 · 87 %" of a neighbour. */
@@ -48,9 +49,5 @@ const more = (files) =>
 
 function said(neighbour) {
   if (!neighbour) return [];
-  const parts = [`distance ${words.distance(neighbour.distance)}`];
-  if (neighbour.similarity !== null) parts.push(`similarity ${words.percent(neighbour.similarity)}`);
-  if (neighbour.same) parts.push("same picture");
-  else if (neighbour.near) parts.push("near-duplicate");
-  return parts;
+  return [neighbour.likeness ?? `distance ${words.distance(neighbour.distance)}`];
 }

@@ -3,7 +3,7 @@
 
 import { button, byId, copying, icon, make } from "../kit/elements.js";
 import { trace } from "./answer-details.js";
-import { badges, measure } from "./picture-tile.js";
+import { likeness, measure } from "./picture-tile.js";
 import * as words from "../kit/text-format.js";
 
 let leave = null; // called when the user closes the dialog
@@ -58,7 +58,7 @@ function large(picture) {
   return [image, note];
 }
 
-const rank = (neighbour) => make("div", { class: "rank" }, measure(neighbour), badges(neighbour));
+const rank = (neighbour) => make("div", { class: "rank" }, neighbour.likeness && likeness(neighbour), measure(neighbour));
 
 function actions(hooks) {
   const search = make("a", { class: "button primary", href: hooks.href, "data-search": true }, icon("search"), "Search on from it");

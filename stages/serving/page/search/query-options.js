@@ -32,7 +32,8 @@ export function show(state, status) {
   const most = status?.k?.most ?? Infinity;
   const choices = [...new Set([...CHOICES, k].filter((each) => each && each <= most))].sort((a, b) => a - b);
   byId("k").replaceChildren(...choices.map((each) => make("option", { value: each }, number(each))));
-  const metrics = status?.metrics ?? [state.metric].filter(Boolean);
+  const metrics = [...new Set([...(status?.metrics ?? []), state.metric])].filter(Boolean);
+  byId("metric").closest("label").hidden = metrics.length < 2; // one order, whichever is chosen
   byId("metric").replaceChildren(...metrics.map((each) => make("option", { value: each }, each)));
   byId("k").value = k ?? "";
   byId("metric").value = state.metric ?? defaults.metric ?? metrics[0] ?? "";

@@ -75,13 +75,16 @@ export class Answers extends QuestionView {
     };
     const hooks = { href: (each) => moves.searchOf(each.id), view: (each) => moves.show(each.id), told: notices.tell };
     const list = neighbours.length ? results.tiles(neighbours, unfolded, hooks) : nothing();
-    byId("tiles").replaceChildren(list, ...further(answer, this.standing.current?.k?.most ?? 0));
+    const weak = neighbours.length > 0 && neighbours.every((each) => each.likeness === "weak");
+    byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), list, ...further(answer, this.standing.current?.k?.most ?? 0));
   }
 }
 
 const busy = (on) => byId("results").setAttribute("aria-busy", String(on));
 
 const nothing = () => make("p", { class: "nothing" }, "No picture of the library fits the folder and the distance asked for.");
+
+const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 
 function titleOf(answer) {
   const [first] = answer.pictures;

@@ -15,9 +15,10 @@ from pipelines.client.deployment.deployment import deploy
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications import pipeline_specs
+from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs

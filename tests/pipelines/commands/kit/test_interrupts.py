@@ -16,7 +16,8 @@ import grpc
 import pytest
 
 from pipelines.client.server.connection import Connection
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
+from stages.backbone.photographs import open_photograph
 from tests.command import HEED_INTERRUPTS, Command
 from tests.example_counts import examples
 

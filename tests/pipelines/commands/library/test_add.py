@@ -11,7 +11,8 @@ from PIL import Image
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.library.datasets.samples import library_crops, open_photograph
+from pipelines.library.datasets.samples import library_crops
+from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.stages import raw_files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -14,14 +15,12 @@ from pipelines.library.datasets import samples
 from pipelines.library.datasets.samples import (
     ASPECT,
     LIBRARY_SHARE,
-    PHOTOGRAPHS,
     SIDE,
     SamplePictures,
     crop_box,
-    holds_enough,
     label_of,
-    open_photograph,
 )
+from stages.backbone.photographs import PHOTOGRAPHS, holds_enough, open_photograph
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,8 @@ def test_crops_have_the_size_and_aspect_promised(width: int, height: int, of_que
         assert (longer - 1) / (shorter + 1) <= ASPECT
 
 
-def test_a_photograph_missing_from_the_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PHOTOGRAPHS, "unicorn", "unicorn.png")
+def test_a_photograph_missing_from_the_wheel_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(PHOTOGRAPHS, "cat")
+    monkeypatch.setitem(PHOTOGRAPHS, "astronaut", "unicorn.png")
     with pytest.raises(samples.SamplesError, match=r"lacks its photograph unicorn\.png.*requirements\.lock"):
-        open_photograph("unicorn")
+        samples.write_samples(tmp_path)

@@ -17,7 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks, snapshots
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.downloads import RemoteFile
-from pipelines.library.datasets.samples import PHOTOGRAPHS
+from stages.backbone.photographs import PHOTOGRAPHS
 from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read

@@ -4,7 +4,7 @@ import numpy as np
 
 from stages.knn.vector_set import VectorSet
 from stages.record.hashes import NO_VERDICT
-from stages.serving.answer.search_answer import NEAR_BITS, _groups
+from stages.serving.answer.search_answer import NEAR, NEAR_BITS, _groups
 
 BITS = (1 << NEAR_BITS) - 1
 """As many bits as near-duplicates may differ in."""
@@ -12,7 +12,7 @@ BITS = (1 << NEAR_BITS) - 1
 
 def groups(places: list[float], hashes: list[int]) -> list[int]:
     vectors = np.array([[each, 1.0] for each in places], np.float32).reshape(-1, 2)
-    return _groups(VectorSet(vectors), np.array(hashes, np.uint64))
+    return _groups(VectorSet(vectors), np.array(hashes, np.uint64), NEAR)
 
 
 def test_a_chain_of_near_pictures_is_no_group() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from stages.quality.distance_scale import DistanceLimits, DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing
 from stages.record.sources import Source
@@ -27,7 +28,7 @@ FIELDS = {
     *("commits", "model", "devices", "seconds"),
 }
 NEIGHBOUR = {
-    *("rank", "id", "distance", "similarity", "same", "near", "group", "sources", "thumbnail", "original"),
+    *("rank", "id", "distance", "likeness", "similarity", "same", "near", "group", "sources", "thumbnail", "original"),
 }
 
 
@@ -198,17 +199,42 @@ def test_several_requests_in_one_call_one_of_them_bad(service: Service) -> None:
     assert third["error"]["code"] == "not-a-picture"
 
 
+def test_the_scale_of_the_model_gives_words_and_leaves_one_metric(
+    ready: Snapshot, embedder: "Embedder", tmp_path: Path
+) -> None:
+    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+        everything = service.search({"k": 41}, [made(6)]).data["neighbours"]
+        assert {each["likeness"] for each in everything} <= {"same picture", "near copy", None}
+        assert service.ask("/status").data["metrics"] == ["euclidean", "cosine"]
+    far = sorted(each["distance"] for each in everything)
+    third, twice = len(far) // 3, 2 * len(far) // 3
+    limits = DistanceLimits(0.0, (far[third] + far[third + 1]) / 2, (far[twice] + far[twice + 1]) / 2)
+    scale = DistanceScale(embedder.spec.sha256, True, limits, DistanceLimits(0.0, 0.0, 0.0))
+    scaled = services.snapshot(ready.library, embedder, tmp_path, scale=scale)
+    with services.running(SnapshotState("ready", snapshot=scaled)) as service:
+        assert service.ask("/status").data["metrics"] == ["euclidean"]
+        found = service.search({"k": 41}, [made(6)]).data["neighbours"]
+        words = [each["likeness"] for each in found]
+        assert words[0] == "same picture"
+        assert words[1:] == sorted(words[1:], key=("near copy", "very similar", "similar", "weak").index)
+        assert {"very similar", "similar", "weak"} <= set(words)
+        for each in found[1:]:
+            assert each["likeness"] == limits.likeness(each["distance"])
+        by_cosine = service.search({"k": 41, "metric": "cosine"}, [made(6)]).data["neighbours"]
+        assert {each["likeness"] for each in by_cosine[1:]} == {"weak"}
+
+
 def test_similarity_is_there_with_a_calibration_of_the_metric(
     ready: Snapshot, embedder: "Embedder", tmp_path: Path
 ) -> None:
-    calibration = SimilarityCalibration(embedder.spec.sha256, "euclidean", ((0.0, 1.0), (0.1, 0.5), (2.0, 0.0)))
+    calibration = SimilarityCalibration(embedder.spec.sha256, "euclidean", ((0.0, 0.865), (0.1, 0.5), (2.0, 0.0)))
     calibrated = services.snapshot(ready.library, embedder, tmp_path, similarity=calibration)
     with services.running(SnapshotState("ready", snapshot=calibrated)) as service:
         assert service.ask("/status").data["calibrated"] is True
         found = service.search({"k": 41}, [made(6)]).data["neighbours"]
-        assert found[0]["similarity"] == 100
-        assert [each["similarity"] for each in found] == list(
-            calibration.per_cent([each["distance"] for each in found])
+        assert found[0]["similarity"] == 100  # the same picture, whatever the calibration says of distance 0
+        assert [each["similarity"] for each in found[1:]] == list(
+            calibration.per_cent([each["distance"] for each in found[1:]])
         )
         other = service.search({"k": 3, "metric": "cosine"}, [made(6)]).data["neighbours"]
         assert [each["similarity"] for each in other] == [None] * 3

@@ -1,11 +1,13 @@
-"""What an answer shows: badges, folded near-duplicates, the larger view, where it came from."""
+"""What an answer shows: likeness, folded near-duplicates, the larger view, where it came from."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
 
+from stages.quality.distance_scale import DistanceLimits, DistanceScale
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
@@ -28,19 +30,37 @@ def asked(tab: Tab, seed: int = 0) -> Tab:
     return tab
 
 
-def test_the_same_picture_and_near_duplicates_have_badges(tab: Tab) -> None:
+def test_the_same_picture_and_near_copies_are_called_so(tab: Tab) -> None:
     asked(tab)
     first = tab.tiles.first
-    expect(first.locator(".badge")).to_have_text("same picture")
-    expect(first.locator(".measure")).to_have_text("0")
+    expect(first.locator(".likeness")).to_have_text("same picture")
+    expect(first.locator(".measure")).to_have_count(0)
     expect(first.locator(".more")).to_have_text("+1 file")
-    expect(tab.find(".tile .badge.near").first).to_have_text("near-duplicate")
-    expect(tab.find(".tile:has(.badge.near) .name bdi").first).to_have_text("00 smaller.jpg")
+    expect(tab.find(".tile .likeness.near-copy").first).to_have_text("near copy")
+    expect(tab.find(".tile:has(.near-copy) .name bdi").first).to_have_text("00 smaller.jpg")
+    expect(tab.tiles.nth(2).locator(".measure")).to_have_text(re.compile(r"^\d\.\d+$"))  # its model has no scale
+
+
+def test_tiles_say_how_alike_pictures_are_and_the_larger_view_has_the_number(
+    opened: Open, ready: Snapshot, tmp_path: Path
+) -> None:
+    limits = DistanceLimits(0.0, 1e-9, 2e-9)
+    scale = DistanceScale(ready.spec.sha256, True, limits, limits)
+    scaled = services.snapshot(ready.library, ready.embedder, tmp_path, scale=scale)
+    with services.running(SnapshotState("ready", snapshot=scaled)) as service:
+        tab = opened(service, viewport={"width": 1280, "height": 800}).open()
+        asked(tab, seed=999)
+        expect(tab.find(".tile .likeness").last).to_have_text("weak")
+        expect(tab.find("#metric")).to_be_hidden()
+        expect(tab.find("#tiles .note")).to_have_text("Nothing in the library looks similar. These are the nearest.")
+        tab.tiles.first.hover()
+        tab.tiles.first.locator("button.larger").click()
+        expect(tab.find("#viewer .measure b")).to_have_text(re.compile(r"^\d\.\d+$"))
 
 
 def test_near_duplicates_are_folded_with_a_count(tab: Tab) -> None:
     asked(tab)
-    near = tab.find(".tile:has(.badge.near)").first
+    near = tab.find(".tile:has(.near-copy)").first
     expect(near).to_be_hidden()
     fold = tab.tiles.first.locator(".fold")
     count = len(tab.find(".tile.unfolded").all())

@@ -52,7 +52,7 @@ def test_a_click_on_a_tile_searches_on_and_back_and_forward_return(tab: Tab) -> 
     tab.answered(names[2])
     assert list(asked(tab)) == ["id"]
     assert tab.names()[0] == names[2]
-    expect(tab.tiles.first.locator(".badge")).to_have_text("same picture")
+    expect(tab.tiles.first.locator(".likeness")).to_have_text("same picture")
     second = tab.page.url
     tab.page.go_back()
     tab.answered("new.png")

@@ -65,7 +65,7 @@ def test_a_picture_of_a_folder_is_searched_on_from(tab: Tab) -> None:
     expect(tab.tiles).to_have_count(20, timeout=WAIT)
     tab.tiles.nth(1).locator("a.picture").click()
     tab.answered("02.png", tiles=12)
-    expect(tab.tiles.first.locator(".badge")).to_have_text("same picture")
+    expect(tab.tiles.first.locator(".likeness")).to_have_text("same picture")
     expect(tab.find("#query .facts")).to_contain_text("in the library")
 
 
