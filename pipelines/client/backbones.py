@@ -1,11 +1,18 @@
 """The backbone that the repo `models` holds, by its description."""
 
+from typing import Literal
+
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.datum.contract import StageError
 
 REPO = "models"
+
+Precision = Literal[
+    "float32", "mixed_float16", "mixed_bfloat16"
+]  # those of stages.backbone.precision, which needs Keras
+_MIXED: tuple[Precision, ...] = ("mixed_float16", "mixed_bfloat16")
 
 
 def current_backbone(models: Repository) -> BackboneSpec | None:
@@ -26,3 +33,10 @@ def parse_or_none(description: bytes | None) -> BackboneSpec | None:
         return None if description is None else parse_spec(description)
     except StageError:
         return None
+
+
+def push_command(spec: BackboneSpec) -> str:
+    """The command that pushes a backbone that was pushed by its name."""
+    precision = next((each for each in _MIXED if spec.precision.startswith(each.removeprefix("mixed_"))), None)
+    options = f" --precision {precision}" if precision else ""
+    return f"lookalike model push {spec.name} --image-size {spec.image_size}{options}"

@@ -17,6 +17,7 @@ from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.cluster.job_waits import STOPPED, JobWaits, older
 from pipelines.errors import LookalikeError
+from stages.backbone.backbone_spec import SCALE_FILE
 
 MOST_FAILURES = 10
 """Most failed datums of a pipeline that are listed."""
@@ -181,16 +182,26 @@ def _records(connection: Connection, pipeline: str) -> list[bytes]:
 
 
 def notes(connection: Connection) -> list[str]:
-    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size, and retired
-    pipelines."""
+    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size or without a
+    scale, and retired pipelines."""
     there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
     lacking = [note for repo, note in _LACKING.items() if not there[repo]]
     pipelines = connection.retry(ProjectJobs(connection).pipelines)
     return [
         *lacking,
         *connection.retry(_mismatch, connection, pipelines),
+        *connection.retry(_without_scale, connection),
         *retired_pipelines.notes(pipelines),
     ]
+
+
+def _without_scale(connection: Connection) -> list[str]:
+    models = Repository(connection, backbones.REPO)
+    backbone = backbones.current_backbone(models)
+    if backbone is None or models.exists(f"/{SCALE_FILE}"):
+        return []
+    again = "push its file again" if backbone.pooling == "own" else f"`{backbones.push_command(backbone)}`"
+    return [f"answers have distances without words, since the model {backbone.name} has no scale: {again}"]
 
 
 def _mismatch(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pipelines.client.backbones import REPO, current_backbone
+from pipelines.client.backbones import REPO, Precision, current_backbone
 from pipelines.client.deployment import image_sizes
 from pipelines.client.deployment.deployment import resize
 from pipelines.client.jobs.jobs import Job, ProjectJobs
@@ -23,10 +23,6 @@ from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, Bac
 from stages.backbone.catalogue import find, unknown
 from stages.datum.text_format import visible
 
-Precision = Literal[
-    "float32", "mixed_float16", "mixed_bfloat16"
-]  # those of stages.backbone.precision, which needs Keras
-_MIXED: tuple[Precision, ...] = ("mixed_float16", "mixed_bfloat16")
 _FILES = (MODEL_FILE, SPEC_FILE, SCALE_FILE)
 
 
@@ -100,13 +96,6 @@ def _resize(
     reason = f"replaced by {spec.name} of {spec.image_size} × {spec.image_size} pixels (lookalike model push)"
     commit = resize(connection, [infos[name] for name in resized], spec.image_size, staged, obsolete, reason)
     return PushOutcome(spec, None if same else before, commit, resized=resized, stopped=obsolete)
-
-
-def push_command(spec: BackboneSpec) -> str:
-    """The command that pushes a backbone that was pushed by its name."""
-    precision = next((each for each in _MIXED if spec.precision.startswith(each.removeprefix("mixed_"))), None)
-    options = f" --precision {precision}" if precision else ""
-    return f"lookalike model push {spec.name} --image-size {spec.image_size}{options}"
 
 
 def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:

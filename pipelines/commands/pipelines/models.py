@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pipelines.client.backbones import Precision, push_command
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
@@ -89,7 +90,7 @@ def push(
         Path | None, typer.Option(metavar="FILE", help="A file to take a named backbone's weights from.")
     ] = None,
     precision: Annotated[
-        backbone_push.Precision,
+        Precision,
         typer.Option(help="The precision of a named backbone. Any but float32 is another model."),
     ] = "float32",
     wait: WaitOption = True,
@@ -128,5 +129,5 @@ def _say_resized(pushed: backbone_push.PushOutcome) -> None:
         "all of them are computed again, and everything below"
     )
     if pushed.replaced is not None and pushed.replaced.pooling != "own":
-        say(f"the way back: {backbone_push.push_command(pushed.replaced)}")
+        say(f"the way back: {push_command(pushed.replaced)}")
     say_all(f"stopped {job.pipeline}: job {job.id}, of the backbone before" for job in pushed.stopped)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from python_pachyderm import Client
 
-from pipelines.client.backbones import REPO, parse_or_none
+from pipelines.client.backbones import REPO, parse_or_none, push_command
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
 from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library.backbone_push import PushOutcome, make, push, push_command, put
+from pipelines.library.backbone_push import PushOutcome, make, push, put
 from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.quality import distance_scale

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from pipelines.library.backbone_push import Precision
+from pipelines.client.backbones import Precision
 from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
 from stages.backbone.precision import PRECISIONS, drift, in_precision
