@@ -280,6 +280,8 @@ def _input(tree: dict[str, Any]) -> str:
         assert first
         kind = "outer" if all(others) else "left outer"
         return f"{kind} join of {' and '.join(map(_input, tree['join']))}"
+    if "group" in tree:
+        return f"group of {' and '.join(map(_input, tree['group']))}"
     leaf = tree["pfs"]
     return (
         f"`{leaf['repo']}{_branch(leaf)}:{leaf['glob']}`"

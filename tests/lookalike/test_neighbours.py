@@ -20,13 +20,22 @@ def answer(**changes: Any) -> dict[str, Any]:
         "rank": 1,
         "id": "a" * 64,
         "distance": 0.52996075,
+        "likeness": "near copy",
         "similarity": 97.25,
         "same": False,
         "near": True,
         "group": 1,
         "sources": [{"path": HOSTILE}, {"path": "copies/\udcff.png"}],
     }
-    second = first | {"rank": 2, "id": "b" * 64, "distance": 1.25, "similarity": None, "near": False, "group": 2}
+    second = first | {
+        "rank": 2,
+        "id": "b" * 64,
+        "distance": 1.25,
+        "likeness": None,
+        "similarity": None,
+        "near": False,
+        "group": 2,
+    }
     found = {
         "neighbours": [first, second],
         "commits": {"project": "default", "index": "1" * 32, "library": "2" * 32, "model": "3" * 32},
@@ -53,7 +62,7 @@ def test_a_neighbour_has_its_facts() -> None:
     assert [each.rank for each in found] == [1, 2]
     assert found[-1].thumbnail == b"\xff\xd8b"
     assert found.model == "small at 32 px"
-    assert repr(found).splitlines()[1] == f"   1     0.5300  {HOSTILE}"
+    assert repr(found).splitlines()[1] == f"   1     0.5300  near copy     {HOSTILE}"
 
 
 def test_arrow_and_pandas_have_one_row_for_each() -> None:
@@ -82,7 +91,7 @@ def test_the_tiles_load_nothing_and_names_are_text() -> None:
     assert len(read.pictures) == 2
     assert "<script>alert(1)" in read.words
     assert "\u202e" not in read.words
-    assert "near-duplicate" in read.words
+    assert "near copy" in read.words and "1.250" in read.words  # a word, or else the number
     assert "97.2 %" in read.words or "97.3 %" in read.words
     assert "+1" in read.words
 
