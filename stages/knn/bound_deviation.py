@@ -1,15 +1,18 @@
 """Backends that break their error bound: found by rows whose distances are known. Knows no backend.
 
 The certificate of an exact search rests on the bound alone. A kernel that rounds its inputs, as tensor cores do with
-TF32, may break it and then gives wrong neighbours that look proven.
+TF32, may break it and then gives wrong neighbours that look proven. Arithmetic in float32 keeps the bound, by proof;
+that a device computes in float32 can only be tried: on the hardest rows once for a process, dimension and kind of
+backend, on some rows of each library, and by an audit of every answer (`CandidateProver`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.knn.backend import Backend, Floats, Vectors
+from stages.knn.backend import Backend, Distances, Floats, Mask, Rows, Vectors
 
 _COUNTS = (8, 40, 300)
 """Numbers of candidates that are asked for; libraries of GPUs have other kernels for more than 64."""
@@ -19,6 +22,10 @@ _ROWS = 2048
 
 _ASKED = 64
 """Queries; of the library, as many are spread over its rows."""
+
+_TRIED = 1 << 14
+"""The most rows of a library that are compared with what a backend says, beside those that it returns: more cost more
+than a search, and take part in the same kernels."""
 
 _AT_ONCE = 1 << 22
 """Float64 numbers of the library in memory at once."""
@@ -35,15 +42,26 @@ class BoundDeviationError(StageError):
     """A backend's distances are larger than its error bound allows: nothing that it proposes can be proven."""
 
 
-def examine(make: Callable[[Vectors], Backend], backend: Backend, library: Vectors) -> None:
-    """Compares what a backend says of hard rows and of the library's with the truth.
+@dataclass
+class BoundExamination:
+    """What one process has examined. passed: the names of backends and the dimensions that did well on hard rows."""
 
-    make: gives a backend of the same kind for other vectors. backend: made for library, float32 (n, d). Raises
-    Deviation, and whatever the backend raises.
-    """
-    hard = hard_rows(library.shape[1], min(_ROWS, max(64, len(library))))
-    _check(make(hard), hard)
-    _check(backend, library)
+    passed: set[tuple[str, int]] = field(default_factory=set)
+
+    def examine(self, make: Callable[[Vectors], Backend], backend: Backend, library: Vectors) -> None:
+        """Compares what a backend says of hard rows, once, and of some of the library's with the truth.
+
+        make: gives a backend of the same kind for other vectors. backend: made for library, float32 (n, d). Raises
+        BoundDeviationError, and whatever the backend raises.
+        """
+        dimension = library.shape[1]
+        kind = (backend.name, dimension)
+        if kind not in self.passed:
+            hard = hard_rows(dimension, min(_ROWS, max(64, len(library))))
+            _check(make(hard), hard)
+            if len(hard) == _ROWS:  # fewer are searched by kernels for small libraries
+                self.passed.add(kind)
+        _check(backend, library)
 
 
 def hard_rows(dimension: int, count: int) -> Vectors:
@@ -60,41 +78,73 @@ def hard_rows(dimension: int, count: int) -> Vectors:
     return hard
 
 
-def excess(backend: Backend, library: Vectors, queries: Vectors, count: int) -> float:
+def excess(backend: Backend, library: Vectors, queries: Vectors, counts: Sequence[int]) -> float:
     """The most by which a backend puts a row further away than it is, as a share of |q|² + |x|²; its bound allows
-    `rounding.relative`. A row that it does not return is as far as the furthest that it returns."""
-    with np.errstate(over="ignore"):
-        approximate, rows = backend.candidates(queries, count)
-    usable = (rows >= 0) & np.isfinite(approximate)
-    complete = usable.all(axis=1)
-    furthest = np.where(usable, approximate, -np.inf).max(axis=1).astype(np.float64)
+    `rounding.relative`. A row that it does not return is as far as the furthest that it returns.
+
+    counts: the numbers of candidates to ask for. Looks at the rows that it returns, and at `_TRIED` others.
+    """
+    answers = [_Answer.asked(backend, queries, count, len(library)) for count in counts]
     double = queries.astype(np.float64)
     mine = np.einsum("ij,ij->i", double, double)
     worst = -np.inf
+    looked_at = _rows_to_try(len(library), answers)
     step = max(1, _AT_ONCE // library.shape[1])
-    for start in range(0, len(library), step):
-        block = library[start : start + step].astype(np.float64)
+    for some in (looked_at[start : start + step] for start in range(0, len(looked_at), step)):
+        block = library[some].astype(np.float64)
         sums = mine[:, None] + np.einsum("ij,ij->i", block, block)[None, :]
-        said = np.where(complete & (count < len(library)), furthest, -np.inf)[:, None].repeat(len(block), axis=1)
-        inside = usable & (rows >= start) & (rows < start + len(block))
-        query, column = np.nonzero(inside)
-        said[query, rows[query, column] - start] = approximate[query, column]
-        over = said - backend.rounding.absolute - _squares(double, block)
-        known = (2 * sums < _LARGEST) & (sums > 0) & np.isfinite(said)
-        worst = max(worst, float(np.max(over[known] / sums[known], initial=-np.inf)))
+        squares = _squares(double, block)
+        for each in answers:
+            said = each.said_of(some)
+            over = said - backend.rounding.absolute - squares
+            known = (2 * sums < _LARGEST) & (sums > 0) & np.isfinite(said)
+            worst = max(worst, float(np.max(over[known] / sums[known], initial=-np.inf)))
     return worst
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The candidates for some queries, and what they say of every other row: float64 (queries,), -inf for nothing."""
+
+    approximate: Distances
+    rows: Rows
+    usable: Mask
+    beyond: Floats
+
+    @classmethod
+    def asked(cls, backend: Backend, queries: Vectors, count: int, size: int) -> "_Answer":
+        with np.errstate(over="ignore"):
+            approximate, rows = backend.candidates(queries, count)
+        usable = (rows >= 0) & np.isfinite(approximate)
+        furthest = np.where(usable, approximate, -np.inf).max(axis=1).astype(np.float64)
+        return cls(approximate, rows, usable, np.where(usable.all(axis=1) & (count < size), furthest, -np.inf))
+
+    def said_of(self, some: Rows) -> Floats:
+        """The least squared distances of rows, ascending, by this answer: float64 (queries, rows)."""
+        said = self.beyond[:, None].repeat(len(some), axis=1)
+        place = np.searchsorted(some, self.rows)
+        inside = self.usable & (some[np.minimum(place, len(some) - 1)] == self.rows)
+        query, column = np.nonzero(inside)
+        said[query, place[query, column]] = self.approximate[query, column]
+        return said
+
+
+def _rows_to_try(size: int, answers: Sequence[_Answer]) -> Rows:
+    """The rows that were returned, and others spread over the library, ascending."""
+    spread = np.unique(np.linspace(0, size - 1, min(size, _TRIED)).astype(np.int64))
+    returned = [each.rows[each.usable] for each in answers]
+    return np.unique(np.concatenate([spread, *returned]))
 
 
 def _check(backend: Backend, library: Vectors) -> None:
     queries = library[np.unique(np.linspace(0, len(library) - 1, _ASKED).astype(np.int64))]
-    for count in sorted({min(count, len(library)) for count in _COUNTS}):
-        found = excess(backend, library, queries, count)
-        if found > backend.rounding.relative + _MARGIN:
-            raise BoundDeviationError(
-                f"{backend.name} computes squared distances that are too large by up to {found:.1e} of |q|² + |x|², "
-                f"and {backend.rounding.relative:.1e} is the most that float32 arithmetic explains: its answers cannot "
-                "be proven. Use BACKEND=numpy or faiss"
-            )
+    found = excess(backend, library, queries, sorted({min(count, len(library)) for count in _COUNTS}))
+    if found > backend.rounding.relative + _MARGIN:
+        raise BoundDeviationError(
+            f"{backend.name} computes squared distances that are too large by up to {found:.1e} of |q|² + |x|², "
+            f"and {backend.rounding.relative:.1e} is the most that float32 arithmetic explains: its answers cannot "
+            "be proven. Use BACKEND=numpy or faiss"
+        )
 
 
 def _squares(queries: Floats, block: Floats) -> Floats:

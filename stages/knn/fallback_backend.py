@@ -12,9 +12,6 @@ from stages.knn import gpu_notices
 from stages.knn.backend import Backend, Distances, RoundingBound, Rows, Vectors
 from stages.knn.blas_threads import others_turn
 
-FAILURES = (ImportError, OSError, RuntimeError, MemoryError)
-"""What backends of GPUs raise: CUDA's errors are RuntimeErrors."""
-
 _FEWEST = 64
 """Queries at once below which a shortage is not one of the queries."""
 
@@ -72,7 +69,7 @@ class FallbackBackend:
                 return None
             try:
                 return self._device.candidates(queries, count)
-            except FAILURES as failure:
+            except Exception as failure:  # of CUDA, CuPy and Numba, some of no kind of their own
                 if short(failure) and len(queries) > _FEWEST:
                     self._halve(len(queries), failure)
                 else:

@@ -15,9 +15,9 @@ from stages.datum.contract import StageError
 from stages.datum.visible_gpus import gpu_visible
 from stages.knn import gpu_notices
 from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
-from stages.knn.bound_deviation import BoundDeviationError, examine
+from stages.knn.bound_deviation import BoundDeviationError, BoundExamination
 from stages.knn.exact_searcher import ExactSearcher
-from stages.knn.fallback_backend import FAILURES, FallbackBackend, line
+from stages.knn.fallback_backend import FallbackBackend, line
 from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
 from stages.knn.search_settings import SearchSettings
 from stages.knn.top_k import Searcher
@@ -29,12 +29,14 @@ class SearchMachine:
     """The machine that a search runs on.
 
     load: imports a backend's module by its name in this package. has: whether a package is installed, which is not
-    imported for that. account: what this process has computed on the processor although there is a GPU.
+    imported for that. account: what this process has computed on the processor although there is a GPU. examination:
+    what it has examined.
     """
 
     load: Callable[[str], ModuleType]
     has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
     account: ProductAccount = field(default_factory=ProductAccount)
+    examination: BoundExamination = field(default_factory=BoundExamination)
 
 
 def load(module: str) -> ModuleType:
@@ -63,7 +65,7 @@ def open_searcher(
     def chosen() -> ExactSearcher:
         return ExactSearcher(library, open_backend(library.prepared, settings, environment, report, machine))
 
-    if settings.backend == "auto" and not machine.account.open and _has_gpu(environment, machine):
+    if settings.backend == "auto" and _has_gpu(environment, machine):
         processor = ExactSearcher(library, _made(machine, "numpy", library.prepared))
         return LazyGpuSearcher(library, processor, chosen, machine.account)
     return chosen()
@@ -86,7 +88,9 @@ def open_backend(
             raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
         try:
             return FallbackBackend(_on_gpu(machine, library), None, report)
-        except FAILURES as failure:
+        except BoundDeviationError:
+            raise
+        except Exception as failure:
             raise StageError(
                 f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
             ) from failure
@@ -94,10 +98,10 @@ def open_backend(
     if _has_gpu(environment, machine):
         try:
             return FallbackBackend(_on_gpu(machine, library), processor, report)
-        except FAILURES as failure:
-            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
         except BoundDeviationError as deviation:
             report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
+        except Exception as failure:
+            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
     return processor()
 
 
@@ -132,7 +136,7 @@ def _on_gpu(machine: SearchMachine, library: Vectors) -> Backend:
     """cuML's backend, examined. Its kernels run here for the first time: those that this GPU lacks fail here."""
     make = partial(_made, machine, "cuml")
     device = make(library)
-    examine(make, device, library)
+    machine.examination.examine(make, device, library)
     return device
 
 

@@ -17,7 +17,7 @@ from cuml.neighbors import NearestNeighbors
 
 from stages.knn import searcher_factory
 from stages.knn.backend import Distances
-from stages.knn.bound_deviation import examine, excess, hard_rows
+from stages.knn.bound_deviation import BoundExamination, excess, hard_rows
 from stages.knn.cuml_backend import CumlBackend
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FallbackBackend
@@ -89,7 +89,7 @@ def self_test(notes: Notebook) -> None:
     seconds, backend = timed(lambda: CumlBackend(library))
     notes.note("CumlBackend(library)", round(seconds, 3))
     notes.note("promised, of |q|² + |x|²", backend.rounding.relative)
-    notes.note("examine", round(timed(lambda: examine(CumlBackend, backend, library))[0], 3))
+    notes.note("examine", round(timed(lambda: BoundExamination().examine(CumlBackend, backend, library))[0], 3))
     asked = library[np.linspace(0, LIBRARY - 1, 64).astype(np.int64)]
     seconds_by_count = {count: timed(partial(backend.candidates, asked, count))[0] for count in (8, 40, 300)}
     notes.note("of that on the GPU", {count: round(seconds, 4) for count, seconds in seconds_by_count.items()})
@@ -103,7 +103,7 @@ def self_test(notes: Notebook) -> None:
     }
     for name, rows in families.items():
         proposer = CumlBackend(rows)
-        most = {count: f"{excess(proposer, rows, rows[:200], count):.2e}" for count in _COUNTS}
+        most = {count: f"{excess(proposer, rows, rows[:200], [count]):.2e}" for count in _COUNTS}
         notes.note(f"most above the truth, {name}", most)
         itself = proposer.candidates(rows[:200], 8)
         own = itself[0][itself[1] == np.arange(200)[:, None]]

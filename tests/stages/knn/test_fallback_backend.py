@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
-from stages.knn import gpu_notices
+from stages.knn import bound_deviation, gpu_notices, searcher_factory
 from stages.knn.backend import Distances, Vectors
-from stages.knn.bound_deviation import BoundDeviationError, examine, excess, hard_rows
+from stages.knn.bound_deviation import BoundDeviationError, BoundExamination, excess, hard_rows
 from stages.knn.candidate_prover import CandidateProver
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.lazy_gpu import ProductAccount
@@ -39,7 +39,7 @@ def opened(
     backend: str = "auto",
     fail: Callable[[int], None] = lambda queries: None,
 ) -> Searcher:
-    machine = imitations.machine(product, ProductAccount(0), fail)
+    machine = imitations.machine(product, ProductAccount(0, speed=0), fail)
     return open_searcher(library, SearchSettings(backend=backend), {}, said.append, machine)
 
 
@@ -124,7 +124,7 @@ def test_a_coarse_kernel_that_was_asked_for_is_an_error() -> None:
 def test_hard_rows_measure_the_error_of_each_format() -> None:
     def worst(product: Product) -> float:
         hard = hard_rows(24, 200)
-        return excess(Imitation(hard, product), hard, hard[:40], 40)
+        return excess(Imitation(hard, product), hard, hard[:40], [40])
 
     assert worst(imitations.plain) < 1e-6
     assert worst(imitations.three_tf32) < 1e-6
@@ -141,7 +141,9 @@ def test_a_backend_that_leaves_out_a_near_row_is_refused() -> None:
 
     vectors = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
     with pytest.raises(BoundDeviationError):
-        examine(lambda hard: Imitation(hard, imitations.plain), Leaving(vectors, imitations.plain), vectors)
+        BoundExamination().examine(
+            lambda hard: Imitation(hard, imitations.plain), Leaving(vectors, imitations.plain), vectors
+        )
 
 
 def failing(failure: BaseException, asked: list[int], most: int = 0, after: int = 0) -> Callable[[int], None]:
@@ -193,6 +195,45 @@ def test_a_card_without_the_kernels_is_not_used() -> None:
         "GPU: cuML does not work with it (RuntimeError: CUDA error: no kernel image is available for "
         "execution on the device): searching on the CPU instead"
     ]
+
+
+class CompileException(Exception):
+    """As CuPy's, which is of no kind of its own."""
+
+
+@pytest.mark.parametrize("failure", [AttributeError("numpy has no attribute row_stack"), CompileException("nvrtc")])
+def test_failures_of_every_kind_lead_to_the_processor(failure: Exception) -> None:
+    (line,) = answer(VECTORS, imitations.plain, failing(failure, []))
+    assert f"GPU: cuML does not work with it ({type(failure).__name__}: {failure})" in line
+    (line,) = answer(VECTORS, imitations.plain, failing(failure, [], after=EXAMINATION))
+    assert f"GPU: it cannot be used for this search ({type(failure).__name__}: {failure})" in line
+    with pytest.raises(StageError, match="BACKEND=cuml does not work here"):
+        opened(VectorSet(VECTORS), imitations.plain, [], "cuml", failing(failure, []))
+
+
+def test_hard_rows_are_examined_once_for_a_process_and_a_dimension() -> None:
+    asked: list[int] = []
+    machine = imitations.machine(imitations.plain, ProductAccount(0, speed=0), asked.append)
+    large = np.random.default_rng(3).normal(size=(2048, 16)).astype(np.float32)
+    for vectors, calls in ((large, EXAMINATION), (large, EXAMINATION // 2), (large[:, :8].copy(), EXAMINATION)):
+        asked.clear()
+        searcher_factory.open_backend(vectors, SearchSettings(), {}, print, machine)
+        assert len(asked) == calls
+
+
+def test_of_a_large_library_some_rows_and_all_that_are_returned_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_deviation, "_TRIED", 32)
+    vectors = np.random.default_rng(4).normal(size=(600, 24)).astype(np.float32)
+
+    def raised(queries: Vectors, library: Vectors) -> Distances:
+        """Wrong for one row that is not among the 32."""
+        products = queries @ library.T
+        products[:, 101] -= 50  # so that it is put far away
+        return products
+
+    device = Imitation(vectors, raised)
+    assert excess(device, vectors, vectors[100:101], [8]) < 1e-6  # not seen
+    assert excess(device, vectors, vectors[100:101], [600]) > 0.1  # seen among those returned
 
 
 def test_a_gpu_that_fails_later_is_replaced_once() -> None:

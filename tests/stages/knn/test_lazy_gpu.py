@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from stages.knn.lazy_gpu import ProductAccount, price
+from stages.knn.lazy_gpu import ProductAccount, import_price
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import SearchMachine, open_searcher
 from stages.knn.vector_set import VectorSet
@@ -25,16 +25,16 @@ def machine(account: ProductAccount, loaded: list[str]) -> SearchMachine:
 
 def test_few_queries_do_not_import_cuml() -> None:
     loaded: list[str] = []
-    account = ProductAccount()
+    account = ProductAccount(speed=0)
     found = open_searcher(LIBRARY, SearchSettings(), {}, machine=machine(account, loaded)).search(LIBRARY, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert set(loaded) == {"numpy_backend"}
-    assert (account.spent, account.price) == (300 * ONE, price())
+    assert (account.spent, account.price) == (300 * ONE, import_price())
 
 
 def test_many_queries_import_cuml_before_the_first_is_answered() -> None:
     loaded: list[str] = []
-    account = ProductAccount(300 * ONE)
+    account = ProductAccount(300 * ONE, speed=0)
     found = open_searcher(LIBRARY, SearchSettings(), {}, machine=machine(account, loaded)).search(LIBRARY, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert "cuml_backend" in loaded
@@ -44,7 +44,7 @@ def test_many_queries_import_cuml_before_the_first_is_answered() -> None:
 def test_the_searches_of_all_segments_count_and_their_answers_are_the_same() -> None:
     """Every query is searched for in two segments; the GPU begins within the third search, and is used from then on."""
     loaded: list[str] = []
-    given = machine(ProductAccount(100 * ONE), loaded)
+    given = machine(ProductAccount(100 * ONE, speed=0), loaded)
     queries = LIBRARY.part(slice(0, 40))
     distances, rows = brute(VECTORS[:40], VECTORS, 5)
     begun = []
@@ -55,6 +55,22 @@ def test_the_searches_of_all_segments_count_and_their_answers_are_the_same() -> 
         assert np.array_equal(found.rows, rows)
         assert np.array_equal(found.distances, distances)
     assert begun == [False, False, True, True, True]
+
+
+def test_a_small_library_stays_on_the_processor_after_the_import_until_it_has_earned_its_copy() -> None:
+    loaded: list[str] = []
+    account = ProductAccount(0, speed=2 * 300 * ONE / 0.05)  # the examination lasts two and a bit searches
+    given = machine(account, loaded)
+    first, second = (open_searcher(LIBRARY, SearchSettings(), {}, machine=given) for _ in range(2))
+    first.search(LIBRARY, 5)
+    assert account.open and "cuml_backend" in loaded
+    rows = brute(VECTORS, VECTORS, 5)[1]
+    begun = []
+    for _ in range(4):
+        loaded.clear()
+        assert np.array_equal(second.search(LIBRARY, 5).rows, rows)
+        begun.append("cuml_backend" in loaded)
+    assert begun == [False, False, True, False]  # opened once
 
 
 def test_a_gpu_that_was_asked_for_is_used_at_once() -> None:
