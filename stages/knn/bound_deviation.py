@@ -133,7 +133,8 @@ def _rows_to_try(size: int, answers: Sequence[_Answer]) -> Rows:
     """The rows that were returned, and others spread over the library, ascending."""
     spread = np.unique(np.linspace(0, size - 1, min(size, _TRIED)).astype(np.int64))
     returned = [each.rows[each.usable] for each in answers]
-    return np.unique(np.concatenate([spread, *returned]))
+    tried: Rows = np.unique(np.concatenate([spread, *returned]))
+    return tried
 
 
 def _check(backend: Backend, library: Vectors) -> None:

@@ -18,14 +18,18 @@ import numpy as np
 from cuml.neighbors import NearestNeighbors
 
 from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
+from stages.knn.card_memory import CardMemory
 from stages.knn.row_minima import smallest
 
 _ROUNDINGS = 4  # per multiply-add, see above
-SHARE = 0.4  # of the free GPU memory is for the library; the search's own tiles and the queries need the rest
+SHARE = 0.4  # of the memory that others leave is for one library; the search's own tiles and the queries need the rest
+
+_CARD = CardMemory(lambda: int(cupy.cuda.runtime.memGetInfo()[0]))
 
 
 class CumlBackend:
-    """Brute force over a library copied to the GPU, in parts at each call if it does not fit into the free memory."""
+    """Brute force over a library copied to the GPU, in parts at each call if it does not fit into its share of the
+    memory. A library that fits stays there until others are used (stages.knn.card_memory)."""
 
     name = "cuml"
     concurrent = False
@@ -34,15 +38,34 @@ class CumlBackend:
         """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) if no device is usable."""
         self._library = library
         self.rounding: RoundingBound = expanded(library.shape[1], growth=_ROUNDINGS)
-        free, _total = cupy.cuda.runtime.memGetInfo()
-        rows = max(1, int(free * share) // (4 * library.shape[1]))
+        self.size = library.nbytes
+        rows = max(1, int(_CARD.available() * share) // (4 * library.shape[1]))
         self._parts = [slice(start, min(start + rows, len(library))) for start in range(0, len(library), rows)]
-        self._only = self._fit(self._parts[0]) if len(self._parts) == 1 else None
+        self._model: Any = None
+        if self._whole:
+            _CARD.use(self)
+
+    @property
+    def on_card(self) -> Any:
+        """The model with the whole library, or None."""
+        return self._model
+
+    def load(self) -> None:
+        """Copies the whole library to the GPU."""
+        self._model = self._fit(self._parts[0])
+
+    def unload(self) -> None:
+        """Lets go of the copy, which cuML frees with the last reference."""
+        self._model = None
+
+    @property
+    def _whole(self) -> bool:
+        return len(self._parts) == 1
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates."""
-        if self._only is not None:
-            return self._ask(self._only, self._parts[0], queries, count)
+        if self._whole:
+            return self._ask(_CARD.use(self), self._parts[0], queries, count)
         found = [self._ask(self._fit(part), part, queries, count) for part in self._parts]
         distances = np.concatenate([each[0] for each in found], axis=1)
         rows = np.concatenate([each[1] for each in found], axis=1)

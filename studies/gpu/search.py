@@ -21,7 +21,7 @@ from stages.knn.bound_deviation import BoundExamination, excess, hard_rows
 from stages.knn.cuml_backend import CumlBackend
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FallbackBackend
-from stages.knn.lazy_gpu import ProductAccount, price
+from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount, import_price
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import SearchMachine, open_searcher
 from stages.knn.vector_set import VectorSet
@@ -139,7 +139,7 @@ def certified(notes: Notebook) -> None:
         notes.note(f"BACKEND={name}: search", best(partial(searcher.search, asked, K), 1))
         notes.note(f"BACKEND={name}: on the GPU at last", machine.account.open)
     products = float(QUERIES) * LIBRARY * DIMENSION
-    notes.note("price of the GPU in products, and the products of this search", [price(), products])
+    notes.note("price of the GPU in products, and the products of this search", [import_price(), products])
 
 
 def million(notes: Notebook) -> None:
@@ -177,10 +177,11 @@ def shortage(notes: Notebook) -> None:
         return
 
     def searched(name: str) -> dict[str, object]:
-        machine = SearchMachine(searcher_factory.load, account=ProductAccount(open=True))
-        searcher = open_searcher(held, SearchSettings(backend=name), os.environ, notes.log, machine)
+        machine = SearchMachine(searcher_factory.load, account=ProductAccount(price=0, speed=0))
+        opened = open_searcher(held, SearchSettings(backend=name), os.environ, notes.log, machine)
+        answer = opened.search(asked, K)
+        searcher = opened._searcher if isinstance(opened, LazyGpuSearcher) else opened
         assert isinstance(searcher, ExactSearcher)
-        answer = searcher.search(asked, K)
         return {"equal": np.array_equal(answer.rows, plain.rows), "by": searcher._backend.name}
 
     for left in _LEFT:

@@ -42,6 +42,6 @@ def test_a_library_in_parts_gives_the_same() -> None:
 
     library = VectorSet(np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32))
     backend = CumlBackend(library.prepared, share=1e-7)
-    assert backend._only is None
+    assert backend.on_card is None
     found = ExactSearcher(library, backend).search(library.part(slice(0, 50)), 4)
     assert np.array_equal(found.rows, brute(library.vectors[:50], library.vectors, 4)[1])
