@@ -102,10 +102,19 @@ def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
             found = commits.find(txn.conn, child.repo, child.id)
             if found is not None and found.finished is None:
                 raise PachError(f"cannot squash until child commit {child} is finished")
-    moved = {branch for info in doomed for branch in _cut_out(txn, info)}
+    waiting = {branch for info in doomed for branch in _cut_out(txn, info)}
     provenance = provenance_graph.ProvenanceGraph(txn.conn)
-    for branch in sorted(moved, key=lambda each: (len(provenance.upstream(each)), each)):
-        _repair_head(txn, branch, provenance.direct(branch))
+
+    def repair(branch: int) -> None:
+        if branch in waiting:
+            waiting.remove(branch)
+            for above in provenance.direct(branch):
+                repair(above)
+            _repair_head(txn, branch, provenance.direct(branch))
+
+    # Deepest first: a branch without provenance can share the commit of one with, but not the other way round.
+    for branch in sorted(waiting, key=lambda each: (-len(provenance.upstream(each)), each)):
+        repair(branch)
 
 
 def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
@@ -125,16 +134,15 @@ def _repair_head(txn: Transaction, branch: int, upstream: Sequence[int]) -> None
     named = lookup.branch_by_id(txn.conn, branch)
     head = lookup.branch_row(txn.conn, named)["head"]
     provenance = [lookup.branch_by_id(txn.conn, each) for each in upstream]
-    if head == _NO_HEAD:
-        made = commits.find(txn.conn, named.repo, txn.id)
-        fresh = made.seq if made else branches.empty_commit(txn, named, provenance, None)
-    else:
-        rows = txn.conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ?", (head,))
-        if {lookup.branch_row(txn.conn, each)["head"] for each in provenance} <= {row[0] for row in rows}:
-            return
-        fresh = branches.empty_commit(txn, named, provenance, head)
-    txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (fresh, branch))
-    txn.moved.append(branch)
+    made = commits.find(txn.conn, named.repo, txn.id) if head == _NO_HEAD else None
+    fresh = made.seq if made else head
+    rows = txn.conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ?", (fresh,))
+    fits = {lookup.branch_row(txn.conn, each)["head"] for each in provenance} <= {row[0] for row in rows}
+    if fresh == _NO_HEAD or not fits:
+        fresh = branches.empty_commit(txn, named, provenance, None if head == _NO_HEAD else head)
+    if fresh != head:
+        txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (fresh, branch))
+        txn.moved.append(branch)
 
 
 def forget(txn: Transaction, info: CommitInfo) -> None:

@@ -29,15 +29,20 @@ def insert(
     )
     if not made.rowcount:
         lookup.repo_id(txn.conn, repo)
-        raise PachError(
-            f"inconsistent dependencies: cannot create commit from {repo}@{txn.id}; repo ({repo.name}) "
-            "already has a commit in this transaction"
-        )
+        raise taken(Commit(repo, txn.id))
     seq = made.lastrowid
     assert seq is not None
     _add_provenance(txn, seq, provenance)
     txn.opened.append(seq)
     return seq
+
+
+def taken(made: Commit) -> PachError:
+    """The error for a second commit in a repo and a commit set."""
+    return PachError(
+        f"inconsistent dependencies: cannot create commit from {made}; repo ({made.repo.name}) "
+        "already has a commit in this transaction"
+    )
 
 
 def set_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> None:

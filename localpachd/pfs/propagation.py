@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, lookup, provenance_graph
-from localpachd.pfs.pfs_entities import SPEC, Branch, Repo
+from localpachd.pfs.pfs_entities import SPEC, Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 
 
@@ -34,11 +34,12 @@ def complete(txn: Transaction) -> None:
 
 @dataclass(slots=True)
 class _Tip:
-    """A branch, its head, and the commit set that the head was made in."""
+    """A branch, its head, and the commit set and the branch that the head was made in and on."""
 
     branch: Branch
     head: int
     set: str
+    made_on: str
 
 
 def _propagate(txn: Transaction) -> None:
@@ -58,6 +59,8 @@ def _propagate(txn: Transaction) -> None:
         heads = [tips[each].head for each in provenance.direct(row)]
         if tip.set == txn.id:
             # Made with the branch, perhaps before heads upstream moved. Like the real server, make no second commit.
+            if tip.made_on != tip.branch.name:
+                raise commits.taken(Commit(tip.branch.repo, txn.id))
             commits.set_provenance(txn, tip.head, heads)
             continue
         tip.head = commits.insert(txn, tip.branch, "AUTO", tip.head, heads)
@@ -66,11 +69,11 @@ def _propagate(txn: Transaction) -> None:
 
 def _tips(txn: Transaction, rows: Collection[int]) -> dict[int, _Tip]:
     found = txn.conn.execute(
-        "SELECT b.id, r.project, r.name, r.type, b.name, b.head, c.id AS made FROM branches b "
+        "SELECT b.id, r.project, r.name, r.type, b.name, b.head, c.id AS made, c.branch AS made_on FROM branches b "
         "JOIN repos r ON r.id = b.repo JOIN commits c ON c.seq = b.head WHERE b.id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(rows)),),
     )
-    return {row["id"]: _Tip(Branch(Repo(*row[1:4]), row[4]), row["head"], row["made"]) for row in found}
+    return {row["id"]: _Tip(Branch(Repo(*row[1:4]), row[4]), row["head"], row["made"], row["made_on"]) for row in found}
 
 
 def _is_spout(tips: Mapping[int, _Tip], upstream: Collection[int]) -> bool:

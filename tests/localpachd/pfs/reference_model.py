@@ -215,7 +215,7 @@ class ReferenceModel:
             for child in self.children(key):
                 self.commits[child].parent = parent
             self.erase(key)
-        for branch in sorted(bereft, key=lambda each: len(self.upstream(each))):
+        for branch in self.repairs(bereft):
             self.repair_head(branch)
 
     def hand_down(self, key: Key) -> None:
@@ -240,11 +240,20 @@ class ReferenceModel:
         for commit in self.commits.values():
             commit.provenance.discard(key)
 
+    def repairs(self, bereft: Iterable[Key]) -> list[Key]:
+        """The branches in the order of their repair: the deepest first, but none before one upstream."""
+        order: list[Key] = []
+        for branch in sorted(bereft, key=lambda each: -len(self.upstream(each))):
+            found = [each for each in (*self.upstream(branch), branch) if each in bereft and each not in order]
+            order += sorted(found, key=lambda each: len(self.upstream(each)))
+        return order
+
     def repair_head(self, branch: Key) -> None:
         line = self.branches[branch]
         if line.head is None:
             made = (branch[0], self.id)
-            line.head = made if made in self.commits else self.empty(branch, None, line.above)
+            shared = made in self.commits and {self.head(each) for each in line.above} <= self.commits[made].provenance
+            line.head = made if shared else self.empty(branch, None, line.above)
         elif self.missing(branch):
             line.head = self.empty(branch, line.head, line.above)
         else:
@@ -266,6 +275,7 @@ class ReferenceModel:
             line = self.branches[branch]
             heads = [self.head(each) for each in line.above]
             if self.head(branch)[1] == self.id:
+                refuse_if(self.commits[self.head(branch)].branch != branch[1])
                 self.commits[self.head(branch)].provenance = set(heads)
             else:
                 line.head, line.by_hand = self.new(*branch, line.head, heads), False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import event, example, given, settings, strategies as st
+from hypothesis import currently_in_test_context, event, example, given, settings, strategies as st
 
 from localpachd import ids
 from localpachd.database import Database
@@ -109,7 +109,8 @@ class World:
         expected = self.expected(id_, requests)
         found = self.refusal(lambda: self.pfs.transact(self.step(requests), id_))
         assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
-        event(f"{requests[0][0] if len(requests) == 1 else f'{len(requests)} requests'}: {found}")
+        if currently_in_test_context():
+            event(f"{requests[0][0] if len(requests) == 1 else f'{len(requests)} requests'}: {found}")
         if isinstance(expected, ReferenceModel):
             self.model = expected
 
@@ -279,17 +280,9 @@ STEPS = (
     "merge", "merge",
 )  # fmt: skip
 PARTS = (
-    "start",
-    "start",
-    "finish",
-    "move",
-    "rewire",
-    "rewire",
-    "squash_set",
-    "delete_branch",
-    "delete_repo",
-    "create_repo",
-)
+    "start", "start", "finish", "move", "move", "move", "rewire", "rewire", "squash_set", "squash_set", "squash",
+    "drop_set", "delete_branch", "delete_repo", "create_repo",
+)  # fmt: skip
 NUMBERS = (st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 ACTS = st.tuples(st.sampled_from(STEPS), *NUMBERS)
 TRANSACTIONS = st.lists(st.tuples(st.sampled_from(PARTS), *NUMBERS), min_size=2, max_size=5)
@@ -303,6 +296,42 @@ def room() -> Iterator[PfsService]:
         yield PfsService.open(db, chunks)
         chunks.close()
         db.close()
+
+
+def moved_back(world: World, above: str) -> Key:
+    """Gives f.side provenance, and puts it back by hand to its first commit, which has a child."""
+    wired = ("create_branch", ("f", "side", None, [(above, "master")]))
+    world.do([("create_repo", ("f",)), wired])
+    first = world.model.head(("f", "side"))
+    world.finish_open()
+    world.put(0 if above == "a" else 1, 1, 0)
+    world.finish_open()
+    world.do([("create_branch", ("f", "side", first, [(above, "master")]))])
+    return first
+
+
+def test_a_branch_that_loses_its_head_shares_no_commit_with_other_provenance() -> None:
+    with room() as pfs:
+        world = World(pfs)
+        first = moved_back(world, "a")
+        world.do([("delete_repo", ("e", False)), ("start", ("f", "master")), ("squash_set", (first[1],))])
+        world.check()
+        assert first in world.model.commits
+        world.do([("create_branch", ("f", "kept", first, ())), ("squash_set", (first[1],))])
+        world.check()
+        assert world.model.head(("f", "kept")) == world.model.head(("f", "side")) != first
+
+
+def test_a_commit_made_for_one_branch_gets_no_provenance_of_another() -> None:
+    with room() as pfs:
+        world, id_ = World(pfs), ids.new_id()
+        world.do([("create_repo", ("f",)), ("create_branch", ("f", "side", None, [("c", "master")]))])
+        world.finish_open()
+        wired = ("create_branch", ("f", "master", None, [("a", "master")]))
+        moved = ("create_branch", ("f", "side", ("f", id_), [("c", "master")]))
+        world.do([("start", ("a", "master")), ("start", ("c", "master")), wired, moved], id_)
+        world.check()
+        assert not any(key[1] == id_ for key in world.model.commits)
 
 
 @settings(max_examples=examples(40))
