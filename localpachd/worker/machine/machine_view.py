@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TMP = Path("/tmp")
+SHARED_MEMORY = Path("/dev/shm")
 _INSTALLED = Path(__file__).resolve().parents[3]
 _KERNEL = (Path("/proc"), Path("/sys"))
 _HIDDEN = "localpachd-hidden"
@@ -29,14 +30,17 @@ _CROWD = 1000
 @dataclass(frozen=True, slots=True)
 class MachineView:
     """`hidden` are the directories and files of the server that no process may see, `kept` the directories below `/tmp`
-    that all processes see in theirs. All are without links."""
+    that all processes see in theirs. All are without links. `own_memory`: whether nothing that they need is in the
+    machine's `/dev/shm`, so that they can have one of their own."""
 
     hidden: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
+    own_memory: bool = True
 
-    def mounts(self, root: str, temporary: Path) -> list[str]:
+    def mounts(self, root: str, temporary: Path, memory: int | None) -> list[str]:
         """The lines by which processes whose root directory will be `root` ("" for that of this machine) get
-        `temporary`, a directory made here, as their `/tmp`, and lose what is hidden."""
+        `temporary`, a directory made here, as their `/tmp`, and lose what is hidden. Their `/dev/shm` holds up to
+        `memory` bytes; half of the machine's for 0, and with None it is the machine's."""
         temporary.mkdir()
         temporary.chmod(0o1777)
         lines = []
@@ -45,6 +49,9 @@ class MachineView:
             place.mkdir(parents=True, exist_ok=True)
             lines.append(line(each, place, ",nofail"))  # one that vanishes before it is mounted is no loss
         lines.append(line(temporary, Path(f"{root}{TMP}")))
+        if memory is not None and self.own_memory and SHARED_MEMORY.is_dir():
+            size = f",size={memory}" if memory else ""
+            lines.append(f"localpachd-shm {root}{SHARED_MEMORY} tmpfs nosuid,nodev,mode=1777{size} 0 0\n")
         for each in self.hidden:
             if self._own(each) is not None or not each.exists():
                 continue  # out of sight already
@@ -58,7 +65,8 @@ class MachineView:
         """Where this machine has the file that processes see at an absolute path without links; `temporary` is what
         they have as `/tmp`, None for the machine's. Raises OSError if they do not see it or, for a `whole` directory,
         if it holds what they do not see."""
-        for each in (*self.hidden, *_KERNEL):
+        own_memory = (SHARED_MEMORY,) if temporary is not None and self.own_memory else ()
+        for each in (*self.hidden, *_KERNEL, *own_memory):
             if holds(each, path):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
             if whole and holds(path, each):
@@ -81,7 +89,9 @@ def view(hidden: Iterable[Path], further: Iterable[Path] = ()) -> MachineView:
     for each in sorted(filter(_below_tmp, named)):
         if not any(holds(other, each) for other in kept):
             kept.append(each)
-    return MachineView(tuple(Path(os.path.realpath(each)) for each in hidden), tuple(kept))
+    out_of_sight = tuple(Path(os.path.realpath(each)) for each in hidden)
+    own_memory = not any(holds(SHARED_MEMORY, each) for each in (*out_of_sight, *named))
+    return MachineView(out_of_sight, tuple(kept), own_memory)
 
 
 def programs_in(directory: Path) -> bool:
@@ -160,15 +170,15 @@ class MountProblem(Exception):
     """A directory cannot be mounted at the place it is meant for; the text is the reason."""
 
 
-def build(root: Path, mounts: Mapping[str, Path], view: MachineView, rebuild: bool) -> None:
+def build(root: Path, mounts: Mapping[str, Path], view: MachineView, rebuild: bool, memory: int | None = None) -> None:
     """Writes the list of the mounts that make processes see `view` to the fstab(5) beside `root`. With `rebuild`, fills
-    `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name. Raises
-    MountProblem."""
+    `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name. `memory`
+    is as for `MachineView.mounts`. Raises MountProblem."""
     fstab, temporary = root.with_name(root.name + ".fstab"), root.with_name(root.name + ".tmp")
     if fstab.exists():
         return
     if not rebuild:
-        fstab.write_text("".join(view.mounts("", temporary)))
+        fstab.write_text("".join(view.mounts("", temporary, memory)))
         return
     resolved = {Path(name).resolve(): source for name, source in mounts.items()}
     in_tmp = {target: source for target, source in resolved.items() if TMP in target.parents}
@@ -185,7 +195,7 @@ def build(root: Path, mounts: Mapping[str, Path], view: MachineView, rebuild: bo
         if not target.exists():
             place.mkdir(parents=True, exist_ok=True)
         lines.append(line(source, place))
-    lines += view.mounts(str(root), temporary)
+    lines += view.mounts(str(root), temporary, memory)
     for target, source in in_tmp.items():
         (temporary / target.relative_to(TMP)).mkdir(parents=True, exist_ok=True)
         lines.append(line(source, root / target.relative_to("/")))

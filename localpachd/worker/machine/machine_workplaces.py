@@ -9,13 +9,13 @@ from pathlib import Path
 
 from localpachd.worker import environment, secret_store
 from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
-from localpachd.worker.layout.pfs_layout import PfsLayout
-from localpachd.worker.machine import code_files, invocation, leftover_processes, namespaces
+from localpachd.worker.layout.pfs_layout import SCRATCH, PfsLayout
+from localpachd.worker.machine import code_files, invocation, leftover_processes, memory_files, namespaces
 from localpachd.worker.machine.invocation import carry_variables, tool_variables
 from localpachd.worker.machine.machine_view import MachineFiles, MachineView, MountProblem, view
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.user_process import UserProcess
-from localpachd.worker.machine.worker_limits import cpu_pinning
+from localpachd.worker.machine.worker_limits import CommandLimits, cpu_pinning
 from localpachd.worker.service_network import ServiceNetwork
 from localpachd.worker.tasks import ImageStatus, ServicePorts, Task
 from localpachd.worker.workplace import WorkerStores, Workplace, encoded
@@ -79,7 +79,8 @@ class MachineBackend:
             return []
         return [
             f"{PFS} cannot be mounted on this machine: the variable {PFS_VARIABLE} names the directory that stands in"
-            f" for it, and code that contains the path {PFS} will not find its files"
+            f" for it, and code that contains the path {PFS} will not find its files. /dev/shm is the machine's, and"
+            " files in it do not count towards resource_limits.memory"
         ]
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
@@ -133,6 +134,8 @@ class MachineWorkplace(Workplace):
         mounts = secret_store.mounts(task.secrets, stores.secrets, directory / "secrets")
         secret_store.give_ownership(mounts.values(), user.owner)
         self._mount(mounts)
+        own = [layout.pfs / SCRATCH / "tmp", *([own_tmp] if own_tmp is not None else ())]
+        self._in_memory = own if memory_files.is_in_memory(directory) else []
 
     def _mount(self, mounts: Mapping[str, Path]) -> None:
         if mounts and not self._confinement.mounts:
@@ -144,7 +147,7 @@ class MachineWorkplace(Workplace):
         if self._confinement.mounts:
             self._root.mkdir()
             try:
-                self._confinement.prepare(self._root, mounts, self._backend.surroundings.view)
+                self._confinement.prepare(self._root, mounts, self._backend.surroundings.view, self._memory)
             except MountProblem as problem:
                 raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
 
@@ -175,7 +178,7 @@ class MachineWorkplace(Workplace):
                     notify,
                     confinement.own_processes,
                     inherited,
-                    self._memory,
+                    CommandLimits(self._memory, self._in_memory),
                     self._backend.family,
                 )
         except (OSError, ValueError) as failure:

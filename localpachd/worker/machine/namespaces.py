@@ -44,6 +44,7 @@ _EXEC = 'exec "$@"'
 _WATCH = '(read -r _ < "$1"; kill -s KILL -- "-$$") > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
 
 _PID = ("-p", "-f", "--kill-child", "--mount-proc")
+_OWN_MEMORY = ("-i",)
 _KEEP_USER = ("-U", "-c", "--keep-caps")
 _CANDIDATES: tuple[tuple[str, ...], ...] = (
     ("-m", *_PID),
@@ -81,17 +82,25 @@ class Confinement:
         """Whether a command has its own process numbers, so that no descendant can outlive it."""
         return "-p" in self.flags
 
+    @property
+    def own_memory(self) -> bool:
+        """Whether a command has its own shared memory, which goes with it."""
+        return "-i" in self.flags
+
     def shown(self, pfs: Path) -> str:
         """The path of the directory `pfs` as a process sees it."""
         return PFS if self.mounts else str(pfs)
 
-    def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None, view: MachineView = EVERYTHING) -> None:
-        """Prepares the mounts that processes see: `view`, and with `rebuild` `root` as their root directory.
+    def prepare(
+        self, root: Path, mounts: Mapping[str, Path] | None = None, view: MachineView = EVERYTHING, memory: int = 0
+    ) -> None:
+        """Prepares the mounts that processes see: `view`, and with `rebuild` `root` as their root directory. Files in
+        their shared memory may have `memory` bytes, half of the machine's memory for 0.
 
         Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """
         if self.mounts:
-            machine_view.build(root, mounts or {}, view, self.rebuild)
+            machine_view.build(root, mounts or {}, view, self.rebuild, memory if self.own_memory else None)
 
     def command(
         self,
@@ -139,12 +148,19 @@ def detect(scratch: Path) -> Confinement:
     rebuild = not Path(PFS).is_dir()
     complaints = ""
     with _trial_directory(scratch) as trial:
-        for flags in _CANDIDATES:
-            candidate = Confinement(flags, rebuild)
-            candidate.prepare(trial / "root")
-            complaints = _complaints(candidate, trial)
-            if not complaints:
-                return candidate
+        for number, flags in enumerate((*flags, *own) for flags in _CANDIDATES for own in (_OWN_MEMORY, ())):
+            candidate, root = Confinement(flags, rebuild), trial / f"root{number}"
+            root.mkdir()
+            candidate.prepare(root)
+            complaints = _complaints(candidate, trial, root)
+            if complaints:
+                continue
+            if not candidate.own_memory:
+                _log.warning(
+                    "user code shares /dev/shm with this machine, and files in it do not count towards "
+                    "resource_limits.memory: no other one could be mounted"
+                )
+            return candidate
     _warn(complaints)
     return _unconfined()
 
@@ -155,7 +171,6 @@ def _trial_directory(scratch: Path) -> Iterator[Path]:
         trial = Path(directory)
         (trial / "pfs").mkdir()
         (trial / "pfs" / "probe").touch()
-        (trial / "root").mkdir()
         yield trial
 
 
@@ -176,8 +191,9 @@ def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
         return None
     own = replace(confinement, flags=(*confinement.flags, "-n"))
     with _trial_directory(scratch) as trial:
+        (trial / "root").mkdir()
         own.prepare(trial / "root")
-        return None if _complaints(own, trial) else own
+        return None if _complaints(own, trial, trial / "root") else own
 
 
 def _warn(why: str) -> None:
@@ -189,19 +205,19 @@ def _warn(why: str) -> None:
     )  # fmt: skip
 
 
-def _complaints(candidate: Confinement, trial: Path) -> str:
+def _complaints(candidate: Confinement, trial: Path, root: Path) -> str:
     """The error of a trivial command under this confinement; "" when it works."""
     lifeline = os.pipe()
     try:
-        return _tried(candidate, trial, lifeline[0])
+        return _tried(candidate, trial, root, lifeline[0])
     finally:
         for end in lifeline:
             os.close(end)
 
 
-def _tried(candidate: Confinement, trial: Path, lifeline: int) -> str:
+def _tried(candidate: Confinement, trial: Path, root: Path, lifeline: int) -> str:
     test = ["sh", "-c", "test -f /pfs/probe && test -d /proc/self && : > /pfs/written"]
-    command = candidate.command(test, trial / "pfs", "/", trial / "root", (), lifeline)
+    command = candidate.command(test, trial / "pfs", "/", root, (), lifeline)
     try:
         tried = subprocess.run(
             command,

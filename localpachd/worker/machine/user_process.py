@@ -16,7 +16,7 @@ from typing import IO
 
 from localpachd.worker.commands import CommandProcess, LineSplitter
 from localpachd.worker.machine import leftover_processes
-from localpachd.worker.machine.worker_limits import BETWEEN_LOOKS, memory_excess, memory_held
+from localpachd.worker.machine.worker_limits import BETWEEN_LOOKS, CommandLimits, memory_held
 
 # The message of util-linux's unshare(1) when the process that it waits for is killed. It is not the user's output.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
@@ -30,8 +30,8 @@ class UserProcess(CommandProcess):
     that started it ends.
 
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
-    descriptors to pass on. `memory` is the most bytes that it may hold with its descendants, 0 for no limit. `family`
-    is that of the server, see `leftover_processes`. Raises OSError or ValueError when it cannot be started.
+    descriptors to pass on. `limits` are those of what it may hold and start. `family` is that of the server, see
+    `leftover_processes`. Raises OSError or ValueError when it cannot be started.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class UserProcess(CommandProcess):
         notify: Callable[[], None],
         own_processes: bool = False,
         inherited: Sequence[int] = (),
-        memory: int = 0,
+        limits: CommandLimits | None = None,
         family: str = "",
     ) -> None:
         super().__init__(stdin, line, notify, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
-        self._memory = memory
+        self._limits = limits or CommandLimits()
         self._next_look = 0.0
         self._own_processes = own_processes
         self._lock = threading.Lock()
@@ -130,7 +130,7 @@ class UserProcess(CommandProcess):
 
     def _dead(self, selector: selectors.BaseSelector, pidfd: int) -> bool:
         """Reads and writes once, as far as the process's pipes are ready; True when the process has ended."""
-        for key, _ in selector.select(BETWEEN_LOOKS if self._memory else None):
+        for key, _ in selector.select(BETWEEN_LOOKS):
             if key.fd == pidfd:
                 return True
             if key.fileobj is self._process.stdin:
@@ -139,17 +139,17 @@ class UserProcess(CommandProcess):
                 with self._reading:
                     if _read(key.fd, key.data) == 0:
                         selector.unregister(key.fileobj)
-        if self._memory and not self.refusal:
+        if not self.refusal:
             self._look()
         return False
 
     def _look(self) -> None:
-        """Ends the process if it holds too much memory. A busy one is looked at no more often than an idle one."""
+        """Ends the process if it exceeds its limits. A busy one is looked at no more often than an idle one."""
         now = time.monotonic()
         if now < self._next_look:
             return
         self._next_look = now + BETWEEN_LOOKS
-        self.refusal = memory_excess(self._process.pid, self._memory)
+        self.refusal = self._limits.excess(self._process.pid)
         if self.refusal:
             self._kill()
 

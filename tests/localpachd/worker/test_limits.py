@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from localpachd.worker.machine import worker_limits
 from localpachd.worker.tasks import Task
-from tests.localpachd.worker.bench import Bench
+from tests.localpachd.worker.bench import BEST, Bench
 
 _MEBI = 1 << 20
 _LIMIT = 96 * _MEBI
 _HANG = "import signal; signal.pause()"
-_OVER = "and resource_limits.memory allows 96 MiB: raise it, or let user code hold less at once"
+_OVER = "and resource_limits.memory allows 96 MiB (OOMKilled): raise it, or let user code hold less at once"
+
+
+def fill(mebi: int) -> str:
+    """The code that writes so much into `file`."""
+    return f"for _ in range({mebi}): assert os.write(file, bytes({_MEBI})) == {_MEBI}"
 
 
 def python(*lines: str, memory: int = _LIMIT) -> Task:
-    return Task((sys.executable, "-I", "-S", "-c", "\n".join(lines)), memory=memory)
+    return Task((sys.executable, "-I", "-S", "-c", "\n".join(lines)), memory=memory, tries=1)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +37,10 @@ def python(*lines: str, memory: int = _LIMIT) -> Task:
         (f"import mmap; held = mmap.mmap(-1, {200 * _MEBI})", f"held.write(bytes({_MEBI}) * 200)", _HANG),
         ("import os", f"if os.fork() == 0: os.setsid(); held = bytearray({60 * _MEBI})",
          f"else: held = bytearray({60 * _MEBI})", _HANG),
+        ("import os", "file = os.memfd_create('x')", fill(200), _HANG),
+        ("import os", f"file = os.memfd_create('x'); held = bytearray({60 * _MEBI})", fill(60), _HANG),
     ],
-    ids=["itself", "a child", "shared memory", "two together"],
+    ids=["itself", "a child", "shared memory", "two together", "a memfd", "a memfd and more"],
 )  # fmt: skip
 def test_more_memory_than_the_limit_ends_a_datum_with_the_reason(at_home: Bench, lines: tuple[str, ...]) -> None:
     result = at_home.one(python(*lines))
@@ -96,3 +105,52 @@ def test_workers_take_turns_on_processors(monkeypatch: pytest.MonkeyPatch) -> No
     assert chosen == {"1,3", "5,7"}
     assert len({worker_limits.cpu_pinning(1)[-1] for _ in range(4)}) == 4
     assert worker_limits.cpu_pinning(4) == worker_limits.cpu_pinning(0) == ()
+
+
+_SHM = "file = os.open('/dev/shm/x', os.O_CREAT | os.O_WRONLY)"
+
+
+def test_a_worker_has_shared_memory_of_its_own(at_home: Bench) -> None:
+    if not at_home.confinement or not at_home.confinement.own_memory:
+        pytest.skip("no /dev/shm of its own can be mounted here")
+    name = f"of-the-machine-{os.getpid()}"
+    place = Path("/dev/shm", name)
+    place.write_text("")
+    try:
+        script = f"test ! -e /dev/shm/{name} && test ! -e /dev/shm/{name}-x && echo x > /dev/shm/{name}-x"
+        results = at_home.run(at_home.sh(script), at_home.datum(), at_home.datum())
+        linked = at_home.one(at_home.sh(f'ln -s /dev/shm/{name} "$PFS/out/x"'))
+    finally:
+        place.unlink()
+    assert [each.state for each in results] == ["PROCESSED"] * 2
+    assert linked.state == "FAILED"
+    assert not Path("/dev/shm", f"{name}-x").exists()
+
+
+def test_files_in_its_shared_memory_count(at_home: Bench) -> None:
+    if not at_home.confinement or not at_home.confinement.own_memory:
+        pytest.skip("no /dev/shm of its own can be mounted here")
+    more = at_home.one(python("import os", f"held = bytearray({60 * _MEBI})", _SHM, fill(60), _HANG))
+    assert more.reason.endswith(_OVER)
+    full = at_home.one(python("import os", _SHM, fill(200)))
+    assert full.reason in ("exit status 1", more.reason) or full.reason.endswith(_OVER)
+    mapped = "import mmap; os.ftruncate(file, 60 << 20); held = mmap.mmap(file, 0); held.write(bytes(60 << 20))"
+    once = python("import os, time", _SHM.replace("O_WRONLY", "O_RDWR"), mapped, "time.sleep(0.4)")
+    assert at_home.one(once).reason == ""
+
+
+def test_a_tmp_in_memory_counts() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        bench = Bench(Path(directory), BEST)
+        over = bench.one(python("import os, tempfile", "file, _ = tempfile.mkstemp()", fill(200), _HANG))
+        bench.close()
+    assert over.reason.endswith(_OVER)
+
+
+def test_more_processes_than_a_command_may_have_end_it(at_home: Bench) -> None:
+    start = "for _ in range(5000):\n    if os.fork() == 0: signal.pause()"
+    result = at_home.one(python("import signal, os", start, _HANG, memory=0))
+    assert re.fullmatch(
+        r"user code had [\d,]+ processes at once, and a command may have 1,000: let it wait for the end of some .*",
+        result.reason,
+    )
