@@ -22,7 +22,7 @@ from localpachd import durable_files, root_format
 from localpachd.database import FORMAT, Database
 from localpachd.errors import DataLoss, FailedPrecondition
 from localpachd.ids import chunk_hash
-from localpachd.root_format import CHUNKS, DATABASE, SMALL
+from localpachd.root_format import CHUNKS, DATABASE, DRAFT, SMALL
 from localpachd.sqlite import open_existing
 from localpachd.storage import big_chunks, garbage_collector
 from localpachd.storage.small_chunks import SmallChunks
@@ -71,11 +71,18 @@ def backup(root: Path, target: Path) -> ChunkTotals:
 
 
 def restore(source: Path, root: Path) -> ChunkTotals:
-    """Makes a root from a backup; it must not exist, or be empty. Raises FailedPrecondition for what is not a whole
-    backup, DataLoss if it is damaged, OSError."""
-    if root.exists() and any(root.iterdir()):
+    """Makes a root from a backup; it must not exist, be empty, or hold what a restore that failed has left. Raises
+    FailedPrecondition for what is not a whole backup, DataLoss if it is damaged, OSError."""
+    draft = root / DRAFT
+    if root.exists() and any(root.iterdir()) and not draft.exists():
         raise FailedPrecondition(f"{root} is not empty: restore into a new directory")
     durable_files.make_directory(root, 0o700)
+    draft.touch()
+    for left in root.iterdir():  # by a restore that failed
+        if left.is_dir():
+            shutil.rmtree(left)
+        elif left != draft:
+            left.unlink()
     # The marker comes last: without it no server starts on a part.
     if source.is_dir():
         for path in sorted(source.rglob("*")):
@@ -86,6 +93,7 @@ def restore(source: Path, root: Path) -> ChunkTotals:
     _check_contents(source, root)
     copied = _check_chunks(root)
     (root / _CONTENTS).unlink()
+    draft.unlink()
     os.sync()
     with closing(Database(root / DATABASE)) as db:
         root_format.check_database(root, db)

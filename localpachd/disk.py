@@ -107,12 +107,17 @@ class Disk:
 
     @property
     def text(self) -> str:
-        """The text of the error of a write that finds no room."""
+        """The text of the error of a write that finds no room, or no root any more."""
+        if not self._root.exists():
+            return (
+                f"{self._root} is gone: put it back or, if it was moved with all that was acknowledged, start a server "
+                "with --root and its new place"
+            )
         return f"no space left on the disk of {self._root}: free some"
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Raises NoSpace for the errors of writes that find no room."""
+        """Raises NoSpace for the errors of writes that find no room, or no root any more."""
         try:
             yield
         except (OSError, sqlite3.OperationalError) as error:
@@ -146,7 +151,7 @@ class Disk:
 
     def _is_lack(self, error: OSError | sqlite3.OperationalError) -> bool:
         if isinstance(error, OSError):
-            return error.errno in _FULL
+            return error.errno in _FULL or not self._root.exists()
         kind = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
         return kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self.lacks_room())
 

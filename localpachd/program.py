@@ -59,7 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     manager.ready(f"listening on {server.address}", server.check)
     stop.wait()
     manager.stopping()
-    server.stop()
+    try:
+        server.stop()
+    except PachError as error:
+        print(f"localpachd: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -24,6 +24,8 @@ CHUNKS = "chunks"
 SMALL = f"{CHUNKS}/small.sqlite"
 MARKER = "format.json"
 RESERVE = "reserve"
+DRAFT = ".restoring"
+"""A root with this file holds a part of a backup, which the next restore into it replaces."""
 _ID = "database id"
 _OLDEST = {"repos", "commits", "layers", "entries", "commit_layers", "fileset_layers"}
 """Tables that the databases of all versions have."""
@@ -67,6 +69,8 @@ def check_database(root: Path, db: Database) -> None:
 
 
 def _check_files(root: Path) -> None:
+    if (root / DRAFT).exists():
+        raise FailedPrecondition(f"{root} holds only a part of a backup: restore it again, or use another --root")
     marker = read_marker(root)
     if marker is not None and marker.version > FORMAT:
         raise _too_new(root, marker.version)

@@ -217,7 +217,8 @@ class Server:
             conn.execute("SELECT 1 FROM facts LIMIT 1").fetchone()
 
     def stop(self) -> None:
-        """Ends calls and processes; running jobs continue at the next start."""
+        """Ends calls and processes; running jobs continue at the next start. Raises NoSpace or FailedPrecondition if
+        the root cannot be used any more."""
         self._metrics.stop()
         self._grpc.stop(_GRACE).wait()
         for each in self._chores:
@@ -230,9 +231,12 @@ class Server:
         self._parking.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()
-        root_format.mark_database(self._root, self._db)
-        self._db.close()
-        self._lock.release()
+        try:
+            with explain_failures(self._root):
+                root_format.mark_database(self._root, self._db)
+        finally:
+            self._db.close()
+            self._lock.release()
 
     def __enter__(self) -> "Server":
         self.start()

@@ -109,8 +109,24 @@ def test_a_damaged_backup_is_refused(
         path.write_bytes(b"" if member == "backup.json" else data)
     assert main(["restore", str(kept), str(target)]) == 1
     assert text in capsys.readouterr().err
-    with pytest.raises(FailedPrecondition):  # what is there of it is not taken for a root
+    with pytest.raises(FailedPrecondition, match="holds only a part of a backup: restore it again"):
         Server(ServerOptions(target, port=0))
+
+
+def test_a_restore_that_failed_is_tried_again(
+    server: Localpachd, tmp_path: Path, start_pachd: StartPachd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, target = tmp_path / "kept", tmp_path / "elsewhere"
+    assert main(["backup", str(tmp_path / "root"), str(kept)]) == 0
+    (kept / "backup.json").rename(tmp_path / "contents")
+    for _ in range(2):
+        assert main(["restore", str(kept), str(target)]) == 1
+        assert "not a whole backup" in capsys.readouterr().err
+    (tmp_path / "contents").rename(kept / "backup.json")
+    assert main(["restore", str(kept), str(target)]) == 0
+    check(target, start_pachd)
+    assert main(["restore", str(kept), str(target)]) == 1
+    assert "is not empty: restore into a new directory" in capsys.readouterr().err
 
 
 def test_an_archive_that_is_no_backup_writes_nothing_outside(
@@ -120,7 +136,6 @@ def test_an_archive_that_is_no_backup_writes_nothing_outside(
         (tmp_path / "x").write_text("x")
         with tarfile.open(tmp_path / "bad.tar", "w") as tar:
             tar.add(tmp_path / "x", name)
-        shutil.rmtree(tmp_path / "root", ignore_errors=True)
         assert main(["restore", str(tmp_path / "bad.tar"), str(tmp_path / "root")]) == 1
         assert "is not a backup" in capsys.readouterr().err
         assert not (tmp_path / "outside").exists()

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
@@ -70,6 +71,19 @@ def test_what_cannot_be_deleted_from_scratch_is_named(start_pachd: StartPachd, r
         )
     finally:
         subprocess.run(["umount", left], check=True)
+
+
+def test_a_root_that_is_moved_away(start_pachd: StartPachd, root: Path) -> None:
+    server = start_pachd(root)
+    moved = root.rename(root.with_name("moved"))
+    refused = pytest.raises(grpc.RpcError, match=f"{root} is gone: put it back or, if it was moved")
+    with refused, server.client().modify_file_client(("texts", "master")) as writer:
+        writer.put_file_from_bytes("/more", os.urandom(10 << 20))
+    server.stop()
+    log = root.with_name("root.log").read_text()
+    assert "Traceback" not in log
+    assert f"localpachd: {root} is gone: " in log
+    assert start_pachd(moved).client().get_file(("texts", "master"), "/small").read() == b"small"
 
 
 def test_foreign_files_among_the_chunks(start_pachd: StartPachd, root: Path) -> None:
