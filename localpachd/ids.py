@@ -7,6 +7,7 @@ has equal hashes on both engines for every file below one chunk.
 import re
 import uuid
 from collections.abc import Iterable
+from functools import cache
 from hashlib import blake2b
 
 CHUNK_SIZE = 8 << 20
@@ -33,6 +34,12 @@ def chunk_hash(*parts: BytesLike) -> bytes:
     for each in parts:
         digest.update(each)
     return digest.digest()
+
+
+@cache
+def hole_hash() -> bytes:
+    """The hash of a whole chunk of zeros (32 bytes)."""
+    return chunk_hash(bytes(CHUNK_SIZE))
 
 
 def file_hash(chunks: Iterable[bytes]) -> bytes:

@@ -7,6 +7,9 @@ from localpachd.ids import CHUNK_SIZE, BytesLike
 _SHORT = 64 << 10
 """Pieces below this many bytes are joined, since each piece kept separately has overhead."""
 
+HOLE = bytes(CHUNK_SIZE)
+"""A piece that stands for a whole chunk of a file in which nothing was written."""
+
 
 def split(pieces: Iterable[bytes]) -> Iterator[list[BytesLike]]:
     """The chunks of a file in order, each as a list of parts.
@@ -27,6 +30,12 @@ def split(pieces: Iterable[bytes]) -> Iterator[list[BytesLike]]:
                 parts, room = [], CHUNK_SIZE
     if parts:
         yield parts
+
+
+def is_hole(parts: list[BytesLike]) -> bool:
+    """Whether a chunk is a HOLE."""
+    first = parts[0]
+    return isinstance(first, memoryview) and first.obj is HOLE and len(first) == CHUNK_SIZE
 
 
 def _hold(parts: list[BytesLike], part: memoryview) -> None:

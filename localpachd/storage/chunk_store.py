@@ -95,7 +95,8 @@ class ChunkStore:
             pieces = chain((last,), pieces)
         for parts in chunk_splitter.split(pieces):
             size += sum(map(len, parts))
-            hashes.append(self.put(*parts))
+            known = chunk_splitter.is_hole(parts) and ids.hole_hash() in hashes[-1:]
+            hashes.append(hashes[-1] if known else self.put(*parts))
         return FileContent(size, tuple(hashes))
 
     def concatenate(self, first: FileContent, second: FileContent) -> FileContent:

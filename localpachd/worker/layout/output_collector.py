@@ -3,6 +3,7 @@
 Knows the directories of one datum and the chunk store; starts nothing and deletes nothing.
 """
 
+import errno
 import os
 import posixpath
 import stat
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localpachd.errors import PachError
+from localpachd.ids import CHUNK_SIZE
 from localpachd.storage import paths
+from localpachd.storage.chunk_splitter import HOLE
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileContent
 from localpachd.worker.layout.pfs_layout import OUT, DatumPlacement, PfsLayout
@@ -142,8 +145,17 @@ class OutputCollector:
 
     def _read(self, place: str) -> Iterator[bytes]:
         with open(place, "rb", buffering=0) as file:  # noqa: PTH123 (this runs for each of thousands of files)
-            while block := file.read(_BLOCK):
+            position = 0
+            while True:
+                for _ in range(0 if position % CHUNK_SIZE else _skip_hole(file.fileno(), position)):
+                    self._check()
+                    position += CHUNK_SIZE
+                    yield HOLE
+                block = file.read(_BLOCK)
+                if not block:
+                    return
                 self._check()
+                position += len(block)
                 yield block
 
     def _link(self, place: str, path: str) -> Iterator[FoundOutput]:
@@ -197,6 +209,21 @@ class OutputCollector:
         if not place.startswith(self._inside_tree):
             return None
         return self._placed.references.get(place.removeprefix(self._inside_tree))
+
+
+def _skip_hole(file: int, position: int) -> int:
+    """Moves an open file from the beginning of a chunk to that of the next one in which something was written; returns
+    the number of the chunks between."""
+    state = os.fstat(file)
+    if state.st_blocks << 9 >= state.st_size:
+        return 0
+    try:
+        data = os.lseek(file, position, os.SEEK_DATA)
+    except OSError as failure:  # nothing was written from there on, or this file system does not know
+        data = state.st_size if failure.errno == errno.ENXIO else position
+    chunks = max(0, data - position) // CHUNK_SIZE
+    os.lseek(file, position + chunks * CHUNK_SIZE, os.SEEK_SET)
+    return chunks
 
 
 def _complain(failure: OSError) -> None:

@@ -6,10 +6,11 @@ As in Pachyderm, each name in `/pfs` is a link into `/pfs/.scratch/<datum id>`. 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from uuid import uuid4
 
-from localpachd import durable_files
+from localpachd import durable_files, ids
 from localpachd.database import Database
 from localpachd.errors import NoSpace, PachError
 from localpachd.storage import paths
@@ -202,10 +203,23 @@ class _Placement:
 
     def _write(self, place: str, below: str, content: FileContent) -> None:
         with open(place, "wb", buffering=0) as target:  # noqa: PTH123 (this runs for each of thousands of files)
-            for piece in self._chunks.read(content, name=f"/pfs/{below}"):
-                self._check()
-                durable_files.write_all(target.fileno(), piece)
+            for part in _without_holes(content, target):
+                for piece in self._chunks.read(part, name=f"/pfs/{below}"):
+                    self._check()
+                    durable_files.write_all(target.fileno(), piece)
         self.downloaded += content.size
+
+
+def _without_holes(content: FileContent, target: FileIO) -> Iterator[FileContent]:
+    """The chunks of a file that is being written which have to be written, each when the file is at its place."""
+    if len(content.chunks) < 2 or ids.hole_hash() not in content.chunks:
+        yield content
+        return
+    for number, chunk in enumerate(content.chunks):
+        if chunk != ids.hole_hash():
+            at = target.seek(number * ids.CHUNK_SIZE)
+            yield FileContent(min(ids.CHUNK_SIZE, content.size - at), (chunk,))
+    target.truncate(content.size)
 
 
 def _files(each: InputFile, files: FileSet) -> Iterator[TaggedFile]:

@@ -12,13 +12,14 @@ from uuid import uuid4
 
 import pytest
 
+from localpachd import ids
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
-from localpachd.storage.filesets import FileContent
+from localpachd.storage.filesets import FileContent, write_layer
 from localpachd.worker import datum_set_run
 from localpachd.worker.layout.pfs_layout import DatumPlacement, PfsLayout
 from localpachd.worker.layout.pipe_budget import PipeBudget
-from localpachd.worker.tasks import CancelToken, DatumWork
+from localpachd.worker.tasks import CancelToken, DatumWork, InputFile, Task
 from tests.localpachd.worker.bench import Bench
 from tests.localpachd.worker.test_batch_channel import batched
 
@@ -182,3 +183,35 @@ def test_outputs_of_one_large_and_many_small_files_are_in_order(bench: Bench) ->
     script = f'cd "$PFS/out"; mkdir a z; head -c {LARGE} /dev/zero > m; echo > a/b; echo > z/y'
     result = bench.one(bench.sh(script))
     assert [each.path for each in result.output] == ["/a/b", "/m", "/z/y"]
+
+
+_SPARSE = """
+from os import O_CREAT, O_RDWR, open, pwrite, truncate
+file = open("/pfs/out/sparse", O_CREAT | O_RDWR)
+for at in (0, 100 << 20, (100 << 20) + (7 << 20)):
+    pwrite(file, b"written", at)
+truncate(file, SIZE)
+"""
+
+
+@pytest.mark.parametrize("size", [150 << 20, (150 << 20) + 5, 200 << 30])
+def test_holes_of_a_file_are_neither_read_nor_written(at_home: Bench, size: int) -> None:
+    if not at_home.mounts:
+        pytest.skip("needs /pfs")
+    made = at_home.one(Task((sys.executable, "-c", _SPARSE.replace("SIZE", str(size))), tries=1))
+    assert (made.state, made.reason) == ("PROCESSED", "")
+    (file,) = made.output
+    assert (file.content.size, len(set(file.content.chunks))) == (size, 5 if size % ids.CHUNK_SIZE else 4)
+    if size < 1 << 30:
+        plain = at_home.root / "plain"
+        with plain.open("wb") as target:
+            for at in (0, 100 << 20, (100 << 20) + (7 << 20)):
+                target.seek(at)
+                target.write(b"written")
+            target.truncate(size)
+        assert at_home.chunks.store([plain.read_bytes()]) == file.content
+    files = (at_home.db.write(lambda conn: write_layer(conn, [("/sparse", "default", file.content)])),)
+    script = 'test $(stat -c %b "$PFS/in/sparse") -lt 65536 && stat -c %s "$PFS/in/sparse" > "$PFS/out/size"'
+    script += ' && tail -c +104857601 "$PFS/in/sparse" | head -c 7 > "$PFS/out/part"'
+    seen = at_home.one(at_home.sh(script), InputFile("in", "/sparse", files))
+    assert at_home.output(seen) == {"/size": f"{size}\n".encode(), "/part": b"written"}
