@@ -2,13 +2,23 @@
 
 import signal
 import threading
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 
 _QUOTED = 300  # characters of a process's last line that go into a reason
 
 LONGEST_LINE = 64 << 10
 """Bytes of a line of output that are kept; the rest of the line is dropped."""
+
+_BURST = 8 << 20
+"""Bytes of a process's output that are kept at once, with _LINE for each line; then as much as comes in at _RATE."""
+_RATE = 128 << 10
+"""Bytes a second."""
+_LINE = 100
+_LAST = 500
+"""Lines that are kept before the end of output that is left out: they say why a process failed."""
 
 
 class LineSplitter:
@@ -48,13 +58,18 @@ class ProcessOutput:
     """The output of one process, passed on to `line` from whatever thread reads its streams.
 
     `last` is the last line that was not blank, `failure` the exception that `line` raised: after that nothing is passed
-    on, but the streams must still be emptied. `foreign` tells whether a line is from another program than the process.
+    on, but the streams must still be emptied. Lines that come too fast are left out, and counted in a line of its own.
+    `foreign` tells whether a line is from another program than the process.
     """
 
     def __init__(self, line: Callable[[str], None], foreign: Callable[[str], bool] = lambda _: False) -> None:
         self._line = line
         self._foreign = foreign
         self._muted = False
+        self._room = float(_BURST)
+        self._since = time.monotonic()
+        self._held: deque[str] = deque(maxlen=_LAST)
+        self._not_passed = 0
         self._streams: list[LineSplitter] = []
         self.last = ""
         self.failure: Exception | None = None
@@ -68,6 +83,15 @@ class ProcessOutput:
         """Passes on what follows the last newline of each stream."""
         for stream in self._streams:
             stream.finish()
+        self.release()
+
+    def release(self) -> None:
+        """Passes on the last of the lines that came too fast, after the number of those that are left out."""
+        if left_out := self._not_passed - len(self._held):
+            self._pass_on(f"… {left_out:,} lines of output are left out here: they came faster than the log keeps them")
+        self._not_passed = 0
+        while self._held:
+            self._pass_on(self._held.popleft())
 
     def mute(self) -> None:
         """Drops all output from now on."""
@@ -77,6 +101,19 @@ class ProcessOutput:
         if self._muted or self._foreign(text):
             return
         self.last = text.strip() or self.last
+        now = time.monotonic()
+        self._room = min(_BURST, self._room + (now - self._since) * _RATE)
+        self._since = now
+        if self._held and self._room > _BURST / 2:
+            self.release()
+        if self._held or self._room <= 0:
+            self._held.append(text)
+            self._not_passed += 1
+        else:
+            self._pass_on(text)
+
+    def _pass_on(self, text: str) -> None:
+        self._room -= len(text) + _LINE
         if self.failure is None:
             try:
                 self._line(text)

@@ -68,6 +68,8 @@ class ContainerProcess(CommandProcess):
         with self._reading:
             while not self.ended and select.select([self._stream], [], [], _SILENCE)[0] and self._drain():
                 pass
+            if not self.ended:
+                self._output.release()
 
     def _kill(self) -> None:
         if self.ended:

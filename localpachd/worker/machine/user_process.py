@@ -80,6 +80,7 @@ class UserProcess(CommandProcess):
             if not self.ended:
                 for stream, lines in self._streams.items():
                     _drain(stream, lines)
+                self._output.release()
 
     def _kill(self) -> None:
         with self._lock:

@@ -55,3 +55,15 @@ def test_endless_output_without_newlines_takes_no_memory(at_home: Bench) -> None
     assert result.state == "PROCESSED"
     assert sorted(map(len, at_home.said()))[0] == 3
     assert max(map(len, at_home.said())) < LONGEST_LINE + 100
+
+
+def test_output_that_comes_too_fast_is_counted_and_its_end_is_kept(at_home: Bench) -> None:
+    at_home.one(at_home.sh("seq 200000; echo the reason >&2; exit 1"))
+    said = at_home.said()
+    (note,) = [each for each in said if each.startswith("… ")]
+    left_out = int(note.split()[1].replace(",", ""))
+    assert note == f"… {left_out:,} lines of output are left out here: they came faster than the log keeps them"
+    kept = [each for each in said if each.isdigit()]
+    assert len(kept) + left_out == 200_000
+    assert kept[:2] == ["1", "2"]
+    assert {"199999", "200000", "the reason"} <= set(said[said.index(note) :])
