@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -80,8 +81,10 @@ class ProjectStatus:
     notes: list[str]
 
 
-def read(connection: Connection, usual: Sequence[str], optional: Sequence[str] = ()) -> ProjectStatus:
-    """The status of these pipelines, and of the optional ones that are deployed."""
+def read(
+    connection: Connection, usual: Sequence[str], optional: Sequence[str] = (), most: int | None = None
+) -> ProjectStatus:
+    """The status of these pipelines, and of the optional ones that are deployed. `most` is as for `rejections`."""
     jobs = ProjectJobs(connection)
     there = jobs.pipelines()
     names = [*usual, *(name for name in optional if name in there)]
@@ -100,7 +103,7 @@ def read(connection: Connection, usual: Sequence[str], optional: Sequence[str] =
     ]
     missing = [name for name in names if name not in there]
     late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
-    return ProjectStatus(found, missing, rejections(connection), [*late, *unknown, *notes(connection)])
+    return ProjectStatus(found, missing, rejections(connection, most), [*late, *unknown, *notes(connection)])
 
 
 def _reasons(waits: JobWaits, there: Mapping[str, Any], current: Mapping[str, Job]) -> dict[str, PipelineWait]:
@@ -166,19 +169,19 @@ def _pipeline(
     return found if reason is None else replace(found, state=reason.state, reason=reason.text)
 
 
-def rejections(connection: Connection) -> list[RejectedFile]:
-    """Every rejected file of the library and of the queries, by name."""
+def rejections(connection: Connection, most: int | None = None) -> list[RejectedFile]:
+    """The rejected files of the library and of the queries, by name: all or, of each, up to `most` of them."""
     found: list[RejectedFile] = []
     for pipeline, repo in REJECTING.items():
-        for content in connection.retry(_records, connection, pipeline):
-            lines = map(json.loads, content.decode().splitlines())
-            found += [RejectedFile(repo, line["source"], line["stage"], line["reason"]) for line in lines]
+        lines = map(json.loads, connection.retry(_records, connection, pipeline, most))
+        found += [RejectedFile(repo, line["source"], line["stage"], line["reason"]) for line in lines]
     return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
 
 
-def _records(connection: Connection, pipeline: str) -> list[bytes]:
+def _records(connection: Connection, pipeline: str, most: int | None) -> list[bytes]:
     output = Repository(connection, pipeline).good()
-    return [] if output is None else [content for _, content in output.read_all("/rejected/*/*.jsonl")]
+    read = () if output is None else output.read_all("/rejected/*/*.jsonl")
+    return list(islice((line for _, content in read for line in content.splitlines()), most))
 
 
 def notes(connection: Connection) -> list[str]:

@@ -17,6 +17,8 @@ from pipelines.library.result_sheets import ResultSheet
 from stages.datum.text_format import counted, distance, first_of
 
 _MOST_REJECTIONS = 20
+MOST_COUNTED = 10_000
+"""Rejected files of a repo that are read to be counted."""
 _MOST_TROUBLES = 3
 _MOST_QUERIES = 5
 _MOST_WORKERS = 3
@@ -122,7 +124,8 @@ def _counts(jobs: Sequence[Job]) -> list[str]:
 def _rejected(pipeline: str, rejected: Sequence[RejectedFile]) -> str:
     """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
     repo = REJECTING.get(pipeline)
-    return str(sum(each.repo == repo for each in rejected)) if repo else ""
+    count = sum(each.repo == repo for each in rejected)
+    return f"{count}{'+' if count >= MOST_COUNTED else ''}" if repo else ""
 
 
 def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
@@ -185,11 +188,16 @@ def _datum(failure: DatumFailure) -> str:
     return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
 
 
+def rejected_files(count: int) -> str:
+    """The number of rejected files in words, as far as they were counted."""
+    return f"{files(count)}{' or more' if count >= MOST_COUNTED else ''} rejected"
+
+
 def show_rejections(rejected: Sequence[RejectedFile]) -> None:
     """Prints rejected files with their reasons, if there are any."""
     if not rejected:
         return
-    say(f"{files(len(rejected))} rejected:")
+    say(f"{rejected_files(len(rejected))}:")
     for each in rejected[:_MOST_REJECTIONS]:
         say(f"  {each.repo}: {each.source}: {each.reason}")
     if len(rejected) > _MOST_REJECTIONS:

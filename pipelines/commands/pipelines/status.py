@@ -19,7 +19,7 @@ from pipelines.commands.kit import display
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption
-from pipelines.commands.kit.terminal import display_path, files, say, say_json
+from pipelines.commands.kit.terminal import display_path, say, say_json
 from pipelines.commands.pipelines import terminal_graph
 from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
 from stages.datum.text_format import counted
@@ -65,7 +65,8 @@ def show_status(
     facts = library_overview.read(connection)
     here = specs_directory.current()
     usual = [spec.name for spec in pipeline_specs.load(here)]
-    found = pipeline_status.read(connection, usual, optional_specs.names(here))
+    most = None if as_json else display.MOST_COUNTED
+    found = pipeline_status.read(connection, usual, optional_specs.names(here), most)
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
@@ -127,7 +128,7 @@ def _show_overview(facts: LibraryOverview, found: ProjectStatus) -> None:
 
 
 def _besides(rejected: int) -> str:
-    return f", and {files(rejected)} rejected, see below" if rejected else ""
+    return f", and {display.rejected_files(rejected)}, see below" if rejected else ""
 
 
 def _model(facts: LibraryOverview) -> str:

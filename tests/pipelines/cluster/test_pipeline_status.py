@@ -59,6 +59,7 @@ def test_rejected_files_are_reported_with_their_reasons(
         ("images", "photos [1]/torn #2.jpg", "preprocess"),
         ("queries", "empty.png", "preprocess"),
     ]
+    assert [each.repo for each in pipeline_status.rejections(preprocessing, 1)] == ["images", "queries"]
     assert rejected[0].reason == "the file is empty"
     assert "truncated" in rejected[1].reason
     (directory / "torn #2.jpg").write_bytes(good.read_bytes())
@@ -158,3 +159,13 @@ def test_a_commit_that_starts_nothing_or_is_missing_has_no_jobs(
     connection.client.create_repo("lonely", project_name=connection.project)
     assert wait_for_jobs(Repository(connection, "lonely").write([PutFile("/a", b"")])) == []
     assert ProjectJobs(connection).of_set("0123456789ab4def0123456789abcdef") == []
+
+
+def test_very_many_rejected_files_are_not_counted_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [RejectedFile("images", f"{number}.jpg", "preprocess", "empty") for number in range(display.MOST_COUNTED)]
+    display.show_rejections(found)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "10,000 files or more rejected:"
+    assert said[-1] == "  and 9980 more: `lookalike status --json` lists all"
+    display.show_rejections(found[1:])
+    assert capsys.readouterr().out.startswith("9,999 files rejected:")
