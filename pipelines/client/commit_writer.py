@@ -32,6 +32,14 @@ FileSetFactory = Callable[[str], str]
 """Gives the file set to add to a commit with this parent; "" stands for no parent."""
 
 
+class MovedHeadError(LookalikeError):
+    """Others have written to a repo since it was read: `newest` is the commit that is its newest now."""
+
+    def __init__(self, repo: str, newest: str) -> None:
+        super().__init__(f"others have written to {repo} meanwhile (commit {newest}): nothing was written")
+        self.newest = newest
+
+
 class CommitWriter:
     """The commits on the master branch of one repo. `longest`: see LONGEST."""
 
@@ -43,24 +51,31 @@ class CommitWriter:
         self._longest = longest
         self._owner = commit_owner.current_process()
 
-    def make(self, content: FileSetFactory, description: str = "") -> str:
+    def make(self, content: FileSetFactory, description: str = "", onto: str | None = None) -> str:
         """Makes one commit with the content and returns its id. Waits for other writers.
 
         `content` is called before the commit is started, and again only if others have written meanwhile: at last while
         the commit is open. If that fails, the commit is finished without content. description: of the finished commit;
-        by default it names this process.
+        by default it names this process. onto: the only commit that may be its parent, "" for none.
+
+        Raises MovedHeadError, and leaves no commit, if the newest commit is not `onto`.
         """
         while True:
             base, ready = self._prepare(content)
+            self._require(base, onto)
             commit = self._start(description)
             add = pfs_pb2.AddFileSetRequest(commit=commit)
             try:
                 parent = str(self._connection.inspect(commit).parent_commit.id)
+                self._require(parent, onto)
                 add.file_set_id = ready if parent == base else content(parent)
                 if self._while_open(self._stub.AddFileSet, add):
                     self._finish(commit, description)
                     if self._found(commit):
                         return str(commit.id)
+            except MovedHeadError:
+                self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit.id)))
+                raise
             except BaseException:
                 self._finish(commit)
                 raise
@@ -95,6 +110,10 @@ class CommitWriter:
             self._must_exist()
             return ""
         return str(info.parent_commit.id if _is_open(info) else info.commit.id)
+
+    def _require(self, parent: str, onto: str | None) -> None:
+        if onto not in (None, parent):
+            raise MovedHeadError(self._repo.name, parent)
 
     def _prepare(self, content: FileSetFactory) -> tuple[str, str]:
         """The newest commit, and the content on top of it."""
@@ -171,7 +190,8 @@ class CommitWriter:
             pause = min(2 * pause, _LOOK_EVERY)
 
     def _take_over(self, head: Any, owner: commit_owner.CommitOwner) -> None:
-        if self._finish(head.commit, str(owner)):
+        """Finishes a commit for its owner. One with files is all that its description says; an import reads it."""
+        if self._finish(head.commit, head.description if self._holds_change(head.commit) else str(owner)):
             self._connection.waiting(
                 f"{self._repo.name}: finished commit {head.commit.id}, which {owner.user} (process {owner.process}) "
                 "had left open"
@@ -185,6 +205,13 @@ class CommitWriter:
             f"written before that client, or `pachctl finish commit {self._repo.name}@master`, finishes it; `lookalike "
             f"commits {self._repo.name}` lists it"
         )
+
+    def _holds_change(self, commit: Any) -> bool:
+        call = self._stub.DiffFile(pfs_pb2.DiffFileRequest(new_file=pfs_pb2.File(commit=commit, path="/")))
+        try:
+            return next(iter(call), None) is not None
+        finally:
+            call.cancel()
 
     def _head(self) -> Any | None:
         """The head of master; None without a branch or a repo."""

@@ -59,11 +59,16 @@ class Repository:
         self._commit = connection.commit(name, at, type_)
 
     def write(
-        self, edits: Iterable[FileEdit], done: Callable[[FileEdit], None] = lambda _: None, description: str = ""
+        self,
+        edits: Iterable[FileEdit],
+        done: Callable[[FileEdit], None] = lambda _: None,
+        description: str = "",
+        onto: str | None = None,
     ) -> str:
         """Applies the edits in order as one commit and returns its id. If anything fails, nothing is written.
 
-        Raises LookalikeError if the repo does not exist or a file cannot be read.
+        Raises LookalikeError if the repo does not exist or a file cannot be read, and MovedHeadError unless its newest
+        commit is `onto`, if that is given ("" for none).
         """
         directories: list[str] = []
 
@@ -84,7 +89,7 @@ class Repository:
                 return filesets.compose([*([filesets.make(self.requests(below))] if below else []), *made])
 
             try:
-                return CommitWriter(self._connection, self.name).make(content, description)
+                return CommitWriter(self._connection, self.name).make(content, description, onto)
             except ConnectionError:  # an OSError, into which the client turns some of gRPC's
                 raise
             except OSError as error:
@@ -107,10 +112,6 @@ class Repository:
         for edit in edits:
             yield from self._messages(edit)
             done(edit)
-
-    def drop(self, commit: str) -> None:
-        """Drops a commit, with all others of its commit set."""
-        self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit)))
 
     def good(self) -> "Repository | None":
         """This repo at the newest commit that finished without an error, unless `at` names one: a pipeline's head may

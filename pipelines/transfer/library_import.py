@@ -1,15 +1,17 @@
 """A library imported from a tar into a server: its commits made again in order, and their outputs compared.
 
 Nobody can choose the ids of commits, so each says in its description which one it was; from that an import that was
-interrupted continues.
+interrupted continues. Each is made on top of the one that it was planned for, or not at all: so of two imports at the
+same time one goes on, and nothing is made twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.client import commit_owner
+from pipelines.client import branches, commit_owner
 from pipelines.client.commit_history import CommitHistory, PastCommit
 from pipelines.client.commit_sets import origins
+from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile, Repository
@@ -50,8 +52,16 @@ class LibraryImport:
     outputs: tuple[PipelineOutput, ...]
 
 
-def plan(connection: Connection, name: str, commits: Sequence[BundleCommit]) -> ImportedIds:
-    """The commits that are here already. Drops the unfinished commit that a killed import has left.
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """ids: of the commits that are here already. heads: the newest commit of each repo, "" for none."""
+
+    ids: ImportedIds
+    heads: dict[str, str]
+
+
+def plan(connection: Connection, name: str, commits: Sequence[BundleCommit]) -> ImportPlan:
+    """The commits that are here already, and those on which the others are to be made.
 
     Raises LookalikeError where a repo has other commits than those of the tar `name`: nothing is mixed.
     """
@@ -60,19 +70,23 @@ def plan(connection: Connection, name: str, commits: Sequence[BundleCommit]) -> 
         raise LookalikeError(f"{name} has commits of {', '.join(sorted(foreign))}, which is not a source repo")
     history = CommitHistory(connection)
     for repo in SOURCES:
-        _close(connection, repo, history)
-    return {repo: _told_apart(commits, repo, history) for repo in SOURCES}
+        _require_closed(repo, history)
+    there = {repo for repo in SOURCES if branches.head(connection, repo, "master")}
+    heads = {repo: CommitWriter(connection, repo).newest() if repo in there else "" for repo in SOURCES}
+    return ImportPlan({repo: _told_apart(commits, repo, history) for repo in SOURCES}, heads)
 
 
 def replay(
     connection: Connection,
     reader: BundleReader,
     commits: Sequence[BundleCommit],
-    here: ImportedIds,
+    planned: ImportPlan,
     done: Callable[[int], None],
 ) -> LibraryImport:
-    """Makes every commit of a tar, whose list has been read, that is not `here` yet. `done` hears of the bytes of
-    files. Raises LookalikeError at the first commit that is not as it was exported; those before it stay."""
+    """Makes every commit of a tar, whose list has been read, that is not here yet. `done` hears of the bytes of files.
+    Raises LookalikeError at the first commit that is not as it was exported, or if others write to its repo meanwhile;
+    those before it stay."""
+    here, heads = planned.ids, planned.heads
     try:
         for commit in commits:
             if commit.id in here[commit.repo]:
@@ -81,8 +95,14 @@ def replay(
             make_repo(connection, commit.repo)
             description = f"{commit.description} (was {commit.id} of {commit.started})".lstrip()
             edits = _edits(reader, commit, here, done)
-            here[commit.repo][commit.id] = Repository(connection, commit.repo).write(edits, description=description)
+            made = Repository(connection, commit.repo).write(edits, description=description, onto=heads[commit.repo])
+            here[commit.repo][commit.id] = heads[commit.repo] = made
         outputs = reader.outputs()
+    except MovedHeadError as error:
+        raise LookalikeError(
+            f"others write to the library at the same time, perhaps another import (commit {error.newest}); this one "
+            "has stopped, and made nothing twice: run it again when the other has ended, and it continues there"
+        ) from error
     except DamagedBundleError as error:
         whole = sum(commit.id in here[commit.repo] for commit in commits)
         raise LookalikeError(
@@ -134,18 +154,14 @@ def _compared(output: PipelineOutput, here: Mapping[str, str], same_code: bool) 
     )
 
 
-def _close(connection: Connection, repo: str, history: CommitHistory) -> None:
-    """Drops the commit that a killed import has left open. Raises LookalikeError for one that is not lookalike's: those
-    are waited for."""
+def _require_closed(repo: str, history: CommitHistory) -> None:
+    """Raises LookalikeError if a commit is open that is not lookalike's: those are waited for."""
     found = history.left_open(repo)
-    if found is None or (commit_owner.read(found.description) and not _was(found)):
-        return
-    if not _was(found):
+    if found is not None and not commit_owner.read(found.description):
         raise LookalikeError(
             f"commit {found.id} of {repo} is open: wait for its writer (`lookalike commits {repo}` lists it), or "
             f"finish it with `pachctl finish commit {repo}@{found.id}`; then import again"
         )
-    Repository(connection, repo).drop(found.id)
 
 
 def _told_apart(commits: Sequence[BundleCommit], repo: str, history: CommitHistory) -> dict[str, str]:
@@ -183,10 +199,10 @@ def _edits(
 
 def _share(whole: int, commits: int) -> str:
     if not whole:
-        return "none of its commits is here"
+        return "no commit was imported"
     if whole == commits:
-        return "all of its commits are here"
-    return f"the first {whole} of its {commits} commits are here, whole"
+        return "all of its commits are imported"
+    return f"imported the first {whole} of its {commits} commits"
 
 
 def _counted(pieces: Iterable[bytes], done: Callable[[int], None]) -> Iterator[bytes]:

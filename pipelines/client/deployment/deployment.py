@@ -14,6 +14,7 @@ from pipelines.client.deployment import image_sizes, part_sizes
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
@@ -84,15 +85,22 @@ def deploy(
 
 def make_repo(connection: Connection, repo: str) -> str:
     """Creates a source repo unless it exists; returns "created" or "unchanged"."""
-    try:
-        connection.retry(lambda: connection.client.inspect_repo(repo, project_name=connection.project))
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
-    else:
+    if _has_repo(connection, repo):
         return "unchanged"
-    connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
+    try:
+        connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
+    except grpc.RpcError:
+        if not _has_repo(connection, repo):
+            raise
+        return "unchanged"  # another command has created it in this moment
     return "created"
+
+
+def _has_repo(connection: Connection, repo: str) -> bool:
+    with suppress_not_found():
+        connection.retry(lambda: connection.client.inspect_repo(repo, project_name=connection.project))
+        return True
+    return False
 
 
 def _make_pipeline(

@@ -88,10 +88,10 @@ def import_library(
     connection = open_write_connection(address)
     with _source(file) as reader:
         commits = reader.library()
-        made = library_import.plan(connection, reader.name, commits)
-        left = sum(each.bytes for each in commits if each.id not in made[each.repo])
+        planned = library_import.plan(connection, reader.name, commits)
+        left = sum(each.bytes for each in commits if each.id not in planned.ids[each.repo])
         with progress.transferring("importing", left) as done:
-            imported = library_import.replay(connection, reader, commits, made, done)
+            imported = library_import.replay(connection, reader, commits, planned, done)
     say(f"imported {counted(len(commits), 'commit', 'commits')}")
     if ids is not None:
         ids.write_text(library_import.table(imported))

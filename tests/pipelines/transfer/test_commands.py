@@ -144,8 +144,7 @@ def test_a_cut_stream_leaves_whole_commits(
     assert half.returncode == 1
     assert complained.startswith("lookalike: the standard input ends early or is damaged in commit ")
     assert complained.endswith(
-        "; the first 1 of its 3 commits are here, whole: export or copy the file again, and importing it "
-        "continues there\n"
+        "; imported the first 1 of its 3 commits: export or copy the file again, and importing it continues there\n"
     )
     continued(history, other, there)
 
@@ -168,6 +167,43 @@ def test_an_import_that_was_killed_continues(
     half.communicate(timeout=60)
     assert CommitHistory(other).left_open("images") is None
     continued(history, other, there)
+
+
+def test_an_import_beside_another_stops_where_that_has_gone_on(
+    half: "subprocess.Popen[str]", history: Connection, other: Connection, command: Command, there: Command
+) -> None:
+    assert there.says("import", "library.tar") == f"{written_to(other)}imported 3 commits\n"
+    assert half.stdin is not None
+    whole = (command.directory / "library.tar").read_bytes()
+    with half.stdin.buffer as pipe:
+        pipe.write(whole[len(whole) // 2 :])
+    half.stdin = None
+    _, complained = half.communicate(timeout=60)
+    newest = CommitHistory(other).commits("images")[-1].id
+    assert (half.returncode, complained) == (
+        1,
+        "lookalike: others write to the library at the same time, perhaps another import (commit "
+        f"{newest}); this one has stopped, and made nothing twice: run it again when the other has ended, and it "
+        "continues there\n",
+    )
+    assert hashes(other) == hashes(history)
+
+
+def test_imports_at_the_same_time_make_every_commit_once(
+    history: Connection, other: Connection, command: Command, there: Command
+) -> None:
+    for number in range(12):
+        put(history, ("images", "queries")[number % 2], a=str(number))
+    command.says("export", "library.tar")
+    both = [there.start("import", "library.tar") for _ in range(3)]
+    told = [each.communicate(timeout=60) for each in both]
+    codes = [each.returncode for each in both]
+    assert 0 in codes
+    for code, (_, complained) in zip(codes, told, strict=True):
+        assert (code, complained) == (0, "") or (code == 1 and "made nothing twice: run it again" in complained)
+    assert hashes(other) == hashes(history)
+    assert there.says("import", "library.tar").endswith("imported 15 commits\n")
+    assert hashes(other) == hashes(history)
 
 
 def continued(history: Connection, other: Connection, there: Command) -> None:

@@ -325,12 +325,12 @@ def test_a_damaged_tar_is_imported_up_to_the_damage(library: Connection, other: 
     commits = exported(library, file)
     content = file.read_bytes()
     pictures = [each.id for each in commits if each.repo == "images"]
-    third = f"{commits[3].name}/b is not as it was exported; the first 3 of its 5 commits are here, whole: export or"
+    third = f"{commits[3].name}/b is not as it was exported; imported the first 3 of its 5 commits: export or"
     for damaged, here, said in (
-        (content.replace(b"one", b"eno"), 0, "damaged in commit .*/a is not as .*; none of its commits is here"),
+        (content.replace(b"one", b"eno"), 0, "damaged in commit .*/a is not as .*; no commit was imported"),
         (content.replace(b"three", b"thr\0e"), 1, third),
-        (content[: content.index(b"three") + 2], 1, "tar ends early or is damaged in commit .*; the first 3 of its 5"),
-        (content[: -4 * 512], 3, "ends early or is damaged in its hashes of the outputs; all of its commits are here"),
+        (content[: content.index(b"three") + 2], 1, "tar ends early or is damaged in commit .*; imported the first 3 of its 5"),
+        (content[: -4 * 512], 3, "ends early or is damaged in its hashes of the outputs; all of its commits are imported"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(LookalikeError, match=said):
