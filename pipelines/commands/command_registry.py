@@ -26,6 +26,7 @@ GROUPS = {
         "sync": CommandEntry("library.sync", "Mirror a folder in the library, once or continually."),
         "remove": CommandEntry("library.remove", "Remove pictures from the library, or queries."),
         "restore": CommandEntry("library.restore", "Put removed pictures, or older versions, back as they were."),
+        "undo": CommandEntry("library.undo", "Take the last change of the library's pictures back."),
         "duplicates": CommandEntry("library.duplicates", "Find exact copies in the library, and near ones on request."),
         "show": CommandEntry("library.show", "Show pictures on the terminal, or write them as PNG files."),
         "export": CommandEntry("library.export_import", "Write the library with its history as one tar."),

@@ -329,8 +329,12 @@ def test_a_damaged_tar_is_imported_up_to_the_damage(library: Connection, other: 
     for damaged, here, said in (
         (content.replace(b"one", b"eno"), 0, "damaged in commit .*/a is not as .*; no commit was imported"),
         (content.replace(b"three", b"thr\0e"), 1, third),
-        (content[: content.index(b"three") + 2], 1, "tar ends early or is damaged in commit .*; imported the first 3 of its 5"),
-        (content[: -4 * 512], 3, "ends early or is damaged in its hashes of the outputs; all of its commits are imported"),
+        (
+            content[: content.index(b"three") + 2],
+            1,
+            "tar ends early or is damaged in commit .*; imported the first 3 of",
+        ),
+        (content[: -4 * 512], 3, "ends early or is damaged in its hashes of the outputs; all of its commits"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(LookalikeError, match=said):

@@ -1,0 +1,73 @@
+"""The command `undo`: the last change of the library taken back."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pipelines.analysis.changes.commit_pictures import PictureChanges
+from pipelines.analysis.changes.library_history import LibraryHistory
+from pipelines.client.server.connection import Connection
+from pipelines.commands.kit.app import App
+from pipelines.commands.kit.command_connection import open_write_connection
+from pipelines.commands.kit.job_completion import conclude
+from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, YesOption
+from pipelines.commands.kit.terminal import ask, files, say, say_json
+from pipelines.library import last_change
+from pipelines.library.content_cache import ContentCache, default_path
+from pipelines.library.last_change import LastChange
+from pipelines.library.snapshots import REPO
+from stages.datum.text_format import counted, first_of
+
+app = App()
+
+_NAMED = 3
+
+
+@app.command(examples=("lookalike undo", "lookalike undo --yes"))
+def undo(
+    yes: YesOption = False,
+    wait: WaitOption = True,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Take back the last change of the library's pictures, whichever command or program made it.
+
+    The change is shown first, and taken back if you agree. This is one new change, and the history keeps both: a second
+    undo takes back the first one. Queries, labels and the model stay as they are. For an older change see `lookalike
+    restore`.
+    """
+    connection = open_write_connection(address)
+    change = connection.retry(last_change.read, connection)
+    pictures = connection.retry(_pictures, connection, change)
+    done = ", ".join(_parts(pictures)) if pictures else f"a change of {files(len(change.files))}"
+    what = f"{done} on {_time(change.made.started)}"
+    by = ": ".join(filter(None, (change.made.author, change.made.description)))
+    say(f"takes back: {what}{f' ({by})' if by else ''}")
+    if not yes:
+        ask("take this back?", "--yes takes it back", "nothing was taken back")
+    commit = last_change.take_back(connection, change)
+    conclude(connection, f"took back {what}", commit, wait)
+    say("to make the change again: lookalike undo")
+    if as_json:
+        say_json({"commit": commit, "undone": change.made.id, "pictures": pictures})
+
+
+def _pictures(connection: Connection, change: LastChange) -> PictureChanges | None:
+    """What a change did; None where preprocess has not computed it."""
+    changes = LibraryHistory(connection, ContentCache(default_path())).newest_first([REPO])
+    return next(each.pictures for each in changes if each.id == change.made.id)
+
+
+def _parts(pictures: PictureChanges) -> Iterator[str]:
+    for names, word in ((pictures.added, "added"), (pictures.changed, "replaced"), (pictures.removed, "removed")):
+        if names:
+            named = f" ({first_of(names, _NAMED)})" if len(names) <= _NAMED else ""
+            yield f"{counted(len(names), 'picture', 'pictures')} {word}{named}"
+    if pictures.rejected:
+        yield f"{files(len(pictures.rejected))} that could not be read"
+
+
+def _time(moment: datetime) -> str:
+    """A time in words, in this machine's zone: "27 November 14:02", with the year unless it is this one."""
+    local = moment.astimezone()
+    year = "" if local.year == datetime.now(local.tzinfo).year else f" {local.year}"
+    return f"{local.day} {local:%B}{year} {local:%H:%M}"
