@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -212,12 +213,13 @@ class Library:
         with explained():
             return connection.retry(read)
 
-    def at(self, moment: str) -> "Library":
-        """The library at a commit, by its id or as an ancestor such as "master^", or at a date. Its searches are
+    def at(self, moment: str | date) -> "Library":
+        """The library at a commit, by its id or as an ancestor such as "master^", or at the end of a date, as in
+        docs/explaining.md: "2026-11-01", "yesterday", or a `date` or `datetime`. Its searches are
         answered by a service of its own, which ends with it. Raises LookalikeError if there were no answers then."""
         connection = self._pachyderm("go back in time")
         with explained():
-            commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, moment))
+            commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, str(moment)))
         return Library(connection, None, self._report, self._found, commit)
 
     def __repr__(self) -> str:

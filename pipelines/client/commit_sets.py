@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import grpc
@@ -24,7 +24,11 @@ _ANCESTOR = re.compile(r"(?:(?P<repo>[\w-]+)@)?(?P<start>[\w-]+)(?P<steps>(?:\^\
 _DATE = re.compile(
     r"\d{4}-(\d\d-\d\d|W\d\d-\d)(?P<time>[T ]\d\d(:?\d\d(?P<seconds>:?\d\d)?)?)?(?P<fraction>[.,]\d+)?.*"
 )
+_DAYS = {"now": 0, "today": 0, "yesterday": 1}
+"""The days before this one that words stand for."""
+
 _WAS = re.compile(r"\(was ([0-9a-f]{32}) of ([^()]+)\)")
+_SHORT_HOUR = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d:)")
 _DIGITS = 32
 _MOST_NAMED = 3
 
@@ -60,13 +64,12 @@ def origins(description: str) -> list[OriginalCommit]:
 
 def commit_at(connection: Connection, text: str) -> str:
     """The id of the commit set that a text means: an id or the unique start of one, also of a commit before its import;
-    an ancestor such as master^ or images@master~2, without a repo counted in all changes; or a date as in ISO 8601, in
-    this machine's zone unless it names one, for the newest commit set with answers that began by the end of that day,
-    minute or second.
+    an ancestor such as master^ or images@master~2, without a repo counted in all changes; or a date, see `end_of`, for
+    the newest commit set with answers that began by then.
 
     Raises LookalikeError for a text that means none or several.
     """
-    text = text.strip()
+    text = _as_date(text.strip())
     if _DATE.fullmatch(text):
         return _at_date(connection, text)
     found = _ANCESTOR.fullmatch(text)
@@ -78,7 +81,7 @@ def commit_at(connection: Connection, text: str) -> str:
         if not steps:
             return start
     named = _ancestor(connection, repo, start + steps)
-    if named is None and not repo and not steps:  # yesterday, perhaps
+    if named is None and not repo and not steps:
         raise _invalid(text)
     if named is None:
         raise LookalikeError(
@@ -99,22 +102,31 @@ def list_commit_sets(connection: Connection) -> list[CommitSet]:
 
 
 def end_of(text: str) -> datetime:
-    """The end of the day, hour, minute or second that an ISO 8601 text names, exclusive. Raises LookalikeError for a
-    date or time that does not exist."""
+    """The end (UTC) of the day, hour, minute or second that a date names, exclusive: one as in ISO 8601, in this
+    machine's zone unless it names one, or "today", "yesterday" and "now", also with a time behind them. Where clocks go
+    back, a time that comes twice is its first one. Raises LookalikeError for a date or time that does not exist."""
+    text = _as_date(text)
     found = _DATE.fullmatch(text)
     try:
         begins = datetime.fromisoformat(text)
         if found is None or found["fraction"]:
-            return begins.astimezone(UTC) + timedelta(microseconds=1)
+            return _in_utc(begins) + timedelta(microseconds=1)
         unit = timedelta(days=1)
         if time := found["time"]:
             minutes = len(time.replace(":", "")) > len("T00")
             unit = timedelta(seconds=1) if found["seconds"] else timedelta(minutes=1) if minutes else timedelta(hours=1)
-        return (begins + unit).astimezone(UTC)
+        return _in_utc(begins + unit)
     except (ValueError, OverflowError, OSError) as error:
         raise LookalikeError(
-            f"{text!r} is not a valid date: write it as 2026-11-01, 2026-11-01T14:30 or 2026-11-01T14:30:00+01:00"
+            f"{text!r} is not a valid date: write it as 2026-11-01, '2026-11-01 14:30', 2026-11-01T14:30:00+01:00 or "
+            "yesterday"
         ) from error
+
+
+def is_to_come(text: str) -> bool:
+    """Whether a text is a date that means the present, since the end of it is yet to come: today's, or a later one."""
+    dated = _as_date(text.strip())
+    return _DATE.fullmatch(dated) is not None and end_of(dated) > datetime.now(UTC)
 
 
 def start_time(connection: Connection, commit_set: str) -> datetime | None:
@@ -134,6 +146,22 @@ def inspect_commit(connection: Connection, repo: str, commit_set: str, type_: st
     with suppress_not_found():
         return connection.inspect(connection.commit(repo, commit_set, type_))
     return None
+
+
+def _as_date(text: str) -> str:
+    """The date for a word that stands for one, and hours of two digits; other texts as they are."""
+    word, _, time = text.partition(" ")
+    if word in _DAYS:
+        text = f"{date.today() - timedelta(days=_DAYS[word])} {time.strip()}".rstrip()
+    return _SHORT_HOUR.sub(r"\1 0\2", text)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """A moment in UTC. Of a time that comes twice in this machine's zone the first, and for one that is skipped when
+    clocks go forward the same time after that."""
+    either = [moment.replace(fold=fold).astimezone(UTC) for fold in (0, 1)]
+    shown = [each for each in either if moment.tzinfo or each.astimezone().replace(tzinfo=None) == moment]
+    return min(shown, default=max(either))
 
 
 def _at_date(connection: Connection, text: str) -> str:
@@ -185,7 +213,7 @@ def _ancestor(connection: Connection, repo: str, expression: str) -> str | None:
 def _invalid(text: str) -> LookalikeError:
     return LookalikeError(
         f"{text!r} is not a valid commit or date: name an id or its start (`lookalike commits` lists them), "
-        "an ancestor such as master^2, or a date such as 2026-11-01 or 2026-11-01T14:30"
+        "an ancestor such as master^2, or a date such as 2026-11-01, '2026-11-01 14:30' or yesterday"
     )
 
 

@@ -15,6 +15,7 @@ from pipelines.analysis.changes.comparison_page import page
 from pipelines.analysis.changes.comparison_text import changed, moment, reasons, summary
 from pipelines.analysis.changes.difference_reasons import PUSHED, ROSE, SHIFTED, NeighbourDifference
 from pipelines.analysis.changes.library_state import LibraryState
+from pipelines.client import commit_sets
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
@@ -35,6 +36,7 @@ _SHORT = 8
 @app.command(
     examples=(
         "lookalike diff 97819ef4692b",
+        "lookalike diff yesterday",
         "lookalike diff 2026-11-01 2026-11-20",
         "lookalike diff master^ --json",
     ),
@@ -73,6 +75,8 @@ def diff(
         return
     say(f"{moment(before)} → {moment(after)}: {summary(found)}")
     say_all(f"  {line}" for line in (*changed(found), *reasons(found)))
+    if before.id == after.id and commit_sets.is_to_come(old):
+        say(f"  {old} means now, as a date is the end of its day: `lookalike diff yesterday` shows today's changes")
     for each in found.questions[: limit or _ON_THE_TERMINAL]:
         _show(each)
     rest = len(found.questions) - (limit or _ON_THE_TERMINAL)

@@ -83,7 +83,10 @@ def restore(
             with progress.counting("comparing pictures") as report:
                 done = restoration.pictures(connection, names, commit, at, replace, known, report)
     except NothingFoundError as error:
-        raise LookalikeError(f"{error}: `lookalike history {names[0]}` shows when it was there") from error
+        hint = f"`lookalike history {names[0]}` shows when it was there"
+        if commit_sets.is_to_come(at):
+            hint += f"; {at} means now, and `lookalike undo` takes the last change back"
+        raise LookalikeError(f"{error}: {hint}") from error
     _conclude(connection, done, repo, wait)
     if as_json:
         data = {"restored": done.missing, "replaced": done.replaced, "unchanged": done.unchanged}

@@ -81,6 +81,9 @@ def test_a_date_is_the_newest_commit_begun_by_its_end(three: tuple[Connection, l
     assert commit_at(connection, (times[1] - timedelta(microseconds=1000)).isoformat()) == made[0]
     assert commit_at(connection, f"{datetime.now().astimezone():%Y-%m-%d}") == made[2]
     assert commit_at(connection, "9000-01-01") == made[2]
+    assert commit_at(connection, "today") == commit_at(connection, "now") == made[2]
+    with pytest.raises(LookalikeError, match="is before the first commit, which began at 20"):
+        commit_at(connection, "yesterday")
     with pytest.raises(LookalikeError, match="2001-01-01 is before the first commit, which began at 20"):
         commit_at(connection, "2001-01-01")
 
@@ -119,10 +122,10 @@ def test_words_that_name_no_commit(three: tuple[Connection, list[str]]) -> None:
         commit_at(connection, unknown)
     with pytest.raises(LookalikeError, match="no commit has an id that begins with 00000"):
         commit_at(connection, "00000")
-    for text in ("", "yesterday", "yesterday evening", "master^~2", "a/b"):
+    for text in ("", "tomorrow", "last week", "master^~2", "a/b"):
         with pytest.raises(LookalikeError, match="is not a valid commit or date: name an id"):
             commit_at(connection, text)
-    for text in ("2026-13-45", "2026-11-01T25", "2026-11-01 soon"):
+    for text in ("2026-13-45", "2026-11-01T25", "2026-11-01 soon", "yesterday evening"):
         with pytest.raises(LookalikeError, match="is not a valid date: write it as"):
             commit_at(connection, text)
     assert made
@@ -146,8 +149,14 @@ def test_an_empty_library_has_no_moments(connection: Connection) -> None:
     [
         ("2026-11-01", "2026-11-01T23:00:00+00:00"),
         ("2026-10-25", "2026-10-25T23:00:00+00:00"),  # a day of 25 hours
+        ("2026-03-29", "2026-03-29T22:00:00+00:00"),  # a day of 23 hours
+        ("2026-10-25 02:30", "2026-10-25T00:31:00+00:00"),  # the first of two
+        ("2026-10-25T02:30+01:00", "2026-10-25T01:31:00+00:00"),  # the second one
+        ("2026-10-25T02", "2026-10-25T02:00:00+00:00"),  # both
+        ("2026-03-29 02:30", "2026-03-29T01:31:00+00:00"),  # skipped: half an hour after the clocks went forward
         ("2026-11-01T14", "2026-11-01T14:00:00+00:00"),
         ("2026-11-01 14:30", "2026-11-01T13:31:00+00:00"),
+        ("2026-11-01 9:30", "2026-11-01T08:31:00+00:00"),
         ("2026-11-01T14:30:05", "2026-11-01T13:30:06+00:00"),
         ("2026-11-01T14:30Z", "2026-11-01T14:31:00+00:00"),
         ("2026-11-01T14:30:05.25+02:00", "2026-11-01T12:30:05.250001+00:00"),
@@ -156,3 +165,30 @@ def test_an_empty_library_has_no_moments(connection: Connection) -> None:
 )
 def test_a_date_includes_all_of_its_unit(berlin: None, text: str, end: str) -> None:
     assert end_of(text) == datetime.fromisoformat(end)
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "end"),
+    [
+        ("America/Havana", "2026-10-31", "2026-11-01T04:00:00+00:00"),  # midnight comes twice
+        ("Africa/Cairo", "2026-04-23", "2026-04-23T22:00:00+00:00"),  # the next day begins at one
+        ("Pacific/Kiritimati", "2026-11-01", "2026-11-01T10:00:00+00:00"),
+        ("America/St_Johns", "2026-07-01 12:00", "2026-07-01T14:31:00+00:00"),
+    ],
+)
+def test_a_day_ends_as_in_its_zone(monkeypatch: pytest.MonkeyPatch, zone: str, text: str, end: str) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        assert end_of(text) == datetime.fromisoformat(end)
+    time.tzset()
+
+
+def test_days_in_words_are_this_machines(berlin: None) -> None:
+    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    assert end_of("today") == end_of("now") == (today + timedelta(days=1)).astimezone(UTC)
+    assert end_of("yesterday") == today.astimezone(UTC)
+    assert end_of("yesterday 9:05") == (today - timedelta(days=1)).replace(hour=9, minute=6).astimezone(UTC)
+    assert commit_sets.is_to_come("today")
+    assert commit_sets.is_to_come(f"{today:%Y-%m-%d}")
+    assert not any(map(commit_sets.is_to_come, ("yesterday", "master", "0123abcd")))
