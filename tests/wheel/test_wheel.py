@@ -44,14 +44,19 @@ class Installed:
         return typed.stdout + typed.stderr
 
 
+def copied(to: Path) -> Path:
+    """A copy of the sources in a directory."""
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in DOCUMENTS:
+        shutil.copy2(ROOT / name, to / name)
+    return to
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built of a copy of the sources: a build leaves files beside them."""
-    copy = tmp_path_factory.mktemp("source")
-    for name in SOURCES:
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in DOCUMENTS:
-        shutil.copy2(ROOT / name, copy / name)
+    copy = copied(tmp_path_factory.mktemp("source"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
     subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", copy, copy], check=True)
     (found,) = copy.glob("*.whl")
@@ -73,6 +78,42 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield command
     if (home / "pictures" / ".lookalike").exists():
         command.says("down", at="pictures")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the sources called lookalike, and the Python of an environment in which it is installed in place."""
+    directory, environment, tools = copied(tmp_path / "lookalike"), tmp_path / "env", tmp_path / "tools"
+    tools.mkdir()
+    (packages,) = (Path(each) for each in site.getsitepackages())
+    for found in (*packages.glob("setuptools*"), packages / "_distutils_hack"):
+        (tools / found.name).symlink_to(found)
+    venv.create(environment, with_pip=False, symlinks=True)
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "--quiet"]
+    variables = {**os.environ, "PYTHONPATH": str(tools)}
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", directory], env=variables, check=True)
+    (own,) = environment.glob("lib/python*/site-packages")
+    (own / "others.pth").write_text(f"{packages}\n")
+    return directory, python
+
+
+def test_notebooks_beside_and_in_a_clone_import_the_package(clone: tuple[Path, Path], installed: Installed) -> None:
+    """A notebook's directory is the first in which Python looks, and the clone's name is that of the package."""
+    directory, in_place = clone
+    from_wheel = installed.program.with_name("python")
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    for python in (in_place, from_wheel):
+        for at in (directory.parent, directory, directory / "lookalike", directory / "specs"):
+            said = subprocess.run(
+                [python, "-c", "import lookalike; print(lookalike.Library.__module__, lookalike.__file__)"],
+                cwd=at,
+                env=variables,
+                capture_output=True,
+                text=True,
+            )
+            module, _, file = said.stdout.strip().partition(" ")
+            assert (module, Path(file).name) == ("lookalike.library", "__init__.py"), (python, at, said.stderr)
 
 
 def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> None:
