@@ -78,7 +78,7 @@ def read(connection: Connection, steps: Sequence[UpgradeStep], there: Mapping[st
         if name not in inputs or inputs[name].HasField("service"):
             continue
         before = name in there
-        past = connection.retry(_past, connection, name) if before else PastJobs(None)
+        past = connection.retry(past_jobs, connection, name) if before else PastJobs(None)
         size = connection.retry(_size, connection, name) if before else 0
         cost = estimated(name, anew, inputs[name], past, size)
         found.append(replace(cost, gpu=cost.gpu and has_gpus))
@@ -123,7 +123,8 @@ def total(costs: Iterable[PipelineCost]) -> TotalCost:
     )
 
 
-def _past(connection: Connection, name: str) -> PastJobs:
+def past_jobs(connection: Connection, name: str) -> PastJobs:
+    """The last jobs of a pipeline in numbers."""
     call = connection.pps.ListJob(
         pps_pb2.ListJobRequest(pipeline=connection.pipeline(name), history=-1, number=_LOOKED_AT)
     )

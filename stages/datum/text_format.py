@@ -51,6 +51,11 @@ def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return f"{between.join(names[:most])}{more}"
 
 
+def enumerated(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def rounded_time(seconds: float) -> str:
     """A time in words, rounded up: "about 20 s", "about 3 min", "about 2 hours"."""
     if seconds <= 60:

@@ -5,7 +5,7 @@ pipelines of the same image, which the server knows, everything that is not as t
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,15 +120,17 @@ def deploy(
     return list(dict.fromkeys(job.id for job in jobs if job is not None))
 
 
-def remove(connection: Connection, group: str, upstream: bool = True) -> list[DeploymentResult]:
+def remove(
+    connection: Connection, group: str, upstream: bool = True, kept: Collection[str] = ()
+) -> list[DeploymentResult]:
     """Deletes a group's pipelines, with retired ones that these have replaced, and, unless told otherwise, those of
-    other groups that only they read; returns the outcome for each that is there: deleted, or kept for the pipelines
-    that read it."""
+    other groups that only they read, but none that is to be `kept`; returns the outcome for each that is there:
+    deleted, or kept for the pipelines that read it."""
     there = ProjectJobs(connection).pipelines()
     needed = [
         spec.name
         for spec in reversed(optional_specs.required_specs(specs_directory.current(), group))
-        if spec.name in there and (upstream or optional_specs.group(spec.path) == group)
+        if spec.name in there and spec.name not in kept and (upstream or optional_specs.group(spec.path) == group)
     ]
     replaced = [
         name

@@ -15,6 +15,7 @@ from pipelines.specifications import pipeline_specs
 from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
+from stages.datum.text_format import enumerated
 
 LIBRARY = ("preprocess", "features", "partition", "index")
 """The pipelines from the library's files to its index, upstream first."""
@@ -126,7 +127,9 @@ def check(past: PastLibrary, now: Mapping[str, StageEnvironment]) -> None:
         words = "; ".join(f"{name} {how}" for name, how in different.items())
         again = [name for name in LIBRARY if name in different]
         price = (
-            f"computes {_and(LIBRARY[LIBRARY.index(again[0]) :])} of the whole library again" if again else "answers"
+            f"computes {enumerated(LIBRARY[LIBRARY.index(again[0]) :])} of the whole library again"
+            if again
+            else "answers"
         )
         raise LookalikeError(
             f"at commit {past.short} {words}: the answer could differ from the one at that time. --with-todays-code "
@@ -155,7 +158,3 @@ def recomputed(past: PastLibrary, now: Mapping[str, StageEnvironment]) -> tuple[
     different = differences(past, now)
     first = next((place for place, name in enumerate(LIBRARY) if name in different), len(LIBRARY))
     return LIBRARY[first:]
-
-
-def _and(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -16,7 +16,7 @@ from pipelines.commands.classify import classify_tables
 from pipelines.commands.kit import job_completion, optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
-from pipelines.commands.kit.options import AddressOption, WaitOption, path
+from pipelines.commands.kit.options import AddressOption, OnceOption, WaitOption, YesOption, path
 from pipelines.commands.kit.terminal import display_path, files, say
 from pipelines.errors import LookalikeError
 from stages.classify.report import training_words
@@ -53,13 +53,16 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
         "results/classify"
     ),
+    once: OnceOption = False,
+    yes: YesOption = False,
     wait: WaitOption = True,
     address: AddressOption = "",
 ) -> None:
     """Train a classifier for each file of parameters, choose the best, and list all runs.
 
-    The first call creates the pipelines for that, which then follow every change of labels, pictures and parameters. A
-    run that has been computed is not computed again. The report is copied to a directory.
+    The first call creates the pipelines for that, which then follow every change of labels, pictures and parameters: it
+    says what each later `lookalike add` will cost, and asks. A run that has been computed is not computed again. The
+    report is copied to a directory, with --once also the classifier.
     """
     checked = parameter_files.check(parameters or ())
     connection = open_write_connection(address)
@@ -72,14 +75,14 @@ def train(
         said = [f"put {files(len(checked))} into"] if checked else []
         said += [f"removed {files(len(remove or ()))} from"] if remove else []
         say(f"{' and '.join(said)} {optional_deployment.PARAMETERS}{f': commit {commit}' if commit else ': unchanged'}")
-    done = optional_pipelines.ensure_deployed(connection, GROUP, wait)
-    if held_back:
-        done = _train_held(connection, held_back, now, if_new, wait) and done
-    if not done:
-        return
-    found = training_report.export(connection, output)
-    classify_tables.show(experiments.read(connection))
-    classify_tables.show_choice(found)
+    with optional_pipelines.deployed(connection, GROUP, wait, once, yes) as done:
+        if held_back:
+            done = _train_held(connection, held_back, now, if_new, wait) and done
+        if not done:
+            return
+        found = training_report.export(connection, output, with_classifier=once)
+        classify_tables.show(experiments.read(connection))
+        classify_tables.show_choice(found)
     say(f"report: {display_path(output / training_report.PAGE)}")
     if not found["run"]:
         raise LookalikeError(f"no training has succeeded: {training_words.summary(found)}")

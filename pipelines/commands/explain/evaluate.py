@@ -16,7 +16,7 @@ from pipelines.commands.kit import optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, path
+from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, YesOption, path
 from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all, say_first, say_json
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
@@ -32,7 +32,7 @@ _MOST_CONFUSIONS = 5
 @app.command(
     examples=(
         "lookalike evaluate --labels labels.csv",
-        "lookalike evaluate --labels-from-folders",
+        "lookalike evaluate --labels-from-folders --once",
         "lookalike evaluate --json > evaluation.json",
         "lookalike evaluate --model efficientnet-lite2",
         "lookalike evaluate --metric euclidean --metric cosine",
@@ -68,13 +68,15 @@ def evaluate(
         ),
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that evaluate. Labels stay.")] = False,
+    once: OnceOption = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Measure how often the nearest pictures have the same label: precision, recall, confusions, calibration.
 
-    The first call creates the pipelines for that, which then follow every change. A source is a name as result sheets
-    show it.
+    The first call creates the pipelines for that, which then follow every change: it says what each later `lookalike
+    add` will cost, and asks. A source is a name as result sheets show it.
     """
     given = evaluation.check(labels or ())
     connection = open_write_connection(address)
@@ -86,13 +88,13 @@ def evaluate(
     for each in given:
         _warn(each.problems)
     _put(connection, {each.name: each.content for each in given})
-    optional_pipelines.ensure_deployed(connection, evaluation.GROUP)
-    if folders:
-        _put(connection, {evaluation.FOLDERS: evaluation.from_folders(connection)})
-    if model or metric:
-        evaluate_comparison.compare(connection, model or (), metric or (), output, as_json)
-        return
-    found = evaluation.export(connection, output)
+    with optional_pipelines.deployed(connection, evaluation.GROUP, once=once, yes=yes):
+        if folders:
+            _put(connection, {evaluation.FOLDERS: evaluation.from_folders(connection)})
+        if model or metric:
+            evaluate_comparison.compare(connection, model or (), metric or (), output, as_json)
+            return
+        found = evaluation.export(connection, output)
     if as_json:
         say_json({"directory": found.directory, "metrics": found.metrics, "calibration": found.calibration})
     elif found.metrics["queries"]:

@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass
 
+from pipelines.analysis.measurement.optional_deployment import ComparisonWork
 from pipelines.client.jobs.jobs import Job
 from stages.datum.text_format import counted, rounded_time
 
 _OPERATIONS = 60e9
 """Multiplications and additions a second that a core is expected to do; docs/benchmarks.md has measured ones."""
+
+_A_PICTURE = 0.0002
+"""Seconds that a report on all pictures takes for one: docs/explaining.md has evaluate's."""
+
+_A_JOB = 0.5
+"""Seconds of a job with nothing to do."""
 
 
 @dataclass(slots=True)
@@ -43,6 +50,14 @@ def time_left(seconds: float) -> str:
 def comparison_seconds(pictures: int, dimension: int, cores: int) -> float:
     """The seconds in which so many processor cores compare all pictures with each other."""
     return 2.0 * pictures**2 * dimension / (_OPERATIONS * cores)
+
+
+def later_seconds(work: ComparisonWork, pipelines: int, compares: bool, datum: float, comparison: float) -> float:
+    """The seconds that opt-in pipelines, so many, add to each later change. compares: whether one of them compares the
+    segment of a new picture with every other one. datum: the seconds of a datum of index, which reads a segment as
+    they do. comparison: those of comparing all pictures with each other."""
+    pairs = 2 * work.segments - 1 if compares and work.segments else 0
+    return pairs * (datum + comparison / max(1, work.segments) ** 2) + pipelines * _A_JOB + work.pictures * _A_PICTURE
 
 
 def is_idle(job: Job) -> bool:

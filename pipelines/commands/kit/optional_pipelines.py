@@ -1,16 +1,22 @@
 """Opt-in pipelines for the commands that need them: deployed on first use, waited for, and deleted on request."""
 
 import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
 
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
 from pipelines.commands.kit import interrupts, job_completion, progress
-from pipelines.commands.kit.estimates import comparison_seconds
-from pipelines.commands.kit.terminal import say, say_all
+from pipelines.commands.kit.estimates import comparison_seconds, later_seconds
+from pipelines.commands.kit.terminal import ask, say, say_all
 from pipelines.specifications import optional_specs, specs_directory
-from stages.datum.text_format import counted, rounded_time
+from pipelines.upgrades import upgrade_costs
+from stages.datum.text_format import counted, enumerated, rounded_time
 
 _MANY = 50_000
 """Pictures whose comparison is worth a word wherever it takes place."""
@@ -22,16 +28,44 @@ _COMPARES = "neighbours"
 """The pipeline that compares all pictures."""
 
 
-def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bool:
-    """Has a group's pipelines deployed, and waits for their jobs unless told otherwise; returns whether the output is
-    that of the newest commits. Says what it does. Raises LookalikeError if they cannot be deployed or a job fails."""
-    if not optional_deployment.deployed(connection, group):
+@contextmanager
+def deployed(
+    connection: Connection, group: str, wait: bool = True, once: bool = False, yes: bool = False
+) -> Iterator[bool]:
+    """Has a group's pipelines deployed in a `with` statement and after it, and waits for their jobs unless told
+    otherwise. Gives whether the output is that of the newest commits. Says first what they will cost, and asks in a
+    terminal unless `yes`. once: those that were missing are deleted again at the end, also of an interrupted command.
+
+    Raises LookalikeError if they cannot be deployed or a job fails."""
+    if once and not wait:
+        raise typer.BadParameter("--once waits for the result: give it without --no-wait")
+    before = set(connection.retry(ProjectJobs(connection).pipelines))
+    missing = [name for name in _names(group) if name not in before]
+    if missing:
         optional_deployment.check(connection, group)
-        say(f"deploying the pipelines that this needs: `{optional_specs.removal(group)}` deletes them again")
-        if any(spec.name == _COMPARES for spec in optional_specs.required_specs(specs_directory.current(), group)):
-            _say_expected(connection)
-        optional_deployment.deploy(connection, group, lambda each: say(str(each)))
-    names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), group)]
+        _say_costs(connection, group, missing, once)
+        if not (yes or once) and sys.stdin.isatty():
+            ask("deploy them?", "--yes deploys them", "nothing was deployed")
+    elif once:
+        say(f"they are deployed already, and stay: `{optional_specs.removal(group)}` deletes them")
+    try:
+        if missing:
+            optional_deployment.deploy(connection, group, lambda each: say(str(each)))
+        yield _wait(connection, group, wait)
+    finally:
+        if once and missing:
+            interrupts.explain(f"interrupted: `{optional_specs.removal(group)}` deletes the pipelines of this")
+            say_all(map(str, optional_deployment.remove(connection, group, kept=before)))
+            interrupts.explain("interrupted, and the pipelines of this are deleted again")
+
+
+def _names(group: str) -> list[str]:
+    return [spec.name for spec in optional_specs.required_specs(specs_directory.current(), group)]
+
+
+def _wait(connection: Connection, group: str, wait: bool) -> bool:
+    """Waits for the jobs of a group's pipelines; returns whether their output is that of the newest commits."""
+    names = _names(group)
     found = ProjectJobs(connection)
     waited: list[Job] = []
     while unfinished := {job.id for name in names for job in connection.retry(found.queue, name)}:
@@ -54,17 +88,29 @@ def ensure_deployed(connection: Connection, group: str, wait: bool = True) -> bo
     return True
 
 
-def _say_expected(connection: Connection) -> None:
-    """Says what a large library costs: every picture is compared with every other one, once."""
+def _say_costs(connection: Connection, group: str, missing: Sequence[str], once: bool) -> None:
+    """Says what the pipelines will cost: now in a large library, where every picture is compared with every other one,
+    and, unless they are deleted again, each time that pictures are added."""
     work = optional_deployment.expected(connection)
     leases = connection.retry(gpu_holders.local_leases, connection)
     cores = len(os.sched_getaffinity(0)) if leases is not None and not leases.total else None
     seconds = comparison_seconds(work.pictures, work.dimension, cores) if cores else 0.0
-    if work.pictures < _MANY and seconds < _LONG:
+    if _COMPARES in missing and (work.pictures >= _MANY or seconds >= _LONG):
+        pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.segments**2} pairs of segments"
+        say(f"{pairs}: {rounded_time(seconds)} on {counted(cores, 'core', 'cores')}" if cores else pairs)
+    if once:
+        say(f"deploying the pipelines that this needs, and deleting them again at the end: {', '.join(missing)}")
         return
-    pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.segments**2} pairs of segments"
-    takes = f": {rounded_time(seconds)} on {counted(cores, 'core', 'cores')}" if cores else ""
-    say(f"{pairs}{takes}; a picture added later costs {2 * work.segments - 1} of these")
+    past = connection.retry(upgrade_costs.past_jobs, connection, "index")
+    datum = past.seconds / past.computed if past.computed else 0.0
+    later = later_seconds(work, len(missing), _COMPARES in missing, datum, seconds)
+    longer = f"take {rounded_time(later)} longer" if work.pictures else "take longer"
+    compared = f" ({2 * work.segments - 1} of {work.segments**2} pairs of segments are compared again)"
+    say(
+        f"{enumerated(missing)} will follow every change, so each later `lookalike add` will {longer}"
+        f"{compared if _COMPARES in missing and work.pictures else ''}; `{optional_specs.removal(group)}` deletes them "
+        "again, and --once computes this once and keeps none of them"
+    )
 
 
 def off(connection: Connection, group: str, upstream: bool = True) -> None:

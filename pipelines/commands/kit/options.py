@@ -77,6 +77,9 @@ ListOption = Annotated[
     str,
     typer.Option("--from", metavar="FILE", help="Take the names from a file, exactly one name a line (- for stdin)."),
 ]
+OnceOption = Annotated[
+    bool, typer.Option("--once", help="Compute this once, and delete the pipelines for it again at the end.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 

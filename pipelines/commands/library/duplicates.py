@@ -12,7 +12,7 @@ from pipelines.analysis.measurement.copy_groups import CopyGroups
 from pipelines.commands.kit import optional_pipelines
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, WaitOption, YesOption
 from pipelines.commands.kit.terminal import console, display_path, plain_table, say, say_json
 from stages.datum.text_format import counted, size, visible
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
@@ -26,6 +26,7 @@ FIELDS = ("directory", "removable", "frees", "groups", "near")
 @app.command(
     examples=(
         "lookalike duplicates",
+        "lookalike duplicates --once  # and no pipelines that follow",
         "lookalike duplicates --near  # then also changed copies, to look at",
         "lookalike duplicates --across train test",
     ),
@@ -49,13 +50,16 @@ def duplicates(
         Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the pages and the list.")
     ] = Path("results/duplicates"),
     off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that find copies.")] = False,
+    once: OnceOption = False,
+    yes: YesOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Find exact copies in the library: which file to keep, and a list of those that can go.
 
-    The first call creates the pipelines for that, which then follow every change. Nothing is removed.
+    The first call creates the pipelines for that, which then follow every change: it says what each later `lookalike
+    add` will cost, and asks. Nothing is removed.
     """
     folders = copy_groups.folders(across)
     connection = open_write_connection(address)
@@ -63,11 +67,12 @@ def duplicates(
         optional_pipelines.off(connection, copy_groups.GROUP)
         return
     copy_groups.check(connection)
-    if not optional_pipelines.ensure_deployed(connection, copy_groups.GROUP, wait):
+    with optional_pipelines.deployed(connection, copy_groups.GROUP, wait, once, yes) as ready:
+        found = copy_groups.export(connection, output, with_near, folders) if ready else None
+    if found is None:
         if as_json:
             say_json(dict.fromkeys(FIELDS))
         return
-    found = copy_groups.export(connection, output, with_near, folders)
     if as_json:
         say_json({name: getattr(found, name) for name in FIELDS})
         return

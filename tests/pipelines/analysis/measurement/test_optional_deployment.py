@@ -1,18 +1,23 @@
 """Opt-in pipelines: deployed as the library's others run, with what they read, and deleted again."""
 
 import json
+import os
+import pty
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
-from pipelines.commands.kit.optional_pipelines import ensure_deployed
+from pipelines.commands.kit import optional_pipelines
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs, specs_directory
 from stages.classify.training import training_parameters
@@ -261,9 +266,57 @@ def test_the_work_for_a_large_library_is_told(
     facts = [PutFile(f"/{each}/index.json", b'{"count": 60000, "dimension": 1280}') for each in "ab"]
     wait_for_jobs(Repository(here, "images").write(facts))
     assert optional_deployment.expected(here) == optional_deployment.ComparisonWork(120_000, 2, 1280)
-    assert ensure_deployed(here, "duplicates")
+    with optional_pipelines.deployed(here, "duplicates") as ready:
+        assert ready
     said = " ".join(capsys.readouterr().out.split())
     assert "120,000 pictures are compared with each other once, as 4 pairs of segments" in said
-    assert "a picture added later costs 3 of these" in said
-    assert ensure_deployed(here, "duplicates")
+    assert re.search(
+        r"neighbours and duplicates will follow every change, so each later `lookalike add` will take about \d+ min "
+        r"longer \(3 of 4 pairs of segments are compared again\); `lookalike duplicates --off` deletes them again, and "
+        "--once computes this once and keeps none of them",
+        said,
+    )
+    with optional_pipelines.deployed(here, "duplicates") as ready:
+        assert ready
     assert capsys.readouterr().out == ""
+
+
+def test_what_is_computed_once_leaves_the_pipelines_that_were_there(here: Connection) -> None:
+    deploy_usual(here)
+    before = names(here)
+    with optional_pipelines.deployed(here, "duplicates", once=True) as ready:
+        assert ready
+        assert names(here) == before | {"neighbours", "duplicates"}
+    assert names(here) == before
+    optional_deployment.deploy(here, "duplicates")
+    with optional_pipelines.deployed(here, "evaluate", once=True) as ready:
+        assert ready
+        assert "evaluate" in names(here)
+    assert names(here) == before | {"neighbours", "duplicates"}
+    with optional_pipelines.deployed(here, "duplicates", once=True):
+        pass
+    assert names(here) == before | {"neighbours", "duplicates"}
+    optional_deployment.remove(here, "duplicates")
+    with pytest.raises(KeyboardInterrupt), optional_pipelines.deployed(here, "evaluate", once=True):
+        raise KeyboardInterrupt
+    assert names(here) == before
+
+
+def test_a_terminal_is_asked_before_pipelines_that_follow_every_change(
+    here: Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy_usual(here)
+    before = names(here)
+    main, its = pty.openpty()
+    with os.fdopen(main, "wb", buffering=0) as typed, os.fdopen(its) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        typed.write(b"n\n")
+        with pytest.raises(typer.Exit), optional_pipelines.deployed(here, "duplicates"):
+            pass
+        said = capsys.readouterr()
+        assert "neighbours and duplicates will follow every change" in said.out
+        assert ("deploy them?" in said.err, names(here)) == (True, before)
+        typed.write(b"y\n")
+        with optional_pipelines.deployed(here, "duplicates") as ready:
+            assert ready
+    assert names(here) == before | {"neighbours", "duplicates"}

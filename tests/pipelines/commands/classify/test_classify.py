@@ -238,7 +238,7 @@ def test_the_default_run_and_a_classifier_in_production(here: Command, as_user: 
     here.says("classify", "add", "pets")
     said = here.says("classify", "train")
     assert [each.partition("@")[0] for each in run_names(here)] == ["linear"]
-    assert "deploying the pipelines that this needs: `lookalike classify off` deletes them again\n" in said
+    assert "labelled, train and select will follow every change" in said
     assert here.fails("classify", "train", "--if-new", "5").startswith("--if-new is for trainings that are held back")
     assert "trainings follow every change here, so --now changes nothing" in here.says("classify", "train", "--now")
 
