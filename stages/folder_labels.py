@@ -15,9 +15,7 @@ from pathlib import PurePosixPath
 from stages.datum.contract import Datum
 from stages.files.tables.columns import SourceColumn
 from stages.files.tables.nearest_table import PictureRows
-from stages.record.label_files import LabelRow, can_be_written, format_csv, unite
-
-FILE = "folders.csv"
+from stages.record.label_files import FOLDERS, LabelRow, can_be_written, format_csv, unite
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -25,12 +23,12 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
     def process(datum: Datum) -> None:
         given = datum.inputs["labels"].path
-        files = ((path.name, path.read_bytes()) for path in sorted(given.iterdir()) if path.name != FILE)
+        files = ((path.name, path.read_bytes()) for path in sorted(given.iterdir()) if path.name != FOLDERS)
         labels = unite(files)
         known = labels.of.keys() | labels.conflicts.keys()
         tables = sorted(datum.inputs["pictures"].path.glob("*.parquet"))
         rows = from_folders(path for table in tables for path in SourceColumn.of(PictureRows.read(table).sources).paths)
-        (datum.out / FILE).write_bytes(format_csv(row for row in rows if row.source not in known))
+        (datum.out / FOLDERS).write_bytes(format_csv(row for row in rows if row.source not in known))
 
     return process
 

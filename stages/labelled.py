@@ -27,8 +27,9 @@ from stages.files.tables.columns import SourceColumn
 from stages.files.tables.label_table import LabelTable
 from stages.files.thumbnail_files import ThumbnailFiles
 from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, first_sources, read_labels
+from stages.record.label_files import is_for_training
 
-VERSION = 4
+VERSION = 5
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 LEFT_OUT = "left_out"
@@ -52,7 +53,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 def _coder(labels: DatumInput) -> LabelEncoder:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return LabelEncoder(read_labels(labels.path, Path(directory)))
+        return LabelEncoder(read_labels(labels.path, Path(directory), is_for_training))
 
 
 def _write(datum: Datum, segment: MergedTable, coder: LabelEncoder, held_out: float) -> None:

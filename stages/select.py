@@ -32,7 +32,7 @@ from stages.datum.contract import Datum, StageError, spool
 from stages.datum.text_format import counted
 from stages.files.tables.prediction_table import PredictionTable
 
-VERSION = 2
+VERSION = 3
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 METRICS, RUNS, PAGE, CARD = "metrics.json", "runs.json", "index.html", "model-card.md"

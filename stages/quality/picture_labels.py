@@ -6,7 +6,7 @@ Reads the repo of labels, and the tables of pictures that the stage neighbours w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,11 @@ class LabelEncoder:
         return _agreed(of_sources, firsts)
 
 
-def read_labels(repo: Path, into: Path) -> SourceLabels:
-    """The labels in all files of a repo, whose pipes are copied into the directory `into`, which is the caller's."""
-    files = sorted(path for path in repo.rglob("*") if not path.is_dir())
-    return unite((path.relative_to(repo).as_posix(), spool(path, into).read_bytes()) for path in files)
+def read_labels(repo: Path, into: Path, wanted: Callable[[str], bool] = lambda _: True) -> SourceLabels:
+    """The labels in the files of a repo that are wanted, by their paths in it; their pipes are copied into the
+    directory `into`, which is the caller's."""
+    files = {path.relative_to(repo).as_posix(): path for path in sorted(repo.rglob("*")) if not path.is_dir()}
+    return unite((name, spool(path, into).read_bytes()) for name, path in files.items() if wanted(name))
 
 
 def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:

@@ -14,6 +14,12 @@ from typing import NamedTuple
 
 SUFFIX = ".csv"
 HEADER = "source,label"
+EVALUATION = "evaluate"
+"""The directory of the labels that are for evaluation alone."""
+
+FOLDERS = "folders.csv"
+"""The file of the labels that are the names of folders, for evaluation alone; earlier versions had it at the top."""
+
 COLUMNS = ("source", "label", "name")
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -52,6 +58,11 @@ class SourceLabels:
     conflicts: dict[str, list[str]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     problems: list[LabelProblem] = field(default_factory=list)
+
+
+def is_for_training(name: str) -> bool:
+    """Whether classifiers are trained on the labels of a file, by its path in the repo."""
+    return not name.startswith(f"{EVALUATION}/") and name != FOLDERS
 
 
 def unite(files: Iterable[tuple[str, bytes]]) -> SourceLabels:

@@ -106,6 +106,15 @@ def test_pictures_with_a_usable_label_come_with_vectors(root: Path, tmp_path: Pa
     np.testing.assert_array_equal(vectors, np.array([vector(each) for each in shorts], np.float32))
 
 
+def test_labels_for_evaluation_train_nothing(root: Path, tmp_path: Path) -> None:
+    table, _, left_out = run(root, tmp_path / "one")
+    (root / "labels" / "evaluate").mkdir()
+    for name in ("evaluate/a.csv", "evaluate/folders.csv", "folders.csv"):
+        (root / "labels" / name).write_bytes(b"source,label\nrest/1.jpg,trip\ncats/1.jpg,trip\n")
+    again, _, left_out_then = run(root, tmp_path / "two")
+    assert (again.sources, again.labels, left_out_then) == (table.sources, table.labels, left_out)
+
+
 def test_what_is_left_out_is_reported(root: Path, tmp_path: Path) -> None:
     table, _, left_out = run(root, tmp_path / "out")
     assert left_out["mixed"] == {"count": 2, "examples": ["cats/2.jpg", "conflict.jpg"]}

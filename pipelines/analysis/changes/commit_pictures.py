@@ -81,6 +81,10 @@ class CommitPictures:
         pairs = self._history.pairs(PREPROCESS[repo], computed, "")
         return {*self._sources(each.new for each in pairs), *self._rejected(pairs)}
 
+    def hashes(self, repo: str, computed: str) -> dict[str, str]:
+        """The SHA-256 of the bytes of every picture by true name; `computed` is the commit of preprocess."""
+        return self._sources(each.new for each in self._history.pairs(PREPROCESS[repo], computed, ""))
+
     def _sources(self, files: Iterable[StoredFile | None]) -> dict[str, str]:
         """The sources in those of these files, all of one commit, that are there and are packs."""
         found: dict[str, str] = {}

@@ -25,18 +25,21 @@ LABELS_FILE = "labels.csv"
 _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_SLUG = 40
 _DIGITS = 8
+_PIECE = 1 << 20
 
 
 @dataclass(slots=True)
 class LabelPlan:
     """The pictures to put and the labels for them.
 
-    sources: without files of labels. files: the rows of each file to put into `labels`, by its name there. of: the
-    label of each picture that has one. unlabelled: the pictures without one. elsewhere: the sources in files of labels
-    that are not among the pictures. problems: lines that give no label, in words.
+    sources: without files of labels. pictures: those in each of these by name, with the SHA-256 of their bytes, "" for
+    damaged ones. files: the rows of each file to put into `labels`, by its name there. of: the label of each picture
+    that has one. unlabelled: the pictures without one. elsewhere: the sources in files of labels that are not among the
+    pictures. problems: lines that give no label, in words.
     """
 
     sources: list[PictureSource] = field(default_factory=list)
+    pictures: dict[str, dict[str, str]] = field(default_factory=dict)
     files: dict[str, list[LabelRow]] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
     unlabelled: list[str] = field(default_factory=list)
@@ -58,8 +61,8 @@ def plan(arguments: Sequence[Path], found: PictureSources, files: Sequence[Path]
     given = {each.name: each for each in found.sources}
     own = {} if files else {name: each for name, each in given.items() if PurePosixPath(name).name == LABELS_FILE}
     made.sources = [each for name, each in given.items() if name not in own]
-    pictures = {source.name: list(_pictures_of(source)) for source in made.sources}
-    names = {name for each in pictures.values() for name in each}
+    made.pictures = {source.name: dict(_pictures_of(source)) for source in made.sources}
+    names = {name for each in made.pictures.values() for name in each}
     tops = [folder_name(each) for each in arguments if each.is_dir()] + [each.name for each in made.sources]
     for path in files:
         rows = _read(made, path, [*dict.fromkeys(tops)], names)
@@ -70,7 +73,7 @@ def plan(arguments: Sequence[Path], found: PictureSources, files: Sequence[Path]
             rows += _read(made, source.path, [_parent(source.name)], names)
         homes = tuple(_parent(each.name) for each in own.values())
         for source in (each for each in made.sources if _belongs(each, argument)):
-            rows += _from_folders(source, pictures[source.name], homes)
+            rows += _from_folders(source, [*made.pictures[source.name]], homes)
         if rows:
             made.files[file_name(argument)] = rows
     made.of = {row.source: row.label for rows in made.files.values() for row in rows if row.source in names}
@@ -113,27 +116,35 @@ def _parent(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _pictures_of(source: PictureSource) -> Iterator[str]:
-    """The true names of the pictures in a file: its own, or those of an archive's members. None of a file that cannot
-    be read, which the put reports."""
+def _pictures_of(source: PictureSource) -> Iterator[tuple[str, str]]:
+    """The pictures in a file by true name, its own or an archive's members, with the SHA-256 of their bytes. None of a
+    file that cannot be read, which the put reports."""
     try:
         kind = kind_of(source.head())
         if kind.is_picture:
-            yield source.name
+            with source.path.open("rb") as file:
+                yield source.name, hashlib.file_digest(file, "sha256").hexdigest()
         if not kind.is_archive:
             return
         for each in members(source.path, kind, LIMITS):
-            if not is_system_file(each.name) and _is_picture(each):
-                yield f"{source.name}/{each.name}"
+            if not is_system_file(each.name) and (digest := _digest(each)) is not None:
+                yield f"{source.name}/{each.name}", digest
     except (OSError, BadArchive):
         return
 
 
-def _is_picture(member: ArchiveMember) -> bool:
+def _digest(member: ArchiveMember) -> str | None:
+    """The SHA-256 of a picture, "" if it is damaged; None for other members."""
+    digest = None
     try:
-        return member.stream is not None and kind_of(member.stream.read(HEAD)).is_picture
+        while member.stream is not None and (piece := member.stream.read(_PIECE)):
+            if digest is None and not kind_of(piece[:HEAD]).is_picture:
+                return None
+            digest = digest or hashlib.sha256()
+            digest.update(piece)
     except BadMember:
-        return False
+        return None if digest is None else ""
+    return None if digest is None else digest.hexdigest()
 
 
 def _from_folders(source: PictureSource, pictures: Sequence[str], homes: Sequence[str]) -> Iterator[LabelRow]:

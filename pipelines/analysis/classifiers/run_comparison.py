@@ -93,7 +93,8 @@ def _labels(connection: Connection, a: Experiment, b: Experiment) -> dict[str, C
 
 
 def _labels_at(connection: Connection, commit: str) -> Mapping[str, str]:
-    return label_files.unite(connection.retry(Repository(connection, LABELS, commit).contents).items()).of
+    files = connection.retry(Repository(connection, LABELS, commit).contents)
+    return label_files.unite((name, each) for name, each in files.items() if label_files.is_for_training(name)).of
 
 
 def _predictions(connection: Connection, experiment: Experiment) -> PredictionTable | None:

@@ -15,7 +15,7 @@ from pipelines.analysis.measurement.optional_deployment import LABELS, LABELS_FI
 from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from stages.datum.stage_version import STAGE
@@ -25,7 +25,7 @@ GROUP = "evaluate"
 """The group of opt-in pipelines."""
 
 REPO = "evaluate"
-FOLDERS = "folders.csv"
+FOLDERS = label_files.FOLDERS
 PAGE = "index.html"
 METRICS = "metrics.json"
 CALIBRATION = "calibration.json"
@@ -98,25 +98,42 @@ def check_deployed(connection: Connection) -> None:
         )
 
 
-def put(connection: Connection, files: Mapping[str, bytes]) -> str:
-    """Puts files of labels, by name, over those of the same names; a file without labels if the repo would stay empty,
-    for the cross of evaluate with it would have no datum. Returns the commit, "" if all are there already."""
+def put(connection: Connection, files: Mapping[str, bytes], to_train: bool = False) -> str:
+    """Puts files of labels, by name, over those of the same names: for evaluation alone, unless they are also to train
+    on. A file without labels if the repo would stay empty, for the cross of evaluate with it would have no datum.
+    Returns the commit, "" if all are there already.
+
+    A file for evaluation takes the place of another one of its name that classifiers were trained on, see `trained_on`.
+    """
     make_repo(connection, LABELS)
     there = labels_files(connection)
     if not files and not there:
         return Repository(connection, LABELS).write([PutFile(LABELS_FILE, LABELS_HEADER)])
-    changed = [PutFile(f"/{name}", content) for name, content in files.items() if there.get(name) != content]
-    return Repository(connection, LABELS).write(changed) if changed else ""
+    edits: list[FileEdit] = []
+    for name, content in files.items():
+        path = name if to_train else f"{label_files.EVALUATION}/{name}"
+        if content not in (there.get(path), there.get(name) if name != FOLDERS else None):
+            edits += [PutFile(f"/{path}", content), *([DeleteFile(f"/{name}")] if path != name in there else [])]
+    return Repository(connection, LABELS).write(edits) if edits else ""
+
+
+def trained_on(connection: Connection, files: Mapping[str, bytes]) -> list[str]:
+    """Of files of labels by name those that `put` takes away from classifiers, since another content of that name is
+    trained on."""
+    there = labels_files(connection)
+    return [name for name, content in files.items() if name != FOLDERS and there.get(name, content) != content]
 
 
 def forget(connection: Connection, name: str) -> str:
-    """Removes a file of labels; returns the commit, "" if there is none of that name."""
-    return Repository(connection, LABELS).write([DeleteFile(f"/{name}")]) if name in labels_files(connection) else ""
+    """Removes the files of labels of that name; returns the commit, "" if there is none."""
+    there = [each for each in (name, f"{label_files.EVALUATION}/{name}") if each in labels_files(connection)]
+    return Repository(connection, LABELS).write([DeleteFile(f"/{each}") for each in there]) if there else ""
 
 
 def labels_files(connection: Connection) -> dict[str, bytes]:
-    """The files of labels by name; none without the repo."""
-    return connection.retry(Repository(connection, LABELS).contents)
+    """The files of labels by path, without the first slash; none without the repo."""
+    files = connection.retry(lambda: dict(Repository(connection, LABELS).read_all("/**")))
+    return {path.removeprefix("/"): content for path, content in files.items()}
 
 
 def from_folders(connection: Connection) -> bytes:
@@ -128,7 +145,8 @@ def from_folders(connection: Connection) -> bytes:
         given.mkdir()
         pictures.mkdir()
         for name, content in labels_files(connection).items():
-            (given / name).write_bytes(content)
+            if not name.endswith(FOLDERS):
+                (given / name.replace("/", "-")).write_bytes(content)
         if neighbours is not None and connection.retry(neighbours.exists, "/pictures/"):
             connection.retry(neighbours.extract, "/pictures/", pictures)
         if not any(pictures.iterdir()):

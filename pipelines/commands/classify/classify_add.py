@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.analysis.classifiers import label_plan
+from pipelines.analysis.classifiers import known_pictures, label_plan
 from pipelines.analysis.classifiers.experiments import GROUP
 from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.analysis.measurement import evaluation, optional_deployment
@@ -19,6 +19,8 @@ from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, path
 from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.library import ingest
+from pipelines.library.content_cache import ContentCache, default_path
+from pipelines.library.ingest import IngestResult
 from pipelines.library.picture_sources import find
 from stages.datum.text_format import counted, first_of
 from stages.record import label_files
@@ -34,13 +36,14 @@ _MOST_NAMED = 5
         "lookalike classify add flowers/  # flowers/daisy/1.jpg has the label daisy",
         "lookalike classify add flowers.zip",
         "lookalike classify add photos/ --labels photos.csv",
+        "lookalike classify add --labels library.csv",
     ),
 )
 def add(
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(parser=path, metavar="PATH", help="Directories with a folder for each label, or archives."),
-    ],
+    ] = None,
     labels_files: Annotated[
         list[Path] | None,
         typer.Option(
@@ -57,21 +60,31 @@ def add(
 ) -> None:
     """Put pictures with labels into the library: the folder of each picture is its label.
 
-    Names and reports on unreadable files are as for `lookalike add`. The labels of a folder are
-    a file of its own in the repo labels, which only the same folder replaces.
+    Names and reports on unreadable files are as for `lookalike add`. Pictures that the library has already, also under
+    another name, get labels and are not stored again. The labels of a folder are a file of its own in the repo labels,
+    which only the same folder replaces. Without pictures, --labels labels those of the library.
     """
+    if not paths:
+        _label(labels_files or (), wait, as_json, address)
+        return
     found = find(paths)
     planned = label_plan.plan(paths, found, labels_files or ())
     connection = open_write_connection(address)
     say_all(f"skipped {each}" for each in found.left_out)
     say_all(_named("left out", planned.problems))
+    given = len(planned.sources)
+    planned = known_pictures.without_known(connection, planned, ContentCache(default_path()))
+    if known := given - len(planned.sources):
+        say(f"{files(known)} in the library already: {'it gets' if known == 1 else 'they get'} labels only")
     done: dict[str, str] = {}
-    commit = evaluation.put(connection, planned.contents())
+    commit = evaluation.put(connection, planned.contents(), to_train=True)
     if commit:
         done[commit] = f"put {files(len(planned.files))} into {optional_deployment.LABELS}"
-    with progress.counting("putting pictures", len(planned.sources)) as report:
-        written = ingest.add(connection, planned.sources, report)
-    done[written.commit] = f"put {files(written.files)} into images"
+    written = IngestResult([], "")
+    if planned.sources:
+        with progress.counting("putting pictures", len(planned.sources)) as report:
+            written = ingest.add(connection, planned.sources, report)
+        done[written.commit] = f"put {files(written.files)} into images"
     unreadable = {**found.unreadable, **written.unreadable}
     say_unreadable(unreadable)
     rejected = conclude_all(connection, done, wait, UploadedNames("images", frozenset(written.names)))
@@ -98,9 +111,24 @@ def add(
     require_readable(unreadable)
 
 
+def _label(labels_files: Sequence[Path], wait: bool, as_json: bool, address: str) -> None:
+    """Puts files of labels for pictures of the library."""
+    if not labels_files or as_json:
+        raise typer.BadParameter("name pictures, or give --labels without --json to label those of the library")
+    given = evaluation.check(labels_files)
+    connection = open_write_connection(address)
+    say_all(_named("left out", [problem for each in given for problem in each.problems]))
+    commit = evaluation.put(connection, {each.name: each.content for each in given}, to_train=True)
+    if commit:
+        conclude_all(connection, {commit: f"put {files(len(given))} into {optional_deployment.LABELS}"}, wait)
+    else:
+        say("these labels are there already")
+
+
 def _conflicts(connection: Connection, planned: LabelPlan) -> dict[str, list[str]]:
     """The labels of the sources among those put that have several, in all files together."""
-    found = label_files.unite(sorted(evaluation.labels_files(connection).items())).conflicts
+    there = sorted(evaluation.labels_files(connection).items())
+    found = label_files.unite(each for each in there if label_files.is_for_training(each[0])).conflicts
     put = {row.source for rows in planned.files.values() for row in rows}
     return {source: several for source, several in sorted(found.items()) if source in put}
 

@@ -73,7 +73,7 @@ def _train(connection: Connection, directory: Path) -> None:
     found = picture_sources.find([wanted.images])
     library_setup.deploy(connection)
     commits = [*library_setup.push_default_backbone(connection)]
-    commits.append(evaluation.put(connection, {demo.LABELS: wanted.labels}))
+    commits.append(evaluation.put(connection, {demo.LABELS: wanted.labels}, to_train=True))
     grid = {f"{name}{SUFFIX}": json.dumps(each).encode() for name, each in GRID.items()}
     commits.append(parameter_files.change(connection, grid))
     optional_deployment.deploy(connection, experiments.GROUP, lambda each: say(str(each)))

@@ -122,6 +122,8 @@ def show(found: EvaluationReport) -> None:
 
 
 def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
+    for name in evaluation.trained_on(connection, content):
+        say(f"classifiers are not trained on {name} any more: `lookalike classify add --labels {name}` changes that")
     commit = evaluation.put(connection, content)
     if commit and content:
         conclude(connection, f"put {files(len(content))} into {optional_deployment.LABELS}", commit, True)

@@ -16,6 +16,7 @@ from pipelines.commands.kit.estimates import comparison_seconds, later_seconds
 from pipelines.commands.kit.terminal import ask, say, say_all
 from pipelines.specifications import optional_specs, specs_directory
 from pipelines.upgrades import upgrade_costs
+from pipelines.upgrades.upgrade_costs import PastJobs
 from stages.datum.text_format import counted, enumerated, rounded_time
 
 _MANY = 50_000
@@ -101,7 +102,7 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
     if once:
         say(f"deploying the pipelines that this needs, and deleting them again at the end: {', '.join(missing)}")
         return
-    past = connection.retry(upgrade_costs.past_jobs, connection, "index")
+    past = connection.retry(upgrade_costs.past_jobs, connection, "index") if work.pictures else PastJobs(None)
     datum = past.seconds / past.computed if past.computed else 0.0
     later = later_seconds(work, len(missing), _COMPARES in missing, datum, seconds)
     longer = f"take {rounded_time(later)} longer" if work.pictures else "take longer"

@@ -19,7 +19,7 @@ from stages.classify.training.dataset import FEWEST
 from stages.datum.contract import StageError, spool
 from stages.files.tables.label_table import LabelTable
 from stages.quality.picture_labels import SAMPLE, read_labels, unused
-from stages.record.label_files import SourceLabels
+from stages.record.label_files import SourceLabels, is_for_training
 
 LEFT_OUT = "left_out"
 
@@ -98,6 +98,6 @@ def read(labelled: Path, wanted: Collection[str] = ()) -> LabelCensus:
 
 
 def labels_of(repo: Path) -> SourceLabels:
-    """The labels in a repo, whose files may be pipes."""
+    """The labels in a repo to train on; its files may be pipes."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        return read_labels(repo, Path(scratch))
+        return read_labels(repo, Path(scratch), is_for_training)
