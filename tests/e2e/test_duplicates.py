@@ -1,7 +1,6 @@
 """Copies in files, blocks and archives, from pictures to the list that removes them, with the shipped pipelines."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +55,10 @@ def test_exact_copies_are_found_kept_removed_and_restored(
     said = world.lookalike("remove", "--from", "results/duplicates/remove.txt", "--yes", fails=True)
     assert "removed 2 files from images" in said
     assert "more.zip/9.png: inside more.zip, which can only be removed as a whole" in said
-    back = shlex.split(said[said.index("lookalike restore") :].splitlines()[0])[1:]
+    assert "to take this back: lookalike undo" in said
     world.lookalike("duplicates", "-o", "left")
     assert len((world.scratch / "left" / "groups.jsonl").read_text().splitlines()) == 1
-    world.lookalike(*back)
+    world.lookalike("undo", "--yes")
     assert groups(world) == before
 
     if not compares:

@@ -1,5 +1,7 @@
 """The first command in an empty directory: `lookalike add FOLDER`, after which the folder can be searched."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,8 +41,17 @@ def test_one_command_makes_a_folder_searchable(newcomer: Command) -> None:
         assert again.rstrip().splitlines()[-1].startswith("1 file added, searchable after ")
         assert "rejected:" not in newcomer.says("add", "."), "the library was put into itself"
         assert "photos/2.png" in newcomer.says("query", "photos/2.png")
+        newcomer.says("export", "library.tar")
+        elsewhere = newcomer.directory.parent / "elsewhere"
+        elsewhere.mkdir()
+        moved = replace(newcomer, directory=elsewhere)
+        said = moved.says("import", newcomer.directory / "library.tar")
+        assert re.search(r"\n4 pictures imported, searchable after \d+ s\n", said)
+        assert re.search(r"\nindex: \d+ files, all equal byte for byte\n", said)
+        assert "photos/2.png" in moved.says("query", newcomer.directory / "photos" / "2.png")
     finally:
         local_server.down(root)
+        local_server.down(newcomer.directory.parent / "elsewhere" / ".lookalike")
 
 
 def test_no_library_begins_where_no_file_is_found(newcomer: Command) -> None:

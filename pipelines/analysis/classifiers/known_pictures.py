@@ -38,8 +38,7 @@ def without_known(connection: Connection, planned: LabelPlan, kept: ContentCache
 
 def _hashes(connection: Connection, kept: ContentCache) -> dict[str, str]:
     """The SHA-256 of each picture by true name, as preprocess has read the newest library; none if it has not."""
-    pipeline = PREPROCESS[REPO]
-    made = next((each for each in CommitHistory(connection).records(pipeline) if each.good), None)
+    made = next((each for each in CommitHistory(connection).records(PREPROCESS[REPO]) if each.good), None)
     read = None if made is None else commit_sets.inspect_commit(connection, REPO, made.id)
     if made is None or read is None or read.commit.id != CommitWriter(connection, REPO).newest():
         return {}

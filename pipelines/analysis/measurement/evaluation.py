@@ -20,12 +20,12 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from stages.datum.stage_version import STAGE
 from stages.record import label_files
+from stages.record.label_files import FOLDERS
 
 GROUP = "evaluate"
 """The group of opt-in pipelines."""
 
 REPO = "evaluate"
-FOLDERS = label_files.FOLDERS
 PAGE = "index.html"
 METRICS = "metrics.json"
 CALIBRATION = "calibration.json"

@@ -65,12 +65,6 @@ def expected(connection: Connection) -> ComparisonWork:
     return ComparisonWork(sum(int(each["count"]) for each in read), len(read), dimension)
 
 
-def deployed(connection: Connection, group: str) -> bool:
-    """Whether all pipelines that a group needs are there."""
-    there = connection.retry(ProjectJobs(connection).pipelines)
-    return all(spec.name in there for spec in optional_specs.required_specs(specs_directory.current(), group))
-
-
 def check(connection: Connection, group: str) -> None:
     """Raises LookalikeError if a group's pipelines cannot be deployed since what they read is not written."""
     there = connection.retry(ProjectJobs(connection).pipelines)

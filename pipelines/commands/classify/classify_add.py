@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from pipelines.analysis.classifiers import known_pictures, label_plan
-from pipelines.analysis.classifiers.experiments import GROUP
+from pipelines.analysis.classifiers.experiments import LABELLED
 from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
@@ -106,7 +107,7 @@ def add(
         )
     else:
         say_all(_report(planned, conflicts))
-        if not connection.retry(optional_deployment.deployed, connection, GROUP):
+        if LABELLED not in connection.retry(ProjectJobs(connection).pipelines):
             say("to train on them: lookalike classify train")
     require_readable(unreadable)
 

@@ -20,6 +20,7 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption
 from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all, say_first, say_json
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
+from stages.record.label_files import FOLDERS
 from stages.report import evaluation_words
 
 app = App()
@@ -90,7 +91,7 @@ def evaluate(
     _put(connection, {each.name: each.content for each in given})
     with optional_pipelines.deployed(connection, evaluation.GROUP, once=once, yes=yes):
         if folders:
-            _put(connection, {evaluation.FOLDERS: evaluation.from_folders(connection)})
+            _put(connection, {FOLDERS: evaluation.from_folders(connection)})
         if model or metric:
             evaluate_comparison.compare(connection, model or (), metric or (), output, as_json)
             return

@@ -29,11 +29,15 @@ def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
     decide that."""
     server = server_choice.target(address)
     connection = open_written_server(server)
-    if not server.local:
-        return connection, {}
+    return connection, make_searchable(connection) if server.local else {}
+
+
+def make_searchable(connection: Connection) -> dict[str, str]:
+    """Deploys the pipelines unless there are some, and pushes the default backbone unless there is one. Returns what
+    was done, in words, by commit."""
     if not ProjectJobs(connection).pipelines():
         deploy(connection)
-    return connection, push_default_backbone(connection)
+    return push_default_backbone(connection)
 
 
 def deploy(connection: Connection) -> None:

@@ -2,16 +2,20 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pipelines.client import server_choice
 from pipelines.client.server.connection import Connection
+from pipelines.cluster import library_overview
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import open_connection, open_write_connection
+from pipelines.commands.kit.command_connection import open_connection, open_written_server
+from pipelines.commands.kit.library_setup import begin_library, make_searchable
 from pipelines.commands.kit.options import AddressOption, WaitOption
 from pipelines.commands.kit.terminal import console, display_path, errors, files, say
 from pipelines.errors import LookalikeError
@@ -83,11 +87,17 @@ def import_library(
 ) -> None:
     """Make the commits of an exported library again on this server, in order, and compare their outputs.
 
-    An interrupted import continues. The exit code is 1 if an output differs.
+    If there is no library here or above, and no other server is named, one begins here. A library of this machine gets
+    the pipelines and the backbone that it lacks, so that its pictures can be searched. An interrupted import continues.
+    The exit code is 1 if an output differs.
     """
-    connection = open_write_connection(address)
+    began = time.monotonic()
     with _source(file) as reader:
         commits = reader.library()
+        if server_choice.is_free(address):
+            begin_library()
+        server = server_choice.target(address)
+        connection = open_written_server(server)
         planned = library_import.plan(connection, reader.name, commits)
         left = sum(each.bytes for each in commits if each.id not in planned.ids[each.repo])
         with progress.transferring("importing", left) as done:
@@ -96,10 +106,14 @@ def import_library(
     if ids is not None:
         ids.write_text(library_import.table(imported))
         say(f"their ids there and here: {display_path(ids)}")
+    made = make_searchable(connection) if server.local else {}
     if not wait:
         say("nothing was compared: run this again when the jobs have ended")
         return
-    progress.wait(connection, library_import.computing(connection, imported))
+    progress.wait(connection, [*library_import.computing(connection, imported), *made])
+    if pictures := library_overview.pictures(connection):
+        took = time.monotonic() - began
+        say(f"{counted(pictures, 'picture', 'pictures')} imported, searchable after {took:,.0f} s")
     _say_comparison(connection, imported.outputs)
 
 

@@ -1,6 +1,5 @@
 """The command that removes pictures and query entries."""
 
-import shlex
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, ListOption
 from pipelines.commands.kit.terminal import ask, files, say, say_first, say_json, say_unreadable
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, queries
-from pipelines.library.snapshots import REPO
 from stages.datum.text_format import counted
 
 app = App()
@@ -48,9 +46,9 @@ def remove(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Remove pictures from the library, or query entries. Older commits keep them: `lookalike restore` puts them back.
+    """Remove pictures from the library, or query entries. Older commits keep them.
 
-    The pictures of a list are shown first, and removed if you agree.
+    The pictures of a list are shown first, and removed if you agree. `lookalike undo` and `restore` put pictures back.
     """
     if everything + bool(names) + bool(from_) != 1:
         raise typer.BadParameter("give one of these: names to remove, --from or --all")
@@ -74,8 +72,8 @@ def remove(
     else:
         said, commit = "removed everything from images", ingest.remove_all(connection)
     conclude(connection, said, commit, wait)
-    if names and not query:
-        say(f"to take this back: lookalike restore {shlex.join(names)} --at {_before(commit)}")
+    if not query:
+        say("to take this back: lookalike undo")
     if as_json:
         say_json({"commit": commit, "removed": removed})
 
@@ -94,7 +92,7 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
     written = ingest.forget(connection, found) if found else None
     if written is not None:
         conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
-        say(f"to take this back: lookalike restore {_again(file, written.names)} --at {_before(written.commit)}")
+        say("to take this back: lookalike undo")
     if as_json:
         removed, commit = (written.names, written.commit) if written else ([], None)
         say_json({"commit": commit, "removed": removed, "missing": missing})
@@ -103,17 +101,5 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
         raise LookalikeError(f"{counted(len(missing), 'name', 'names')} on the list could not be removed; {others}")
 
 
-def _before(commit: str) -> str:
-    """The commit of images before one, as `--at` takes it."""
-    return f"{REPO}@{commit[:12]}^"
-
-
 def _pictures(names: Sequence[str]) -> str:
     return "this picture" if len(names) == 1 else f"these {len(names):,} pictures"
-
-
-def _again(file: str, names: Sequence[str]) -> str:
-    """The arguments of `restore` for what was removed by a list."""
-    if file != "-":
-        return f"--from {shlex.quote(file)}"
-    return shlex.join(names) if len(names) <= _MOST_NAMED else "--from FILE"

@@ -15,7 +15,7 @@ from pipelines.library import last_change
 from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.last_change import LastChange
 from pipelines.library.snapshots import REPO
-from stages.datum.text_format import counted, first_of
+from stages.datum.text_format import counted
 
 app = App()
 
@@ -60,7 +60,7 @@ def _pictures(connection: Connection, change: LastChange) -> PictureChanges | No
 def _parts(pictures: PictureChanges) -> Iterator[str]:
     for names, word in ((pictures.added, "added"), (pictures.changed, "replaced"), (pictures.removed, "removed")):
         if names:
-            named = f" ({first_of(names, _NAMED)})" if len(names) <= _NAMED else ""
+            named = f" ({', '.join(names)})" if len(names) <= _NAMED else ""
             yield f"{counted(len(names), 'picture', 'pictures')} {word}{named}"
     if pictures.rejected:
         yield f"{files(len(pictures.rejected))} that could not be read"

@@ -71,7 +71,7 @@ def test_the_samples_are_removed_with_one_command(started: Connection, command: 
     assert "removed the query sample-queries: commit " in said
     assert list(Repository(started, "images").list()) == ["/a.png", "/samples%2Fmine.png"]
     assert list(Repository(started, "queries").list()) == ["/a.png"]
-    assert list(Repository(started, "labels").list()) == ["/mine.csv"]
+    assert [*evaluation.labels_files(started)] == ["evaluate/mine.csv"]
     assert "the library has no sample pictures" in command.says("demo", "--remove")
 
 

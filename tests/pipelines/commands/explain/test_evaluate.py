@@ -102,12 +102,12 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     said = filled.says("evaluate", "--labels", write(filled, "mine.csv", half))
     assert "12 of 24 pictures with a label" in said
     assert "left out:\n  pictures without a label: 12\n" in said
-    assert dict(Repository(as_user, "labels").read_all("/*")) == {"/mine.csv": half.encode()}
+    assert dict(Repository(as_user, "labels").read_all("/**")) == {"/evaluate/mine.csv": half.encode()}
 
     said = filled.says("evaluate", "--off")
     assert "pipeline evaluate: deleted\npipeline neighbours: deleted\n" in said
     assert set(ProjectJobs(as_user).pipelines()) == {"usual"}
-    assert Repository(as_user, "labels").exists("/mine.csv")
+    assert Repository(as_user, "labels").exists("/evaluate/mine.csv")
 
 
 def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Connection) -> None:
@@ -117,7 +117,7 @@ def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Conne
     assert filled.fails("evaluate").startswith("no picture of the library has a label")
     said = filled.says("evaluate", "--labels-from-folders")
     assert "24 of 24 pictures with a label, 3 labels" in said
-    assert "zoo/cat/00.jpg,cat\r\n" in Repository(as_user, "labels").read("/folders.csv").decode()
+    assert "zoo/cat/00.jpg,cat\r\n" in Repository(as_user, "labels").read("/evaluate/folders.csv").decode()
 
 
 def test_labels_that_say_nothing(filled: Command) -> None:
@@ -160,7 +160,7 @@ def test_pipelines_of_an_earlier_version_are_upgraded_or_deleted(filled: Command
     assert filled.fails("evaluate", "--labels", write(filled, "mine.csv", labelled(library()))) == (
         "evaluate was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
     )
-    assert not Repository(as_user, "labels").exists("/mine.csv")
+    assert not Repository(as_user, "labels").exists("/evaluate/mine.csv")
     deleted = (f"pipeline {name}: deleted\n" for name in ("evaluate-sum", "evaluate", "neighbours"))
     assert filled.says("evaluate", "--off").endswith("".join(deleted))
 

@@ -133,11 +133,10 @@ def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command,
     assert "left out trip: not in the library\n" in done.stdout
     assert "removed 1 file from images: commit " in done.stdout
     assert library(repos) == {"trip%2Fb.png"}
-    back = done.stdout[done.stdout.index("to take this back: lookalike ") :].splitlines()[0].split()[5:]
-    assert back[:3] == ["restore", "--from", str(names)]
-    names.write_text("trip/a.png\n")
-    assert "restored 1: trip/a.png" in command.says(*back, "--no-wait")
+    assert done.stdout.splitlines()[-1] == "to take this back: lookalike undo"
+    assert "took back a change of 1 file" in command.says("undo", "--yes", "--no-wait")
     assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    names.write_text("trip/a.png\n")
     command.says("remove", "--from", names, "--yes", "--no-wait")
     assert command.fails("remove", "--from", "remove.txt").endswith("could not be removed; nothing was removed")
     names.write_text("\n")
