@@ -1,5 +1,6 @@
 """The metrics of one server, and the HTTP port that shows them: one page, its access, its TLS. Knows no metric."""
 
+import contextlib
 import hmac
 import http.server
 import ipaddress
@@ -22,7 +23,7 @@ PAGE = "/metrics"
 _PATIENCE = 10.0
 """Seconds that a client has for its request, and for taking some of the reply."""
 _AT_ONCE = 8
-"""Connections; Prometheus needs one."""
+"""Connections; Prometheus needs one. A new one ends the oldest."""
 
 _log = logging.getLogger(__name__)
 
@@ -125,12 +126,13 @@ class _Access:
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(
         self, host: str, port: int, access: _Access, text: Callable[[], bytes], context: ssl.SSLContext | None
     ) -> None:
         self.access, self.text, self.context = access, text, context
-        self._free = threading.BoundedSemaphore(_AT_ONCE)
+        self._open: dict[int, socket.socket] = {}
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
@@ -141,21 +143,25 @@ class _Server(http.server.ThreadingHTTPServer):
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        for oldest in list(self._open.values())[: -(_AT_ONCE - 1)]:
+            with contextlib.suppress(OSError):  # it has ended
+                oldest.shutdown(socket.SHUT_RDWR)
+        self._open[id(request)] = request
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
+        key = id(request)
         try:
             request.settimeout(_PATIENCE)
             if self.context is not None:  # here, so that no client delays others by its handshake
-                request = self.context.wrap_socket(request, server_side=True)
+                request = self.context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+                self._open[key] = request
+                request.do_handshake()
             super().process_request_thread(request, client_address)
         except OSError:  # no TLS, or gone
             self.shutdown_request(request)
         finally:
-            self._free.release()
+            self._open.pop(key, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.debug("a request for metrics failed", exc_info=True)
@@ -170,7 +176,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path.partition("?")[0] != PAGE:
             self._refuse(HTTPStatus.NOT_FOUND, f"the metrics are at {PAGE}")
             return
-        status = self.server.access.allows(self.headers.get("Authorization", ""), self.headers.get("Host", ""))
+        authorization, host = (self.headers.get_all(name, [""]) for name in ("Authorization", "Host"))
+        if len(authorization) > 1 or len(host) > 1:
+            self._refuse(HTTPStatus.BAD_REQUEST, "send one Authorization and one Host")
+            return
+        status = self.server.access.allows(authorization[0], host[0])
         if status is HTTPStatus.UNAUTHORIZED:
             self._refuse(status, "send the token as Authorization: Bearer TOKEN")
         elif status is HTTPStatus.FORBIDDEN:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import random
+import socket
 import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import grpc
 import pytest
@@ -217,3 +220,21 @@ def test_without_the_option_nothing_is_shown(start_pachd: StartPachd, tmp_path: 
     server.client().create_repo("in")
     server.stop()
     assert not (tmp_path / "root.log").read_text()
+
+
+def test_silent_connections_give_way(start_pachd: StartPachd, tmp_path: Path) -> None:
+    place = urlsplit(address(start_pachd(tmp_path / "root", *ON)))
+    with ExitStack() as held:
+        for _ in range(100):
+            held.enter_context(socket.create_connection((place.hostname or "", place.port or 0), timeout=60))
+        assert samples(place.geturl())
+
+
+def test_a_second_host_is_refused(start_pachd: StartPachd, tmp_path: Path) -> None:
+    place = urlsplit(address(start_pachd(tmp_path / "root", *ON)))
+    connection = http.client.HTTPConnection(place.netloc, timeout=60)
+    connection.putrequest("GET", PAGE)
+    connection.putheader("Host", "attacker.example")
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
