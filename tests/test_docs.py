@@ -39,6 +39,8 @@ from stages.record.part_names import PART
 from stages.serving.answer.request_schema import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.run import connections
+from stages.serving.run.connections import ServiceConnection
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = sorted({*(ROOT / "docs" / "decisions").glob("*.md")} - {ROOT / "docs" / "decisions" / "README.md"})
@@ -354,8 +356,12 @@ def test_the_table_of_bounds_matches_the_service() -> None:
         f"{bounds.body_bytes >> 20} MiB",
         f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_WANTED:,}",
         f"{bounds.requests}, {bounds.bytes >> 20} MiB, {bounds.pictures:,}",
+        f"{ServiceConnection.most}",
+        f"{ServiceConnection.share}, {bounds.requests // 2}, {bounds.bytes >> 21} MiB",
+        f"{connections.WITHIN:g} s each",
         f"{bounds.answer:g} s",
-        f"{bounds.idle:g} s, {bounds.whole:g} s",
+        f"{bounds.idle:g} s, {bounds.whole:g} s; "
+        f"{bounds.idle:g} s and {1024 / bounds.rate:g} s for each KiB if that is less",
         f"{fetched.bytes >> 20} MiB, {fetched.seconds:g} s",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,19 +21,23 @@ class LoadLimiter:
 
 
 class LoadBudget:
-    """Counts what is under way, and refuses what is beyond `most`. One alone always has room."""
+    """Counts what is under way, and refuses what is beyond `most`, and beyond half of it for one client. One alone
+    always has room."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._taken = 0
+        self._taken: Counter[str] = Counter()
 
     @contextmanager
-    def room(self, amount: int = 1) -> Iterator[None]:
-        """Room for so much. Raises Refusal if there is none."""
-        if self._taken and self._taken + amount > self._most:
+    def room(self, amount: int = 1, client: str = "") -> Iterator[None]:
+        """Room for so much. client: "" for one without a share of its own. Raises Refusal if there is none."""
+        own, whole = self._taken[client], self._taken.total()
+        if (whole and whole + amount > self._most) or (client and own and own + amount > self._most // 2):
             raise service_busy()
-        self._taken += amount
+        self._taken[client] += amount
         try:
             yield
         finally:
-            self._taken -= amount
+            self._taken[client] -= amount
+            if not self._taken[client]:
+                del self._taken[client]

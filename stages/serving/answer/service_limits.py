@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """body_bytes: of one request. requests, bytes, pictures: under way together. idle: seconds for which a body may
-    bring nothing, and for which a client may not take any of its response. whole: seconds for a whole body. linger:
-    seconds for which the rest of a refused body is read, so that its sender comes to read why. answer: seconds for
+    """body_bytes: of one request. requests, bytes, pictures: under way together. idle: seconds for which a
+    body may bring nothing, by which it may be late at `rate` bytes a second, and for which a client may not take any of
+    its response. whole: seconds
+    for a whole body. linger: seconds for which the rest of a refused body is read, up to `discarded` bytes, so that
+    its sender comes to read why. answer: seconds for
     the answer to one question. guess: seconds after which a wrong token is refused."""
 
     body_bytes: int = 64 << 20
@@ -18,6 +20,8 @@ class ServiceLimits:
     pictures: int = 2048
     idle: float = 30.0
     whole: float = 300.0
-    linger: float = 10.0
+    rate: int = 1 << 10
+    linger: float = 60.0
+    discarded: int = 256 << 20
     answer: float = 60.0
     guess: float = 1.0

@@ -7,23 +7,20 @@ from typing import Any
 
 
 class Refusal(Exception):
-    """A request that is not answered. wait: the seconds after which it may be, for 429 and 503. close: whether the
-    rest of the request is not read."""
+    """A request that is not answered. wait: the seconds after which it may be, for 429 and 503."""
 
-    def __init__(self, status: int, code: str, message: str, wait: int | None = None, close: bool = False) -> None:
+    def __init__(self, status: int, code: str, message: str, wait: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
         self.wait = wait
-        self.close = close
 
     @property
     def headers(self) -> Mapping[str, str]:
         """What tells the client what to do next."""
         known = {
             "Retry-After": None if self.wait is None else str(self.wait),
-            "Connection": "close" if self.close else None,
             "WWW-Authenticate": "Bearer" if self.status == 401 else None,
         }
         return {name: value for name, value in known.items() if value is not None}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
+import time
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -14,17 +16,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration, is_loopback
-from stages.serving.follow.refusals import Refusal
+from stages.serving.follow.refusals import Refusal, bad_request, service_busy
 from stages.serving.http.body_streams import RequestStream, ResponseStream, StalledError
 from stages.serving.http.json_responses import refused
 
-COOKIE = "lookalike-session"
+_COOKIE = "lookalike-session"
+
+COOKIE_SECONDS = 30 * 24 * 3600
+"""Seconds after which one has to sign in again."""
 
 OPEN = ("/", "/health", "/ready", "/session", "/docs", "/openapi.json", "/favicon.ico")
 """Paths that need no token: they tell nothing about the library."""
 
-_PROBES = ("/health", "/ready")
+PROBES = ("/health", "/ready", "/metrics")
+"""Paths that machines ask on their own: they are answered however much goes on, and keep no service running."""
+
+_OF_ADDRESS = ("/health", "/ready")
 """Paths that probes ask by the address of the machine."""
+
+_ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type", "content-length")
+"""Headers of which a second one could be the one that another program heeds."""
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{0,5}))?", re.IGNORECASE)
+"""A name or address, and a port."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -56,13 +70,13 @@ class AccessControl:
             await self._inner(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        incoming = RequestStream(receive, self._bounds)
-        outgoing = ResponseStream(incoming, send, _HEADERS, self._bounds)
+        incoming = RequestStream(receive, self._bounds, headers)
+        outgoing = ResponseStream(incoming, send, _HEADERS, self._bounds, scope.setdefault("state", {}))
         answering = self._inner
         try:
             try:
                 self._check(scope, headers)
-                incoming.announced(_one(headers, "content-length"))
+                incoming.announced(headers.get("content-length", ""))
             except Refusal as refusal:
                 answering = refused(refusal)
             await answering(scope, incoming.receive, outgoing.send)
@@ -71,8 +85,13 @@ class AccessControl:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
-        if path not in _PROBES:
-            self._check_host(_one(headers, "host"))
+        if path not in PROBES and scope["state"].get("crowded"):
+            raise service_busy()
+        for name in _ONCE:
+            if len(headers.getlist(name)) > 1:
+                raise bad_request(f"the request has several headers {name}")
+        if path not in _OF_ADDRESS:
+            self._check_host(headers.get("host", ""))
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             _check_origin(headers)
         if self._token and path not in OPEN and not path.startswith("/assets/"):
@@ -80,6 +99,8 @@ class AccessControl:
 
     def _check_host(self, host: str) -> None:
         """A page of another site could otherwise ask a service on this machine, under a name that leads here."""
+        if not _HOST.fullmatch(host):
+            raise bad_request(f"the request's header Host is not a name with a port: {host[:80]!r}")
         name = _name(host)
         if self._configuration.proxy and name == _name(self._configuration.proxy):
             return
@@ -88,10 +109,13 @@ class AccessControl:
         raise Refusal(403, "wrong-host", f"this service does not go by the name {host!r}: use its own address")
 
     def _check_token(self, headers: Headers) -> None:
-        scheme, _, given = _one(headers, "authorization").partition(" ")
+        scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and equal(given.strip(), self._token):
             return
-        if equal(cookie_parser(_one(headers, "cookie")).get(COOKIE, ""), session(self._token)):
+        given = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", "")), "")
+        until = given.partition(".")[0]
+        due = int(until) if until.isascii() and until.isdigit() and len(until) < 16 else 0
+        if due > time.time() and equal(given, session(self._token, due)):
             return
         raise Refusal(401, "token-needed", "this service needs its token: send it as Authorization: Bearer, or sign in")
 
@@ -101,21 +125,21 @@ def equal(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
-def session(token: str) -> str:
-    """The cookie's value for a token, from which the token does not follow."""
-    return hmac.new(token.encode(), b"lookalike session", hashlib.sha256).hexdigest()
+def cookie_name(host: str) -> str:
+    """The cookie's name for those who ask this host. It holds the port, as browsers send cookies to all ports."""
+    found = _HOST.fullmatch(host)
+    return f"{_COOKIE}-{found[2]}" if found and found[2] else _COOKIE
 
 
-def _one(headers: Headers, name: str) -> str:
-    """The header's value, "" if it is missing or there are several."""
-    found = headers.getlist(name)
-    return found[0] if len(found) == 1 else ""
+def session(token: str, until: int) -> str:
+    """The cookie's value for a token, from which the token does not follow. until: seconds since 1970."""
+    return f"{until}.{hmac.new(token.encode(), b'lookalike session %d' % until, hashlib.sha256).hexdigest()}"
 
 
 def _check_origin(headers: Headers) -> None:
     """Pages of other sites may not send anything in the name of the one who reads them."""
-    site, origin = _one(headers, "sec-fetch-site"), _one(headers, "origin")
-    same = not origin or origin.partition("://")[2].lower() == _one(headers, "host").lower()
+    site, origin = headers.get("sec-fetch-site", ""), headers.get("origin")
+    same = origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
     if not same or site not in ("", "same-origin", "none"):
         raise Refusal(403, "wrong-origin", "a page of another site may not use this service")
 

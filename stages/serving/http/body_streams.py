@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Send
 
 from stages.serving.answer.service_limits import ServiceLimits
@@ -23,12 +25,12 @@ class StalledError(Exception):
 class RequestStream:
     """The body of a request."""
 
-    def __init__(self, receive: Receive, bounds: ServiceLimits) -> None:
+    def __init__(self, receive: Receive, bounds: ServiceLimits, headers: Headers) -> None:
         self._receive = receive
         self._bounds = bounds
         self._got = 0
-        self._until = asyncio.get_running_loop().time() + bounds.whole
-        self._complete = False
+        self._begun = asyncio.get_running_loop().time()
+        self.complete = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
 
     def announced(self, length: str) -> None:
         """Hears of its Content-Length, "" without one. Raises Refusal for a body that is too large."""
@@ -38,39 +40,51 @@ class RequestStream:
 
     async def receive(self) -> Message:
         """The next message of ASGI. Raises Refusal for a body that is too large or too slow."""
-        if self._complete:
+        if self.complete:
             return await self._receive()  # the end of the connection
-        left = self._until - asyncio.get_running_loop().time()
+        bounds, now = self._bounds, asyncio.get_running_loop().time()
+        until = self._begun + min(bounds.idle + self._got / bounds.rate, bounds.whole)
         try:
-            async with asyncio.timeout(min(self._bounds.idle, left)):
+            async with asyncio.timeout_at(min(now + bounds.idle, until)):
                 message = await self._receive()
         except TimeoutError as error:
-            raise Refusal(408, "too-slow", "the request's body came too slowly", close=True) from error
+            raise Refusal(408, "too-slow", "the request's body came too slowly") from error
         self._got += len(message.get("body", b""))
-        self._complete = _is_last(message)
-        if self._got > self._bounds.body_bytes:
-            raise _too_large(self._bounds)
+        self.complete = _is_last(message)
+        if self._got > bounds.body_bytes:
+            raise _too_large(bounds)
         return message
 
     async def linger(self) -> None:
         """Reads on for a while: a client that still sends when the connection is closed may never see the response."""
+        left = self._bounds.discarded
         try:
             async with asyncio.timeout(self._bounds.linger):
-                while not self._complete:
-                    self._complete = _is_last(await self._receive())
+                while not self.complete and left >= 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    self.complete = _is_last(message)
         except TimeoutError:
             return
 
 
 class ResponseStream:
-    """The response to a request. headers: those that it has unless it has its own."""
+    """The response to a request. headers: those that it has unless it has its own. One that begins before the whole
+    body is there closes the connection, after the rest has been read; `state`, of the request, then says so."""
 
-    def __init__(self, incoming: RequestStream, send: Send, headers: Mapping[str, str], bounds: ServiceLimits) -> None:
+    def __init__(
+        self,
+        incoming: RequestStream,
+        send: Send,
+        headers: Mapping[str, str],
+        bounds: ServiceLimits,
+        state: dict[str, Any],
+    ) -> None:
         self._incoming = incoming
         self._send = send
         self._headers = headers
         self._bounds = bounds
-        self._closes = False
+        self._state = state
 
     async def send(self, message: Message) -> None:
         """Sends a message of ASGI, a large body in pieces. Raises StalledError if the client does not take it."""
@@ -82,16 +96,18 @@ class ResponseStream:
         for start in range(_PIECE, len(body), _PIECE):
             await self._piece(body[start - _PIECE : start], True)
         last = body[(max(len(body), 1) - 1) // _PIECE * _PIECE :]
-        if self._closes and not more:
+        if not self._incoming.complete and not more:
             await self._piece(last, True)
+            self._state["refused"] = True
             await self._incoming.linger()
             last = body[:0]
         await self._piece(last, more)
 
     def _completed(self, given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         there = {name for name, _ in given}
-        self._closes = _CLOSE in given
-        added = ((name.encode(), value.encode()) for name, value in self._headers.items())
+        added = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+        if not self._incoming.complete:
+            added.append(_CLOSE)
         return [*given, *(each for each in added if each[0] not in there)]
 
     async def _piece(self, body: memoryview, more: bool) -> None:
@@ -109,4 +125,4 @@ def _is_last(message: Message) -> bool:
 
 def _too_large(bounds: ServiceLimits) -> Refusal:
     words = f"the request has more than {bounds.body_bytes >> 20} MiB: send smaller or fewer pictures"
-    return Refusal(413, "too-large", words, close=True)
+    return Refusal(413, "too-large", words)

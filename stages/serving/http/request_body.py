@@ -60,7 +60,7 @@ async def read_small(request: Request, most: int) -> bytes:
     async for piece in request.stream():
         gathered += piece
         if len(gathered) > most:
-            raise Refusal(413, "too-large", f"the JSON has more than {most:,} bytes", close=True)
+            raise Refusal(413, "too-large", f"the JSON has more than {most:,} bytes")
     return bytes(gathered)
 
 

@@ -38,8 +38,9 @@ class ResponseWriter:
     ) -> Response:
         """The response to a request with questions of a form. Raises Refusal."""
         with ExitStack() as room:
-            room.enter_context(self._room.requests.room())
-            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes)))
+            client = request.scope.get("state", {}).get("client", "")
+            room.enter_context(self._room.requests.room(1, client))
+            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes), client))
             asked = await request_body.read_body(request, form)
             own = decode_slots()
             answers = await _unless_gone(request, [_one(answer, each, asked.files, own) for each in asked.questions])
@@ -51,7 +52,7 @@ class ResponseWriter:
                 if isinstance(only, Refusal):
                     raise only
                 content = only
-            room.enter_context(self._room.bytes.room(len(content)))
+            room.enter_context(self._room.bytes.room(len(content), client))
             return _Held(content, room.pop_all())
 
 

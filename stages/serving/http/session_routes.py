@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from fastapi import FastAPI, Request, Response
 
@@ -10,7 +11,7 @@ from stages.files.question import parse_json
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http import request_body
-from stages.serving.http.access_control import COOKIE, equal, session
+from stages.serving.http.access_control import COOKIE_SECONDS, cookie_name, equal, session
 from stages.serving.http.json_responses import AsciiJSONResponse
 
 _TOKEN_BYTES = 1 << 12
@@ -38,11 +39,12 @@ class SessionRoutes:
             raise Refusal(401, "wrong-token", "this is not the token of this service")
         secure = bool(self._configuration.certificate or self._configuration.proxy)
         response = AsciiJSONResponse({})
-        response.set_cookie(COOKIE, session(secret), httponly=True, samesite="strict", secure=secure)
+        name, value = cookie_name(request.headers.get("host", "")), session(secret, int(time.time()) + COOKIE_SECONDS)
+        response.set_cookie(name, value, COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure)
         return response
 
-    async def sign_out(self) -> Response:
+    async def sign_out(self, request: Request) -> Response:
         """Takes the cookie back."""
         response = AsciiJSONResponse({})
-        response.delete_cookie(COOKIE)
+        response.delete_cookie(cookie_name(request.headers.get("host", "")))
         return response

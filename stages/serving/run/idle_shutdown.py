@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-_PROBES = ("/health", "/ready", "/metrics")
-"""Paths that machines ask on their own: they keep no service running."""
+from stages.serving.http.access_control import PROBES
 
 _LOOK_EVERY = 1.0
 """Seconds between two looks whether a request is still under way, or the service still starts."""
 
 
 class IdleShutdown:
-    """An application whose requests are noted. busy: whether the service must stay without any, as while it starts."""
+    """An application whose requests are noted, except for probes. busy: whether the service must stay without any, as
+    while it starts."""
 
     def __init__(self, inner: ASGIApp, seconds: float, busy: Callable[[], bool]) -> None:
         self._inner = inner
@@ -27,7 +27,7 @@ class IdleShutdown:
         self._closed = threading.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _PROBES:
+        if scope["type"] != "http" or scope["path"] in PROBES:
             await self._inner(scope, receive, send)
             return
         self._under_way += 1

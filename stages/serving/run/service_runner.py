@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import resource
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ from stages.serving.follow.promotion_source import PromotionSource
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http.app import ServiceApplication
 from stages.serving.http.trace_renderer import TraceRenderer
-from stages.serving.run.connections import HeaderTimeoutProtocol, open_socket
+from stages.serving.run.connections import ProxiedConnection, ServiceConnection, ServiceLoop, open_socket
 from stages.serving.run.idle_shutdown import IdleShutdown
 from stages.serving.run.log_lines import errors_as_lines
 
@@ -41,8 +42,7 @@ LineReporter = Callable[[str], None]
 INTERRUPTED = signal.SIGINT
 """What `run` returns after Ctrl-C."""
 
-_CONNECTIONS = 900
-"""Most connections at once; a process may usually open 1,024 files."""
+_OPEN_FILES = 1 << 14
 
 _KEPT = 75
 """Seconds for which a connection without a request stays open: longer than proxies keep theirs, which would otherwise
@@ -96,6 +96,7 @@ def run(
     the address cannot be listened on.
     """
     configure_allocator()
+    _raise_file_limit()
     role = role or ServiceRole()
     index, promoted = _followed(configuration, cache, environment, report, role)
     with open_socket(configuration.host, configuration.port) as listening:
@@ -134,6 +135,14 @@ def configure_allocator() -> None:
     mallopt = ctypes.CDLL(None).mallopt
     for parameter, value in ((_ARENA_MAX, _ARENAS), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _FREE_AT_END)):
         mallopt(parameter, value)
+
+
+def _raise_file_limit() -> None:
+    """Lets the process open a file for each connection and each large body; the usual limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _followed(
@@ -183,16 +192,15 @@ class _Server(uvicorn.Server):
 def _settings(app: Callable[..., object], configuration: ServiceConfiguration) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=HeaderTimeoutProtocol,
+        http=ProxiedConnection if configuration.proxy else ServiceConnection,
         ws="none",
-        loop="asyncio",
+        loop=f"{ServiceLoop.__module__}:{ServiceLoop.__name__}",
         lifespan="on",
         interface="asgi3",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_KEPT,
         timeout_graceful_shutdown=_FINISHING,
         h11_max_incomplete_event_size=_HEADERS,

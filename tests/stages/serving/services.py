@@ -31,7 +31,7 @@ from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermCl
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, SnapshotState
 from stages.serving.http.app import ServiceApplication
-from stages.serving.run.connections import HeaderTimeoutProtocol
+from stages.serving.run.connections import ServiceConnection
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.serving.segments import open_library, write_segment
@@ -247,7 +247,7 @@ def running(
         **options,
     )
     known = uvicorn.Config(
-        app, port=0, http=HeaderTimeoutProtocol, ws="none", log_level="error", timeout_graceful_shutdown=5
+        app, port=0, http=ServiceConnection, ws="none", log_level="error", timeout_graceful_shutdown=5
     )
     server = uvicorn.Server(known)
     started = threading.Event()

@@ -20,9 +20,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from pipelines.client.services import search_client
+from pipelines.client.services.search_client import QueryPicture, SearchClient, SearchError
+from pipelines.client.services.service_discovery import ServiceEndpoint
 from stages.datum.contract import StageError
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.run import connections
 from stages.serving.run.log_lines import errors_as_lines
 from tests.conditions import until
 from tests.stages.serving import services
@@ -158,6 +162,36 @@ def request(body: bytes, headers: Mapping[str, str]) -> bytes:
     lines = [f"{name}: {value}" for name, value in headers.items()]
     head = ["POST /search HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *lines, "", ""]
     return "\r\n".join(head).encode() + body
+
+
+def test_the_senders_of_large_uploads_read_why_they_are_refused(
+    held: Service, gated: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many at once, and late ones, whose rest would otherwise come into a closed connection."""
+    large = bytes(24_000_000)
+    monkeypatch.setattr(search_client, "_PATIENCE", 0)
+
+    def refused(_: int) -> tuple[int, str]:
+        with SearchClient(ServiceEndpoint(f"http://127.0.0.1:{held.port}", "the service", None)) as client:
+            with pytest.raises(SearchError) as error:
+                client.search([QueryPicture(large)])
+            return error.value.status, error.value.code
+
+    with ThreadPoolExecutor(8) as threads, socket.create_connection(("127.0.0.1", held.port), 60) as late:
+        first = threads.submit(held.search, {"k": 1}, [made(1)])
+        assert gated.begun.acquire(timeout=60)
+        assert set(threads.map(refused, range(6))) == {(429, "busy")}
+        begun = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: %d\r\n\r\n"
+        late.sendall(begun % len(large) + large[:1000])
+        late.recv(1, socket.MSG_PEEK)
+        monkeypatch.setattr(connections, "WITHIN", 0.01)
+        late.sendall(large[1000:])
+        said = b""
+        while piece := late.recv(1 << 16):
+            said += piece
+        assert said.startswith(b"HTTP/1.1 429 ") and b"retry-after: 1" in said and b"connection: close" in said
+        gated.gate.set()
+        assert first.result().status == 200
 
 
 def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated) -> None:

@@ -5,6 +5,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.http.access_control import session
 from tests.conditions import until
 from tests.stages.serving import services
 from tests.stages.serving.services import NOWHERE, Answer, Service
@@ -64,24 +66,46 @@ def test_a_local_service_goes_by_the_names_of_this_machine(local: Service, host:
     assert local.ask("/status", headers={"Host": f"{host}:{local.port}"}).status == 200
 
 
-@pytest.mark.parametrize("host", ["attacker.example", "127.0.0.1.attacker.example", "10.0.0.1", "", "[", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "host", ["attacker.example", "127.0.0.1.attacker.example", "10.0.0.1", "0.0.0.0", "2130706433", "[::2]"]
+)
 def test_a_name_of_an_attacker_that_leads_here_is_refused(local: Service, host: str) -> None:
     for path in ("/", "/status", "/library", "/docs", "/assets/main.js", "/nothing"):
-        answer = local.ask(path, headers={"Host": f"{host}:{local.port}" if host else ""})
+        answer = local.ask(path, headers={"Host": f"{host}:{local.port}"})
         assert (answer.status, answer.code) == (403, "wrong-host")
     assert local.ask("/health", headers={"Host": "10.0.0.1"}).status == 200
 
 
-def test_a_request_without_a_host_or_with_two_is_refused(local: Service) -> None:
-    assert status(raw(local, b"GET /status HTTP/1.0\r\n\r\n")) == 403
-    said = raw(local, b"GET /status HTTP/1.1\r\nHost: localhost\r\nHost: attacker.example\r\n\r\n")
-    assert status(said) in (400, 403)
+def test_a_request_without_a_host_is_refused(local: Service) -> None:
+    assert status(raw(local, b"GET /status HTTP/1.0\r\n\r\n")) == 400
 
 
-def test_hosts_that_are_not_valid_are_not_a_fault(local: Service) -> None:
-    for host in ("127.0.0.1:[", "localhost:x", "localhost:99999999", "127.0.0.1:[::1]"):
-        assert local.ask("/nothing", headers={"Host": host}).status == 404
-        assert local.ask("/status", headers={"Host": host}).status == 200
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("Host", "localhost", "attacker.example"),
+        ("Origin", "http://localhost", "http://attacker.example"),
+        ("Sec-Fetch-Site", "same-origin", "cross-site"),
+        ("Authorization", f"Bearer {TOKEN}", "Bearer other"),
+        ("Content-Type", "image/png", "application/json"),
+    ],
+)
+def test_a_header_that_decides_may_come_once(local: Service, name: str, one: str, other: str) -> None:
+    """Another program on the way may heed the other one."""
+    for first, second in ((one, other), (other, one), (one, one)):
+        twice = f"{name}: {first}\r\n{name}: {second}\r\n" + ("" if name == "Host" else "Host: localhost\r\n")
+        for method in ("GET", "POST"):
+            text = f"{method} /status HTTP/1.1\r\n{twice}Connection: close\r\n\r\n"
+            assert status(raw(local, text.encode())) == 400
+
+
+@pytest.mark.parametrize(
+    "host", ["", "[", "127.0.0.1:[", "localhost:x", "localhost:999999", "127.0.0.1:[::1]", "localhost/x", "a@localhost"]
+)
+def test_a_host_that_is_not_valid_is_refused(local: Service, guarded: Service, host: str) -> None:
+    for service in (local, guarded):
+        answer = service.ask("/status", headers={"Host": host})
+        assert (answer.status, answer.code) == (400, "bad-request")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +113,7 @@ def test_hosts_that_are_not_valid_are_not_a_fault(local: Service) -> None:
     [
         {"Origin": "http://attacker.example"},
         {"Origin": "null"},
+        {"Origin": ""},
         {"Origin": "http://127.0.0.1:1"},
         {"Origin": "http://["},
         {"Origin": "nonsense"},
@@ -156,15 +181,31 @@ def test_signing_in_gives_a_cookie_from_which_the_token_does_not_follow(guarded:
     answer = sign_in(guarded, json.dumps({"token": TOKEN}).encode())
     assert answer.status == 200
     cookie = answer.headers["set-cookie"]
-    assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Secure"))
+    assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Secure", "Path=/", f"Max-Age={30 * 86400}"))
+    assert "domain" not in cookie.lower()
     pair = cookie.partition(";")[0]
     assert TOKEN not in cookie
     others = 'other={"a": [1, 2]}; odd name=x'
     for given in (pair, f"{others}; {pair}", f"{pair}; {others}"):
         assert guarded.ask("/status", headers={"Cookie": given}).status == 200
     assert guarded.ask("/status", headers={"Cookie": pair[:-1]}).status == 401
+    name = pair.partition("=")[0]
     left = guarded.ask("/session", headers={"Cookie": pair}, method="DELETE")
-    assert left.status == 200 and 'lookalike-session=""' in left.headers["set-cookie"]
+    assert left.status == 200 and f'{name}=""' in left.headers["set-cookie"]
+
+
+def test_a_cookie_is_of_one_port_and_of_a_time(guarded: Service) -> None:
+    def answered(port: int, until: int) -> int:
+        cookie = f"lookalike-session-{port}={session(TOKEN, until)}"
+        return guarded.ask("/status", headers={"Cookie": cookie, "Host": f"127.0.0.1:{guarded.port}"}).status
+
+    now = int(time.time())
+    assert answered(guarded.port, now + 1000) == 200
+    assert answered(guarded.port + 1, now + 1000) == 401
+    assert answered(guarded.port, now - 1) == 401
+    later = session(TOKEN, now - 1).replace(str(now - 1), str(now + 1000))
+    cookie = {"Cookie": f"lookalike-session-{guarded.port}={later}"}
+    assert guarded.ask("/status", headers=cookie).status == 401
 
 
 @pytest.mark.parametrize(
@@ -328,6 +369,35 @@ def test_a_client_that_goes_away_while_it_sends_is_counted_and_is_not_a_fault(sm
         connection.sendall(begun(b"Content-Length: 1000\r\n") + b"{")
     until(lambda: small.metric(name) != before)
     assert small.metric(name) == before + 1
+
+
+def test_silent_connections_keep_nobody_out(local: Service) -> None:
+    with contextlib.ExitStack() as held:
+        for at in range(1200):
+            silent = held.enter_context(socket.create_connection(("127.0.0.1", local.port), timeout=60))
+            if at % 2:
+                with contextlib.suppress(ConnectionError):
+                    silent.sendall(b"POST /search HTTP/1.1\r\nHost: localhost\r\n")
+        for path in ("/health", "/metrics", "/status", "/"):
+            assert local.ask(path).status == 200
+
+
+def test_probes_are_answered_while_bodies_that_do_not_come_fill_the_service(local: Service) -> None:
+    with contextlib.ExitStack() as held:
+
+        def refused_beside(more: int) -> bool:
+            for _ in range(more):
+                slow = held.enter_context(socket.create_connection(("127.0.0.1", local.port), timeout=60))
+                with contextlib.suppress(ConnectionError):
+                    slow.sendall(begun(b"Content-Length: 1000\r\n") + b"{")
+            return local.ask("/status").status == 429
+
+        refused_beside(950)
+        until(lambda: refused_beside(1))
+        for path in ("/health", "/metrics"):
+            assert local.ask(path).status == 200
+        refused = local.search({"id": "0" * 64})
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "busy", "1")
 
 
 def test_a_certificate_makes_the_cookie_secure(tmp_path: Path) -> None:
