@@ -16,13 +16,12 @@ import h5py
 from numpy.typing import NDArray
 
 from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec
+from stages.backbone.model_header import STATELESS, check_header
 from stages.datum.contract import StageError
 
 _IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
-_WEIGHTS_MEMBER = "model.weights.h5"
-# Layers that share one of these compute the same as layers with equal ones, and Keras does not restore the sharing.
-_STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
-
+_CONFIG_MEMBER, _WEIGHTS_MEMBER = "config.json", "model.weights.h5"
+_MOST_CONFIG = 4 << 20  # bytes; the largest networks of Keras have 1 MB
 
 _SLACK, _MOST_EXPANSION = 16 << 20, 2  # a file may hold so many bytes, or so many times its own, when it is unpacked
 _DAMAGE = (OSError, ValueError, KeyError, RecursionError, RuntimeError, zipfile.BadZipFile)
@@ -36,22 +35,27 @@ class ModelContents(NamedTuple):
 
 
 def check_contents(path: Path) -> None:
-    """To be asked before Keras opens a .keras file: HDF5 can take its arrays from other files of this machine, and
-    state more numbers than fit in memory. Raises ValueError, or what zipfile and h5py raise, unless the file is whole
-    in itself and expands to about its size."""
+    """To be asked before Keras opens a .keras file: HDF5 can take its arrays from other files of this machine, and it
+    and the configuration can state more numbers than fit in memory. Raises ValueError, or what zipfile, json and h5py
+    raise, unless the file is whole in itself and expands to about its size."""
     with zipfile.ZipFile(path) as archive, _opened(archive):
         pass
 
 
 @contextmanager
-def _opened(archive: zipfile.ZipFile) -> Iterator[h5py.File]:
-    """The HDF5 file with the weights. Raises ValueError for one that is refused."""
+def _opened(archive: zipfile.ZipFile) -> Iterator[tuple[Any, h5py.File]]:
+    """The configuration, and the HDF5 file with the weights. Raises ValueError for those that are refused."""
     size = sum(info.compress_size for info in archive.infolist())
     _check_size(size, sum(info.file_size for info in archive.infolist()))
+    if archive.getinfo(_CONFIG_MEMBER).file_size > _MOST_CONFIG:
+        raise ValueError(f"{_CONFIG_MEMBER} has more than {_MOST_CONFIG >> 20} MiB")
+    config = json.loads(archive.read(_CONFIG_MEMBER))
     weights = archive.read(_WEIGHTS_MEMBER)
     with h5py.File(io.BytesIO(weights)) as file:
-        _check_size(len(weights), sum(_bytes(group, name) for group in _groups(file) for name in group))
-        yield file
+        arrays = _arrays(file)
+        _check_size(len(weights), sum(array.nbytes for array in arrays))
+        check_header(config, sum(array.size for array in arrays))
+        yield config, file
 
 
 def _check_size(size: int, expanded: int) -> None:
@@ -59,20 +63,19 @@ def _check_size(size: int, expanded: int) -> None:
         raise ValueError(f"it expands from {size:,} to {expanded:,} bytes")
 
 
-def _groups(file: h5py.File) -> list[h5py.Group]:
-    """The file and all groups below it."""
-    found = [file]
-    file.visititems(lambda _, item: found.append(item) if isinstance(item, h5py.Group) else None)
+def _arrays(file: h5py.File) -> list[h5py.Dataset]:
+    """All arrays, by all of their names. Raises ValueError for what is not in the file itself."""
+    groups, found = [file], []
+    file.visititems(lambda _, item: groups.append(item) if isinstance(item, h5py.Group) else None)
+    for group in groups:
+        for name in group:
+            linked = not isinstance(group.get(name, getlink=True), h5py.HardLink)
+            item = None if linked else group[name]
+            if linked or (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)):
+                raise ValueError(f"{group.name.rstrip('/')}/{name} is stored elsewhere")
+            if isinstance(item, h5py.Dataset):
+                found.append(item)
     return found
-
-
-def _bytes(group: h5py.Group, name: str) -> int:
-    """The bytes of an array in a group; 0 for a group. Raises ValueError for what is not in the file itself."""
-    linked = not isinstance(group.get(name, getlink=True), h5py.HardLink)
-    item = None if linked else group[name]
-    if linked or (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)):
-        raise ValueError(f"{group.name.rstrip('/')}/{name} is stored elsewhere")
-    return int(item.nbytes) if isinstance(item, h5py.Dataset) else 0
 
 
 def check(path: Path, spec: BackboneSpec) -> None:
@@ -108,10 +111,8 @@ def _identified(path: Path, spec: BackboneSpec, kept: dict[str, NDArray[Any]] | 
     """The identity and the configuration. kept: takes the weights."""
     how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
     try:
-        with zipfile.ZipFile(path) as archive:
-            config = canonical(json.loads(archive.read("config.json")))
-            with _opened(archive) as file:
-                weights = _weights(file, kept)
+        with zipfile.ZipFile(path) as archive, _opened(archive) as (config, file):
+            config, weights = canonical(config), _weights(file, kept)
     except _DAMAGE as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({why}); {PUSH}") from error
@@ -148,7 +149,8 @@ def canonical(config: Any) -> Any:
 
     def walk(value: Any) -> Any:
         if isinstance(value, Mapping):
-            stateless = value.get("module") in _STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
+            # Keras does not restore the sharing of these.
+            stateless = value.get("module") in STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
             return {
                 key: numbers.setdefault(value[key], len(numbers)) if key == "shared_object_id" else walk(value[key])
                 for key in sorted(value)

@@ -6,6 +6,11 @@ from pathlib import Path
 
 from stages.datum.contract import StageError
 
+_MOST_PIXELS = 1 << 30  # bytes of a batch: 32 pictures of 3,344 × 3,344 pixels
+_MOST_DIMENSIONS = 1 << 20
+MOST_BYTES = 1 << 16
+"""Bytes of backbone.json."""
+
 MODEL_FILE = "backbone.keras"
 SPEC_FILE = "backbone.json"
 SCALE_FILE = "scale.json"  # see stages.quality.distance_scale
@@ -44,12 +49,16 @@ class BackboneSpec:
 def parse_spec(text: str | bytes) -> BackboneSpec:
     """Parses the content of backbone.json. Raises StageError for anything else."""
     try:
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         fields = json.loads(text)
         spec = BackboneSpec(**{**fields, "weights": WeightsOrigin(**fields["weights"])})
         numbers, words = (spec.image_size, spec.dimension, spec.batch), (spec.name, spec.pooling, spec.sha256)
         right = all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)
         if not right or type(spec.graph) is not bool:
             raise ValueError("a field is of the wrong type")
+        if spec.batch * spec.image_size**2 * 3 > _MOST_PIXELS or spec.dimension > _MOST_DIMENSIONS:
+            raise ValueError("its pictures or vectors do not fit in memory")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StageError(
             f"{SPEC_FILE} in the repo models is not a description of a backbone ({error}); {PUSH}"
@@ -63,7 +72,8 @@ def read_models(models: Path) -> tuple[Path, BackboneSpec]:
     paths = {path.name: path for path in models.iterdir()}
     if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
         raise StageError(f"the repo models does not hold a backbone: {PUSH}")
-    return paths[MODEL_FILE], parse_spec(paths[SPEC_FILE].read_bytes())
+    with paths[SPEC_FILE].open("rb") as file:
+        return paths[MODEL_FILE], parse_spec(file.read(MOST_BYTES + 1))
 
 
 def format_spec(spec: BackboneSpec) -> str:

@@ -5,7 +5,7 @@ Equal models give equal bytes, so pushing one again changes nothing. Knows no ar
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from stages.backbone.backbone_file import check, check_contents, foreign, identi
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.backbone.embedder import Embedder
 from stages.backbone.forward_passes import ForwardPass
+from stages.backbone.model_header import check_activation
+from stages.backbone.weight_budget import weights_of_at_most
 from stages.datum.contract import StageError
 
 BATCH = 32
@@ -113,20 +115,25 @@ def load_keras(path: Path) -> keras.Model:
     try:
         check_contents(path)
     except Exception as error:  # zipfile and h5py, as Keras below, raise errors of many types for damaged files
-        raise _unloadable(path, error) from error
+        raise _unloadable(path, error, []) from error
     return _load(path)
 
 
 def _load(path: Path) -> keras.Model:
     devices.ensure()
     try:
-        return keras.saving.load_model(path, compile=False, safe_mode=True)
+        with weights_of_at_most(path.stat().st_size):
+            model = keras.saving.load_model(path, compile=False, safe_mode=True)
+        for layer in model._flatten_layers():
+            for node in layer._inbound_nodes:
+                for each in node.output_tensors:
+                    check_activation(each.shape)
+        return model
     except Exception as error:
-        raise _unloadable(path, error) from error
+        raise _unloadable(path, error, foreign(path)) from error
 
 
-def _unloadable(path: Path, error: Exception) -> StageError:
-    others = foreign(path)
+def _unloadable(path: Path, error: Exception, others: Sequence[str]) -> StageError:
     if others:
         return StageError(
             f"{path.name} has layers that are not Keras's own: {', '.join(others)}. Rebuild it from Keras's own "

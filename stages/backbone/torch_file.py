@@ -3,6 +3,8 @@
 Knows no architecture. A pickle can run any code, so the unpickler here builds only tensors and dictionaries.
 """
 
+import math
+import os
 import pickle
 from collections import OrderedDict
 from pathlib import Path
@@ -41,6 +43,8 @@ class _Tensor:
         last = self.offset + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
         if self.offset < 0 or min(self.strides, default=0) < 0 or last >= len(self.storage.values):
             raise ValueError("a tensor reaches beyond its storage")
+        if math.prod(self.shape) > len(self.storage.values):  # strides of 0 repeat numbers without end
+            raise ValueError("a tensor has more numbers than its storage")
         return np.lib.stride_tricks.as_strided(
             self.storage.values[self.offset :], self.shape, [step * size for step in self.strides]
         ).copy(order="C")
@@ -88,13 +92,14 @@ def _read(file: BinaryIO) -> dict[str, NDArray[Any]]:
         raise ValueError("it does not begin with the format's magic number")
     if not _Unpickler(file).load()["little_endian"]:
         raise ValueError("it was written on a big-endian machine")
+    size = os.fstat(file.fileno()).st_size
     body = _Unpickler(file)
     tensors = body.load()
     for key in _Unpickler(file).load():
         storage = body.storages[key]
         count = int.from_bytes(file.read(8), "little")
-        data = file.read(count * storage.dtype.itemsize)
-        if count != storage.count or len(data) != count * storage.dtype.itemsize:
+        if count != storage.count or count * storage.dtype.itemsize > size - file.tell():
             raise ValueError("it ends early")
+        data = file.read(count * storage.dtype.itemsize)
         storage.values = np.frombuffer(data, storage.dtype)
     return {name: tensor.array() for name, tensor in tensors.items()}

@@ -19,6 +19,7 @@ from stages.backbone.forward_passes import FEW
 from stages.backbone.graphs.graph_operations import GraphSession, OperationGraph, Placeholder
 from stages.backbone.graphs.keras_layers import KerasLayer, LayerOutput, UnfamiliarLayerError
 from stages.backbone.graphs.tensorflow_library import OperationOutput
+from stages.backbone.model_header import check_activation
 
 _PIXELS = np.dtype(np.uint8)
 
@@ -67,11 +68,12 @@ def _added(graph: OperationGraph, contents: ModelContents, spec: BackboneSpec, b
     held = _by_layer([each["class_name"] for each in layers], contents.weights)
     for each, own in zip(layers, held, strict=True):
         inputs = [values[name] for name in _inputs(each)]
-        values[each["name"]] = KerasLayer(graph, each["class_name"], each["config"], own).run(inputs)
-    given, made = (_only(config["config"][name]) for name in ("input_layers", "output_layers"))
+        made = values[each["name"]] = KerasLayer(graph, each["class_name"], each["config"], own).run(inputs)
+        check_activation(graph.shape(made.output))
+    given, last = (_only(config["config"][name]) for name in ("input_layers", "output_layers"))
     if given != pixels["name"]:
         raise UnfamiliarLayerError(f"the input {given}")
-    vectors = values[made]
+    vectors = values[last]
     if vectors.dtype != np.float32 or graph.shape(vectors.output) != [batch, spec.dimension]:
         raise UnfamiliarLayerError("another output than the description states")
     return _Pass(taken, vectors.output)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from stages.backbone import tensorflow_import
-from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SCALE_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import (
+    MODEL_FILE,
+    MOST_BYTES,
+    PUSH,
+    SCALE_FILE,
+    SPEC_FILE,
+    BackboneSpec,
+    parse_spec,
+)
 from stages.datum.contract import StageError, load
 from stages.datum.file_cache import FileCache
 from stages.quality import distance_scale
@@ -75,8 +83,11 @@ def import_tensorflow() -> ModuleType:
 
 def read_backbone_spec(server: PachydermClient, commit: str) -> BackboneSpec:
     """The backbone of a commit of models. Raises StageError if there is none."""
-    if not server.files(REPO, commit, f"/{SPEC_FILE}"):
+    found = server.files(REPO, commit, f"/{SPEC_FILE}")
+    if not found:
         raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
+    if found[0].size > MOST_BYTES:
+        raise StageError(f"{SPEC_FILE} in the repo models is not a description of a backbone: {PUSH}")
     return parse_spec(b"".join(server.read(REPO, commit, SPEC_FILE)))
 
 

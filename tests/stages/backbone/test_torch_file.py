@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,26 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_tensors(tmp_path / "w.pth")
     with pytest.raises(StageError, match="cannot be read: No such file"):
         read_tensors(tmp_path / "missing.pth")
+
+
+def tensor(shape: int, stride: int, count: int) -> bytes:
+    """A file with a tensor of `shape` rows and columns, on a storage of `count` numbers, of which 1 is there."""
+    four = struct.Struct("<i").pack
+    storage = b"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0aX\3\0\0\0cpuJ" + four(count) + b"NtQ"
+    sizes = b"K\0" + b"".join(b"J" + four(each) + b"J" + four(each) + b"\x86" for each in (shape, stride))
+    body = b"\x80\2}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n(" + storage + sizes + b"tRs."
+    before = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    numbers = pickle.dumps(["a"], 2) + struct.pack("<Qf", count, 0.5)
+    return b"".join(pickle.dumps(each, 2) for each in before) + body + numbers
+
+
+def test_numbers_that_are_not_in_the_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.pth"
+    path.write_bytes(tensor(1, 0, 1))
+    assert read_tensors(path)["w"] == 0.5
+    path.write_bytes(tensor(100_000, 0, 1))
+    with pytest.raises(StageError, match="a tensor has more numbers than its storage"):
+        read_tensors(path)
+    path.write_bytes(tensor(10_000, 1, 1 << 30))
+    with pytest.raises(StageError, match="it ends early"):
+        read_tensors(path)
