@@ -6,14 +6,16 @@ Files come from anywhere, and a decoder may crash: it does so in a process of it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.record.framing import Framing, Pixels
+from stages.record.sources import Source
 from stages.serving.answer import upload_decoder, url_fetcher
 from stages.serving.answer.request_schema import PictureReference
 from stages.serving.answer.search_answer import QueryPicture
@@ -94,6 +96,15 @@ class QueryDecoder:
         assert asked.upload is not None
         return await self._decoded(view, asked, files[asked.upload], turns)
 
+    async def preview(self, file: PictureUpload) -> bytes:
+        """See stages.serving.answer.upload_decoder.preview."""
+        return await self.run(lambda: upload_decoder.preview(file.read(), self._decoders.normalise))
+
+    async def original_preview(self, originals: OriginalFiles, source: Source) -> bytes:
+        """The same of the file of a source."""
+        async with self._original(originals, source) as file:
+            return await self.preview(file)
+
     async def _decoded(
         self, view: DecodeContext, asked: PictureReference, file: PictureUpload, turns: DecodeSlots
     ) -> SeenPicture:
@@ -116,6 +127,12 @@ class QueryDecoder:
         picture = QueryPicture(source.path, id, row, library.hash(row), source.width, source.height)
         if originals is None:
             return picture, None
+        async with self._original(originals, source) as file:
+            _, pixels = await self._decoded(view, PictureReference(id=id), file, turns)
+        return picture, pixels
+
+    @asynccontextmanager
+    async def _original(self, originals: OriginalFiles, source: Source) -> AsyncIterator[PictureUpload]:
         async with self._fetched:
             try:
                 content = await self._in(self._fetching, lambda: b"".join(originals.open(source).chunks))
@@ -123,9 +140,7 @@ class QueryDecoder:
                 raise Refusal(404, "gone", str(error)) from error
             except PachydermError as error:
                 raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
-            file = PictureUpload(source.path, lambda: content)
-            _, pixels = await self._decoded(view, PictureReference(id=id), file, turns)
-        return picture, pixels
+            yield PictureUpload(source.path, lambda: content)
 
     async def _in(self, threads: Executor, work: Callable[[], _ValueT]) -> _ValueT:
         return await asyncio.get_running_loop().run_in_executor(threads, work)

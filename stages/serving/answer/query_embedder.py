@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +50,8 @@ class QueryEmbedder:
         self._longest = longest
         self._decoding = QueryDecoder(limits)
         self.run = self._decoding.run
+        self.preview = self._decoding.preview
+        self.original_preview = self._decoding.original_preview
         self.features = Batcher[tuple["Embedder", Pixels], Vectors](
             "features", computed_together, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
         )
@@ -84,8 +86,13 @@ class QueryEmbedder:
     async def pictures(
         self, view: DecodeContext, asked: Sequence[PictureReference], files: Sequence[PictureUpload], turns: DecodeSlots
     ) -> Sequence[SeenPicture]:
-        """The pictures of a question with their pixels; see QueryDecoder.picture."""
-        return await _all([self._decoding.picture(view, each, files, turns) for each in asked])
+        """The pictures of a question with their pixels; see QueryDecoder.picture. Raises Refusal, which names each of
+        several that cannot be asked about."""
+        seen = await _all([_seen(self._decoding.picture(view, each, files, turns)) for each in asked])
+        bad = {place: each for place, each in enumerate(seen) if isinstance(each, Refusal)}
+        if bad:
+            raise _refused(bad, len(asked))
+        return [each for each in seen if not isinstance(each, Refusal)]
 
     async def vectors(self, embedder: Embedder, library: MappedLibrary | None, seen: Sequence[SeenPicture]) -> Vectors:
         """The vectors of pictures, float32 (n, d): computed, or, of those without pixels, as the library has them."""
@@ -102,6 +109,25 @@ async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
+
+
+async def _seen(work: Awaitable[SeenPicture]) -> SeenPicture | Refusal:
+    """A picture, or why it cannot be asked about. Raises Refusal for what is the service's doing."""
+    try:
+        return await work
+    except Refusal as refusal:
+        if refusal.status >= 500:
+            raise
+        return refusal
+
+
+def _refused(bad: Mapping[int, Refusal], asked: int) -> Refusal:
+    """The refusal of a question with so many pictures. bad: the reasons, by the places of pictures."""
+    first = next(iter(bad.values()))
+    if asked == 1:
+        return first
+    messages = {place: each.message for place, each in bad.items()}
+    return Refusal(first.status, first.code, "; ".join(messages.values()), pictures=messages)
 
 
 def _known(library: MappedLibrary | None, picture: QueryPicture) -> Vectors:

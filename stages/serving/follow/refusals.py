@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 
 class Refusal(Exception):
-    """A request that is not answered. wait: the seconds after which it may be, for 429 and 503."""
+    """A request that is not answered. wait: the seconds after which it may be, for 429 and 503. pictures: those of
+    several that are the reason, by their places in the question, with the reason of each."""
 
-    def __init__(self, status: int, code: str, message: str, wait: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        wait: int | None = None,
+        pictures: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
         self.wait = wait
+        self.pictures = pictures
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -27,7 +37,8 @@ class Refusal(Exception):
 
     def as_data(self) -> Mapping[str, Any]:
         """The body of the response."""
-        return {"error": {"code": self.code, "message": self.message}}
+        named = [{"picture": place, "message": message} for place, message in self.pictures.items()]
+        return {"error": {"code": self.code, "message": self.message, **({"pictures": named} if named else {})}}
 
 
 def bad_request(message: str) -> Refusal:

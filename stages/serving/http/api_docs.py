@@ -16,11 +16,20 @@ _SCHEMAS = "#/components/schemas/"
 _FILE = {"type": "string", "format": "binary"}
 
 
+class PictureFault(BaseModel):
+    """A picture that cannot be asked about: its place in the question, from 0, and the reason."""
+
+    picture: int
+    message: str
+
+
 class RefusalWords(BaseModel):
-    """Why a request is not answered: a code for programs, a sentence for people."""
+    """Why a request is not answered: a code for programs, a sentence for people, and the pictures of a question with
+    several that are the reason."""
 
     code: str
     message: str
+    pictures: list[PictureFault] | None = None
 
 
 class RefusalBody(BaseModel):

@@ -26,6 +26,7 @@ from stages.serving.http.access_control import AccessControl
 from stages.serving.http.classify_routes import ClassifyRoutes
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.metrics_middleware import MetricsMiddleware
+from stages.serving.http.preview_routes import PreviewRoutes
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.search_routes import SearchRoutes
 from stages.serving.http.session_routes import SessionRoutes
@@ -67,6 +68,8 @@ class ServiceApplication:
         self._classes = (
             None if promoted is None else ClassifyRoutes(promoted, library, self._metrics, self._seeing, answered)
         )
+        searched = None if self._searches is None else self._searches.snapshot
+        self._previews = PreviewRoutes(searched, self._seeing, answered)
         self._all: list[SearchRoutes | ClassifyRoutes] = [
             each for each in (self._searches, self._classes) if each is not None
         ]
@@ -101,6 +104,7 @@ class ServiceApplication:
         app.get("/metrics", tags=["state"])(self.metrics)
         for each in self._all:
             each.add_to(app)
+        self._previews.add_to(app)
         self._sessions.add_to(app)
         app.get("/openapi.json", include_in_schema=False)(lambda: AsciiJSONResponse(api_docs.document(app.openapi())))
         app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(api_docs.page(api_docs.document(app.openapi()))))

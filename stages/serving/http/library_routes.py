@@ -14,6 +14,7 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from stages.datum.contract import StageError
 from stages.files.path_globs import FilterError
+from stages.record.sources import Source
 from stages.serving.answer import search_answer
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermError
@@ -74,13 +75,9 @@ class LibraryRoutes:
     async def original(self, id: str, source: int = 0, download: bool = False) -> Response:
         """The file that a picture came from, as it was put; of several sources the one with this number."""
         snapshot = self._snapshot()
-        sources = snapshot.library.sources(_row(snapshot, id))
-        if not 0 <= source < len(sources):
-            raise bad_request(f"source {source}: this picture has {len(sources)}, counted from 0")
+        chosen = chosen_source(snapshot, id, source)
         try:
-            found = await asyncio.get_running_loop().run_in_executor(
-                self._asking, snapshot.originals.open, sources[source]
-            )
+            found = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, chosen)
         except SourceGoneError as error:
             raise Refusal(404, "gone", str(error)) from error
         except PachydermError as error:
@@ -132,6 +129,14 @@ def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, str]:
     id, sources = snapshot.library.id(picture.row), snapshot.library.sources(picture.row)
     camera = next((each.camera for each in sources if each.path == picture.path), "")
     return {"id": id, "path": picture.path, "camera": camera, **search_answer.addresses(id)}
+
+
+def chosen_source(snapshot: Snapshot, id: str, number: int) -> Source:
+    """The source with that number, from 0, of a picture of the library. Raises Refusal."""
+    sources = snapshot.library.sources(_row(snapshot, id))
+    if not 0 <= number < len(sources):
+        raise bad_request(f"source {number}: this picture has {len(sources)}, counted from 0")
+    return sources[number]
 
 
 def _row(snapshot: Snapshot, id: str) -> int:

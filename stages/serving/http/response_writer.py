@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -22,6 +22,9 @@ from stages.serving.http.request_parser import RequestParser
 _RequestT = TypeVar("_RequestT", bound=PictureRequest)
 _ValueT = TypeVar("_ValueT")
 
+PreviewFunction = Callable[[PictureUpload], Coroutine[Any, Any, bytes]]
+"""Makes a JPEG file of an upload. Raises Refusal."""
+
 AnswerFunction = Callable[[_RequestT, Sequence[PictureUpload], DecodeSlots], Awaitable[dict[str, Any]]]
 """Gives the answer to one question with the files of its request. Raises Refusal."""
 
@@ -37,10 +40,7 @@ class ResponseWriter:
         self, request: Request, form: RequestParser[_RequestT], answer: AnswerFunction[_RequestT]
     ) -> Response:
         """The response to a request with questions of a form. Raises Refusal."""
-        with ExitStack() as room:
-            client = request.scope.get("state", {}).get("client", "")
-            room.enter_context(self._room.requests.room(1, client))
-            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes), client))
+        with self._taken(request) as room:
             asked = await request_body.read_body(request, form)
             own = decode_slots()
             answers = await _unless_gone(request, [_one(answer, each, asked.files, own) for each in asked.questions])
@@ -52,8 +52,30 @@ class ResponseWriter:
                 if isinstance(only, Refusal):
                     raise only
                 content = only
-            room.enter_context(self._room.bytes.room(len(content), client))
-            return _Held(content, room.pop_all())
+            return self._held(request, content, room, "application/json")
+
+    async def preview(self, request: Request, preview: PreviewFunction) -> Response:
+        """The response to a request with a picture, which `preview` makes a JPEG file of. Raises Refusal."""
+        with self._taken(request) as room:
+            (content,) = await _unless_gone(request, [preview(await request_body.read_picture(request))])
+            return self._held(request, content, room, "image/jpeg")
+
+    @contextmanager
+    def _taken(self, request: Request) -> Iterator[ExitStack]:
+        """Takes the room of a request, until the block ends or its response is sent."""
+        with ExitStack() as room:
+            client = _client(request)
+            room.enter_context(self._room.requests.room(1, client))
+            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes), client))
+            yield room
+
+    def _held(self, request: Request, content: bytes, room: ExitStack, media_type: str) -> Response:
+        room.enter_context(self._room.bytes.room(len(content), _client(request)))
+        return _Held(content, room.pop_all(), media_type)
+
+
+def _client(request: Request) -> str:
+    return str(request.scope.get("state", {}).get("client", ""))
 
 
 async def _one(
@@ -66,12 +88,10 @@ async def _one(
 
 
 class _Held(Response):
-    """JSON whose room is taken until it is sent: a slow client holds its answer in memory."""
+    """A response whose room is taken until it is sent: a slow client holds its answer in memory."""
 
-    media_type = "application/json"
-
-    def __init__(self, content: bytes, room: ExitStack) -> None:
-        super().__init__(content)
+    def __init__(self, content: bytes, room: ExitStack, media_type: str) -> None:
+        super().__init__(content, media_type=media_type)
         self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

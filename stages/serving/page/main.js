@@ -58,7 +58,7 @@ async function arrive(back, first = false) {
   try {
     await view.show(state, signal);
   } catch (failure) {
-    return fail(failure);
+    return askedWithout(failure, state) || fail(failure);
   }
   if (signal.aborted) return undefined;
   notices.clearNotice();
@@ -88,6 +88,16 @@ function showView() {
     if (on) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+}
+
+/** Asks again without the pictures that are the reason of a failure, and names them; false if no other is left. */
+function askedWithout({ pictures: bad = [] }, { pictures }) {
+  const rest = pictures.filter((_, place) => bad.every(({ picture }) => picture !== place));
+  if (!bad.length || !rest.length) return false;
+  moves.ask(rest, true);
+  const reasons = bad.map(({ message }) => message).join("; ");
+  notices.complain(`Left out ${words.count(bad.length, "picture")}. ${reasons}.`);
+  return true;
 }
 
 function fail(failure) {
@@ -121,8 +131,9 @@ function showViewer(state) {
 async function receive(given, add) {
   byId("message").replaceChildren();
   const before = add ? moves.state().pictures : [];
-  const pictures = await arrived(given, before, standing.current?.limits);
-  if (pictures) moves.ask(pictures);
+  const { pictures, problems } = await arrived(given, before, standing.current?.limits);
+  if (pictures.length > before.length) moves.ask(pictures);
+  if (problems.length) notices.complain(problems.join(" "));
 }
 
 /** The banner if the service has a newer index or model than what is shown, the tabs, and the line at the foot. */

@@ -50,6 +50,23 @@ def test_files_that_are_not_good_pictures(service: Service, content: bytes, word
     refused(service.search({"k": 1}, [content]), 422, "not-a-picture", "0.png: ")
 
 
+def test_every_picture_that_cannot_be_asked_about_is_named(service: Service) -> None:
+    """Several in one question: the error has their places, so that a client can ask with the others."""
+    good, gone = service.id_of("trip/north/07.png"), "0" * 64
+    files = [made(1), b"just text", made(2), made(3)[:100]]
+    pictures = [{"upload": number} for number in range(4)] + [{"id": good}, {"id": gone}]
+    answer = service.search({"pictures": pictures}, files)
+    refused(answer, 422, "not-a-picture", "1.png: ")
+    named = answer.data["error"]["pictures"]
+    assert [each["picture"] for each in named] == [1, 3, 5]
+    assert named[1]["message"].startswith("3.png: ")
+    assert gone in named[2]["message"]
+    assert all(each["message"] in answer.data["error"]["message"] for each in named)
+    kept = [each for place, each in enumerate(pictures) if place not in (1, 3, 5)]
+    assert service.search({"pictures": kept}, files).status == 200
+    assert "pictures" not in service.search({"id": gone}).data["error"]
+
+
 def test_decompression_bombs_are_refused_by_their_headers(service: Service) -> None:
     bomb = services.file(Image.new("1", (30_000, 30_000)))
     assert len(bomb) < 200_000

@@ -2,9 +2,11 @@
  * Unreachable. */
 
 export class Refusal extends Error {
-  constructor(status, code, message, wait) {
+  /** wait: seconds that the service asks for, or null. pictures: the {picture, message} of those of several that cannot
+   * be asked about, by their places in the question. */
+  constructor(status, code, message, wait, pictures) {
     super(message);
-    Object.assign(this, { status, code, wait }); // wait: seconds that the service asks for, or null
+    Object.assign(this, { status, code, wait, pictures });
   }
 }
 
@@ -35,6 +37,14 @@ export function ask(path, request, files, { signal, sent }) {
   form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
   for (const file of files) form.append("picture", file, file.name);
   return upload(path, form, signal, sent);
+}
+
+/** The JPEG that the service makes of a file, as a Blob. */
+export async function preview(file) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  const options = { method: "POST", headers, body: file };
+  const [response, content] = await answered("/previews", options, (reply) => (reply.ok ? reply.blob() : reply.text()));
+  return response.ok ? content : answerOf(response.status, content, response.headers.get("Retry-After"));
 }
 
 export const signIn = (token) =>
@@ -87,15 +97,18 @@ function passing(failure) {
 }
 
 async function call(path, options) {
-  let response, text;
+  const [response, text] = await answered(path, options, (reply) => reply.text());
+  return answerOf(response.status, text, response.headers.get("Retry-After"));
+}
+
+async function answered(path, options, read) {
   try {
-    response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
-    text = await response.text();
+    const response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+    return [response, await read(response)];
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
     throw unreachable();
   }
-  return answerOf(response.status, text, response.headers.get("Retry-After"));
 }
 
 /** As `call`, with the progress that fetch does not have. */
@@ -132,7 +145,8 @@ function answerOf(status, text, retryAfter) {
   const message = said.message ?? `The answer is not one of lookalike's (HTTP ${status}); is a proxy in the way?`;
   const wait = Number.parseFloat(retryAfter);
   const temporary = status === 502 || status === 504; // a proxy whose service restarts
-  throw new Refusal(temporary ? 503 : status, said.code ?? "unknown", message, Number.isFinite(wait) ? wait : null);
+  const after = Number.isFinite(wait) ? wait : null;
+  throw new Refusal(temporary ? 503 : status, said.code ?? "unknown", message, after, said.pictures ?? []);
 }
 
 function unreachable() {

@@ -13,8 +13,9 @@ export const viewOf = (view) => address.write({ ...state(), view, show: null, fo
 
 export const folderOf = (path) => address.write({ ...address.NOTHING, folder: path }) || "/";
 
-/** Asks with these pictures, with the options as they are. */
-export const ask = (pictures) => navigation.go(address.write(address.asking(state(), pictures)));
+/** Asks with these pictures, with the options as they are; `replace` in place of the question that is shown. */
+export const ask = (pictures, replace = false) =>
+  navigation.go(address.write(address.asking(state(), pictures)), { replace });
 
 /** Adds a picture of the library to the question. */
 export const add = (id) => ask([...state().pictures, address.picture("id", id)]);

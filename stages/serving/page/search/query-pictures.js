@@ -5,7 +5,7 @@
 import { button, byId, icon, make } from "../kit/elements.js";
 import * as region from "./region-box.js";
 
-/** pictures: of the state; known: for each the {name, preview, original, width, height, inLibrary}; combine: null where
+/** pictures: of the state; known: for each what is known of it, see picture-lookup.js; combine: null where
  * each has an answer of its own; hooks as above. */
 export function show(pictures, known, combine, hooks) {
   const many = pictures.length > 1;
@@ -22,8 +22,7 @@ export function show(pictures, known, combine, hooks) {
 function figure(picture, known, { place, many, hooks }) {
   const view = make("div", { class: "frame" });
   const search = (box) => hooks.draw(place, box);
-  const open = () =>
-    region.openDialog(known.original ?? known.preview, known.name, picture.box, search, known.preview, hooks.verb);
+  const open = () => region.openDialog(known, picture.box, search, hooks.verb);
   const draw = button(picture.box ? "Change the region" : `${hooks.verb} a region`, "crop", open, { class: "plain" });
   const tools = make("div", { class: "tools" }, draw);
   if (picture.box) tools.append(button("Whole picture", "picture", () => search(null), { class: "plain" }));
@@ -47,14 +46,12 @@ function figure(picture, known, { place, many, hooks }) {
 
 function preview(view, known, box, search, draw, verb) {
   const blank = () => {
-    const words = known.pending ? "…" : "This browser cannot show this kind of picture.";
+    const words = known.pending ? "…" : "This picture cannot be shown.";
     view.replaceChildren(make("span", { class: "blank" }, icon("picture"), words));
     draw.hidden = true;
   };
   if (!known.preview) return blank();
-  const image = region.fitting(make("img", { src: known.preview, alt: known.name, draggable: "false" }), view);
-  image.addEventListener("error", blank);
-  view.append(image);
+  view.append(region.fitting(region.shown(known.preview, known, blank), view));
   view.title = `Draw a box to ${verb === "Search" ? "search for" : "classify"} a region`;
   region.drawable(view, box, { drawn: search });
 }

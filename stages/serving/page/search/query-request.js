@@ -5,8 +5,14 @@ import * as service from "../kit/service-client.js";
 import { classifying } from "../kit/service-status.js";
 import * as uploads from "../pictures/upload-store.js";
 
-/** The question has a picture that this browser does not have, or no longer. */
-export class Gone extends Error {}
+/** The question has pictures that this browser does not have, or no longer. */
+export class Gone extends Error {
+  /** places: theirs in the question. */
+  constructor(places) {
+    super();
+    this.pictures = places.map((picture) => ({ picture, message: "A picture given earlier is not in this browser any more" }));
+  }
+}
 
 /** The answer to a state with pictures. waiting(reason) is called while the service is not ready, busy or away, and
  * sent(share) while pictures are on their way. Throws Gone, and Refusal with the service's words. */
@@ -22,9 +28,10 @@ async function answer(path, request, state, { standing, signal, waiting, sent, p
 }
 
 async function filesOf(pictures) {
-  const asked = pictures.filter((each) => each.kind === "upload");
-  const kept = await Promise.all(asked.map((each) => uploads.find(each.value)));
-  if (!kept.every(Boolean)) throw new Gone();
+  const asked = [...pictures.keys()].filter((place) => pictures[place].kind === "upload");
+  const kept = await Promise.all(asked.map((place) => uploads.find(pictures[place].value)));
+  const gone = asked.filter((_, at) => !kept[at]);
+  if (gone.length) throw new Gone(gone);
   return kept.map((entry) => entry.file);
 }
 

@@ -41,9 +41,22 @@ export function fitting(image, frame) {
   return image;
 }
 
-/** Shows the picture large in a dialog; done(box or null) is called if the box was changed there. fallback: the picture to
- * show if the browser cannot show the source. verb: of the question, "Search" or "Classify". */
-export function openDialog(source, name, first, done, fallback, verb) {
+/** An image of a picture: as the service makes it where the browser cannot show the source. failed(): neither can be
+ * shown. */
+export function shown(source, known, failed) {
+  const image = make("img", { src: source, alt: known.name, draggable: "false" });
+  const render = async () => {
+    image.addEventListener("error", failed);
+    const url = await known.rendered();
+    if (url) image.src = url;
+    else failed();
+  };
+  image.addEventListener("error", render, { once: true });
+  return image;
+}
+
+/** Shows the picture large in a dialog; done(box or null) is called if the box was changed there. known: of the picture. verb: of the question, "Search" or "Classify". */
+export function openDialog(known, first, done, verb) {
   byId("region-title").textContent = `${verb} a region`;
   byId("region-search").textContent = `${verb} this region`;
   const dialog = byId("region");
@@ -52,9 +65,7 @@ export function openDialog(source, name, first, done, fallback, verb) {
     done(box);
   };
   const frame = make("div", { class: "frame" });
-  const image = fitting(make("img", { src: source, alt: name, draggable: "false" }), frame);
-  image.addEventListener("error", () => (image.src = fallback), { once: true });
-  frame.append(image);
+  frame.append(fitting(shown(known.original, known, () => {}), frame));
   const drawing = drawable(frame, first, { drawn: (box) => (box ? byId("region-search").focus() : finish(null)), changed: tell, touch: true });
   byId("region-picture").replaceChildren(frame);
   byId("region-search").onclick = () => finish(drawing.get());

@@ -24,6 +24,7 @@ from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, Pac
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.mapped_library import MappedLibrary
 from tests.servers import Localpachd, Unique
+from tests.stages.orientations import exif, stored
 from tests.stages.serving import services
 from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service, made
@@ -44,7 +45,7 @@ def test_thumbnails(service: Service) -> None:
     assert Image.open(io.BytesIO(answer.body)).size == (32, 32)
     assert "immutable" in answer.headers["cache-control"]
     for wrong in (NOT_THERE, id[:-1], id + "%00", id + "%0a", "..%2f..%2fetc", "%ff", id.upper(), "x" * 5000):
-        for route in ("images", "originals", "trace"):
+        for route in ("images", "originals", "previews", "trace"):
             assert service.ask(f"/{route}/{wrong}").status == 404
 
 
@@ -140,6 +141,8 @@ def test_originals_without_pachyderm_are_refused_with_the_reason(service: Servic
 def with_originals(localpachd: Localpachd, unique: Unique, embedder: "Embedder", tmp_path: Path) -> Iterator[Service]:
     """A service whose library's files lie in a real localpachd, but for one."""
     files = {"a/one.png": made(1), "a/two.jpg": services.file(services.drawn(2), "JPEG"), "b/one again.png": made(1)}
+    upright = np.asarray(services.drawn(4))
+    files["b/turned.tiff"] = services.file(stored(upright, 6), "TIFF", exif=exif(6), compression="tiff_lzw")
     client, project = localpachd.client(), unique("originals")
     client.create_project(project)
     client.create_repo("images", project_name=project)
@@ -170,6 +173,19 @@ def test_originals_are_the_bytes_that_were_put(with_originals: Service) -> None:
     lost = service.ask(f"/originals/{service.id_of('a/lost.png')}")
     assert (lost.status, lost.code) == (404, "gone")
     assert "a/lost.png cannot be found" in lost.data["error"]["message"]
+
+
+def test_previews_of_originals_are_upright_files_that_browsers_show(with_originals: Service) -> None:
+    service = with_originals
+    id = service.id_of("b/turned.tiff")
+    shown = service.ask(f"/previews/{id}")
+    assert (shown.status, shown.headers["content-type"]) == (200, "image/jpeg")
+    picture = Image.open(io.BytesIO(shown.body))
+    assert (picture.format, picture.size) == ("JPEG", (160, 120))
+    assert np.abs(np.asarray(picture) - np.asarray(services.drawn(4), float)).mean() < 4
+    assert service.ask(f"/previews/{id}?source=1").code == "bad-request"
+    assert service.ask(f"/previews/{NOT_THERE}").code == "not-in-library"
+    assert service.ask(f"/previews/{service.id_of('a/lost.png')}").code == "gone"
 
 
 def test_a_pachyderm_that_does_not_answer_keeps_nothing_but_originals_waiting(ready: Snapshot, tmp_path: Path) -> None:

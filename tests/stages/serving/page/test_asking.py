@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.stages.orientations import exif, stored
 from tests.stages.serving import services
 from tests.stages.serving.page.tabs import WAIT, Tab, given
+from tests.stages.serving.services import Service
 
 NEW = services.made(77)
 
@@ -140,6 +143,32 @@ def test_a_region_is_drawn_with_the_pointer(tab: Tab) -> None:
     assert tab.names() == whole
 
 
+def test_a_region_of_a_picture_that_browsers_cannot_show_is_where_it_is_seen(tab: Tab, service: Service) -> None:
+    """A TIFF that is stored on its side, and the same picture upright in PNG."""
+    upright = services.drawn(5, (320, 120))
+    turned = services.file(stored(np.asarray(upright), 6), "TIFF", exif=exif(6), compression="tiff_lzw")
+    tab.choose(("scan.tiff", turned))
+    tab.answered("scan.tiff", tiles=12)
+    expect(tab.find("#query .frame img")).to_have_js_property("naturalWidth", 320, timeout=WAIT)
+    expect(tab.find("#query .facts")).to_contain_text("320 × 120")
+    frame = tab.find("#query .frame").bounding_box()
+    assert frame is not None
+    tab.page.mouse.move(frame["x"] + 5, frame["y"] + 5)
+    tab.page.mouse.down()
+    tab.page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] - 5, steps=4)
+    tab.page.mouse.up()
+    tab.page.wait_for_url("**box=**")
+    tab.answered("scan.tiff", tiles=12)
+    box = [float(edge) for edge in asked(tab)["box"][0].split(",")]
+    assert box == pytest.approx([0, 0, 0.5, 1], abs=0.06)
+    found = service.search({"pictures": [{"upload": 0, "box": box}]}, [services.file(upright)]).data["neighbours"]
+    assert [each["sources"][0]["path"].rpartition("/")[2] for each in found] == [
+        each.strip() for each in tab.find("#tiles .name bdi").all_text_contents()
+    ]
+    tab.button("Change the region").click()
+    expect(tab.find("#region .frame img")).to_have_js_property("naturalWidth", 320, timeout=WAIT)
+
+
 @pytest.mark.only_in_all
 def test_several_pictures_are_asked_together(tab: Tab) -> None:
     tab.choose(("one.png", services.made(3)), ("other.png", services.made(4)))
@@ -174,6 +203,20 @@ def test_a_file_is_refused_with_the_reason_and_another_can_be_chosen(tab: Tab) -
         tab.button("Choose another picture").click()
     chooser.value.set_files(given("new.png", NEW))
     tab.answered("new.png")
+
+
+def test_bad_pictures_among_several_are_named_and_the_others_asked_about(tab: Tab, service: Service) -> None:
+    tab.choose(("notes.png", b"this is not a picture"), ("new.png", NEW), ("cut.png", NEW[:200]))
+    tab.answered("new.png", tiles=12)
+    tab.message("Left out 2 pictures. notes.png: ")
+    tab.message("cut.png: ")
+    assert list(asked(tab)) == ["upload"]
+    known, gone = service.id_of("trip/north/07.png"), "0" * 64
+    tab.open(f"/?id={known}&upload={gone[:32]}&id={gone}")
+    tab.answered("07.png", tiles=12)
+    assert asked(tab) == {"id": [known]}
+    tab.page.go_back()
+    tab.answered("new.png", tiles=12)
 
 
 def test_what_cannot_be_asked_with_is_said_at_once(tab: Tab) -> None:
