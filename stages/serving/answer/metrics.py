@@ -17,7 +17,10 @@ class ServiceMetrics:
         self._registry = CollectorRegistry()
         name = "lookalike_serve"
         self.requests = Counter(
-            f"{name}_requests", "Requests that were answered.", ("route", "status"), registry=self._registry
+            f"{name}_requests",
+            "Requests; 499: aborted by the client.",
+            ("route", "status"),
+            registry=self._registry,
         )
         self.seconds = Histogram(
             f"{name}_request_seconds", "Time of a request.", ("route",), buckets=_SECONDS, registry=self._registry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -13,6 +14,8 @@ from starlette.requests import ClientDisconnect
 
 from stages.files.question import QuestionError
 from stages.serving.follow.refusals import Refusal, bad_request
+
+_LOG = logging.getLogger(__name__)
 
 
 class AsciiJSONResponse(JSONResponse):
@@ -73,6 +76,7 @@ async def _not_routed(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, _: Exception) -> Response:
+    _LOG.warning("%s %s: the client closed the connection during its upload", request.method, request.scope["path"])
     return await _refused(request, client_gone())
 
 

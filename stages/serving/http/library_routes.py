@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Response
@@ -124,11 +125,12 @@ class LibraryRoutes:
         )
 
 
-def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, str]:
-    """A picture in a folder, with the camera of its file there."""
+def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, Any]:
+    """A picture in a folder, with the camera of its file there, and all its sources."""
     id, sources = snapshot.library.id(picture.row), snapshot.library.sources(picture.row)
     camera = next((each.camera for each in sources if each.path == picture.path), "")
-    return {"id": id, "path": picture.path, "camera": camera, **search_answer.addresses(id)}
+    listed = [search_answer.source_data(each) for each in sources]
+    return {"id": id, "path": picture.path, "camera": camera, "sources": listed, **search_answer.addresses(id)}
 
 
 def chosen_source(snapshot: Snapshot, id: str, number: int) -> Source:

@@ -118,7 +118,7 @@ async def _unless_gone(request: Request, works: Sequence[Coroutine[Any, Any, _Va
     finally:
         for each in (*tasks, gone):
             each.cancel()
-        await asyncio.gather(*tasks, gone, return_exceptions=True)
+        await asyncio.gather(*tasks, answers, gone, return_exceptions=True)  # asyncio logs errors nobody takes
 
 
 async def _gone(request: Request) -> None:

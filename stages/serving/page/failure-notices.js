@@ -9,13 +9,13 @@ import * as service from "./kit/service-client.js";
  * failure of the service's, once it is shown. */
 export function show(failure, hooks) {
   if (failure.name === "AbortError") return; // the user went on
-  const again = button("Ask again", "again", hooks.again);
+  const again = button("Try again", "again", hooks.again);
   const choose = button("Choose another picture", "picture", hooks.choose, { class: "primary" });
   if (failure instanceof Gone) {
     const text =
-      "The address of this page names a picture that was given to another browser, or longer than a day ago. " +
+      "This page's address names a picture that was added in another browser, or more than a day ago. " +
       "The service does not keep such pictures. Drop, paste or choose it again.";
-    notice("refused", "This picture is not here any more", text, { actions: [choose] });
+    notice("refused", "This picture is no longer here", text, { actions: [choose] });
   } else if (failure.status === 401) {
     signIn(hooks.signedIn);
   } else if (failure instanceof service.Refusal) {
@@ -49,7 +49,7 @@ function signIn(done) {
     }
     return done();
   });
-  const text = "This service asks for its token, from the person who started it. A cookie keeps it until you sign out.";
+  const text = "This service needs a token; ask the person who started it. A cookie keeps you signed in until you sign out.";
   notice("hint", "Sign in", text).append(form);
   field.focus();
 }

@@ -54,6 +54,7 @@ async function arrive(back, first = false) {
   view = viewOf(state);
   viewed = true;
   document.body.classList.toggle("asking", state.pictures.length > 0);
+  document.body.classList.toggle("inside", Boolean(state.folder));
   showView();
   try {
     await view.show(state, signal);
@@ -76,11 +77,11 @@ function viewOf(state) {
 function showView() {
   const classifies = view === classified;
   document.body.classList.toggle("classifying", classifies);
-  byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find pictures that look alike";
+  byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find similar pictures";
   byId("hero-more").hidden = classifies;
   byId("drop-words").textContent = classifies ? "Classify this" : "Search with this";
   byId("newer-words").textContent = classifies
-    ? "Another model was promoted since."
+    ? "Another model has been promoted since."
     : "The library has changed since these pictures were found.";
   for (const [id, on, name] of [["view-search", !classifies, ""], ["view-classify", classifies, address.CLASSIFY]]) {
     const link = byId(id);
@@ -121,7 +122,11 @@ function showViewer(state) {
   return viewer.open(all[place], {
     href: moves.searchOf(state.show),
     add: state.pictures.length ? () => moves.add(state.show) : null,
-    step: all.length > 1 ? (by) => all[place + by] && moves.show(all[place + by].id, true) : null,
+    step: (by) => all[place + by] && moves.show(all[place + by].id, true),
+    place: `${words.number(place + 1)} of ${words.number(all.length)}`,
+    first: place === 0,
+    last: place === all.length - 1,
+    folder: moves.folderOf,
     tracing: Boolean(standing.current?.trace),
     closed: () => (navigation.isOver() ? history.back() : moves.show(null, true)),
   });

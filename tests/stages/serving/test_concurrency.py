@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import socket
+import struct
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -209,6 +210,25 @@ def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated
     gated.gate.set()
     assert held.search({"k": 3}, [made(2)]).status == 200
     assert gated.passes == [1, 1]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_an_aborted_request_is_counted_and_no_fault(ready: Snapshot, reset: bool) -> None:
+    """Cut off within its body and while it is answered, by the page that is left or by a cable."""
+    lines: list[str] = []
+    cut = b"\0" * 100_000
+    bodies = [services.form({"k": 3}, [made(1) + cut]), (made(1) + cut, {"Content-Type": "image/png"})]
+    with errors_as_lines(lines.append), services.running(SnapshotState("ready", snapshot=ready)) as service:
+        for within in (True, False):
+            for body, headers in bodies:
+                with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+                    connection.sendall(request(body, headers)[: -len(cut) if within else None])
+                    if reset:
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        counted = 'lookalike_serve_requests_total{route="/search",status="499"}'
+        until(lambda: service.metric(counted) == 4)
+        gc.collect()  # asyncio logs errors that nobody took once they are collected
+    assert lines and set(lines) == {"POST /search: the client closed the connection during its upload"}
 
 
 def test_an_answer_that_takes_too_long_is_given_up(ready: Snapshot, gated: Gated) -> None:

@@ -11,7 +11,7 @@ import * as service from "../kit/service-client.js";
 import { classifying } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
 
-const SLOWLY = ["Classifying", "The labels are on their way."];
+const SLOWLY = ["Classifying", "Working out the labels."];
 
 export class Classified extends QuestionView {
   heading = "#classes-title"; // what takes the focus

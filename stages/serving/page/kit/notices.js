@@ -50,8 +50,8 @@ export function clearNotice() {
 
 const progress = (done) =>
   done === null
-    ? make("progress", { "aria-label": "Under way" })
-    : make("progress", { "aria-label": "Sent", value: done, max: 1 });
+    ? make("progress", { "aria-label": "In progress" })
+    : make("progress", { "aria-label": "Uploaded", value: done, max: 1 });
 
 const commandLine = (line) => make("div", { class: "command" }, make("code", {}, line), copying("Copy", line));
 
@@ -69,30 +69,30 @@ export async function slowly(title, text, run, stop) {
 }
 
 /** The notice of pictures of which a share is sent. */
-export const sending = (part) => part < 1 && notice("wait", "Sending", share(part), { share: part });
+export const sending = (part) => part < 1 && notice("wait", "Uploading", share(part), { share: part });
 
 /** The words for a reason to wait: {kind, seconds, message} of the service or of its standing. */
 export function waiting({ kind, seconds, message }, stop) {
-  const again = seconds === undefined ? "Trying again" : `Asking again in ${Math.max(1, Math.round(seconds))} s`;
+  const again = seconds === undefined ? "Trying again" : `Trying again in ${Math.max(1, Math.round(seconds))} s`;
   const actions = stop ? [button("Stop waiting", "close", stop)] : [];
   if (kind === "unreachable") {
-    const advice = "Is lookalike serve still running? This page goes on as soon as it answers.";
+    const advice = "Is lookalike serve still running? This page continues as soon as it answers.";
     notice("wait", "No connection", `${message} ${again}. ${advice}`, { actions });
   } else if (kind === "busy") notice("wait", "The service is busy", `${message} ${again}.`, { actions });
   else if (kind === "empty") empty();
   else if (kind === "unpromoted") unpromoted();
   else if (kind === "failed") {
-    notice("refused", "The service cannot answer", `${message} This page goes on as soon as that is fixed.`);
-  } else notice("wait", "The service starts", message || "The model is loading.", { actions });
+    notice("refused", "The service cannot answer", `${message} This page continues once that is fixed.`);
+  } else notice("wait", "The service is starting", message || "The model is loading.", { actions });
 }
 
 function unpromoted() {
-  const advice = "Train one and promote it in a terminal; this page goes on by itself.";
+  const advice = "Train a model and promote it in a terminal. This page then continues by itself.";
   notice("hint", "No model is promoted", advice, { commands: ["lookalike classify promote"] });
 }
 
 function empty() {
-  notice("hint", "The library is empty", "Add pictures to it in a terminal; they appear here by themselves.", {
+  notice("hint", "The library is empty", "Add pictures in a terminal. They will appear here by themselves.", {
     commands: ["lookalike add FOLDER"],
   });
 }

@@ -142,7 +142,7 @@ function answerOf(status, text, retryAfter) {
   }
   if (status >= 200 && status < 300 && value !== null) return value;
   const said = value?.error ?? {};
-  const message = said.message ?? `The answer is not one of lookalike's (HTTP ${status}); is a proxy in the way?`;
+  const message = said.message ?? `This is not an answer of lookalike (HTTP ${status}). Is a proxy in the way?`;
   const wait = Number.parseFloat(retryAfter);
   const temporary = status === 502 || status === 504; // a proxy whose service restarts
   const after = Number.isFinite(wait) ? wait : null;

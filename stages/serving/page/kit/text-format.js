@@ -37,11 +37,8 @@ export const basename = (path) => path.replace(/\/+$/, "").split("/").pop() || p
 /** The folder that a path lies in; "" at the top. */
 export const folderOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
-/** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a source. */
-export function facts(source) {
-  const parts = [];
-  if (source.width && source.height) parts.push(`${source.width} × ${source.height}`);
-  if (source.bytes) parts.push(bytes(source.bytes));
-  if (source.taken) parts.push(source.taken.slice(0, 16).replace("T", " "));
-  return parts.join(" · ");
-}
+/** "640 × 427", "" where the size is not known. */
+export const pixels = ({ width, height }) => (width && height ? `${width} × ${height}` : "");
+
+/** "2019-08-03 16:30" of a camera's date. */
+export const date = (taken) => taken?.slice(0, 16).replace("T", " ");

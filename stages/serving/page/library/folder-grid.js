@@ -1,5 +1,5 @@
-/* The library by folder, a page at a time as it is scrolled. Knows no questions; hooks: folder(path) and search(id) give
- * addresses, view(picture) opens the larger view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs
+/* The library by folder, a page at a time as it is scrolled. Knows no questions; hooks: whole, the number of
+ * pictures where all of the library is shown; folder(path) and search(id) give addresses, view(picture) opens the larger view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs
  * what loads a page. */
 
 import { button, byId, icon, make } from "../kit/elements.js";
@@ -14,9 +14,9 @@ let covering = null; // that of its folders' covers
 
 /** A folder as it is known so far: what was loaded stays, so that coming back to it is immediate. */
 export class Folder {
-  folders = []; // {name, pictures: the number in it and below}
-  pictures = []; // {id, path, thumbnail, original}
-  total = 0; // pictures in it and below
+  folders = []; // {name, pictures: the number of files in it and below}
+  pictures = []; // {id, path, sources, thumbnail, original}
+  total = 0; // files in it and below
   commits = null; // that it comes from
   #after = null;
   #begun = false;
@@ -67,7 +67,7 @@ export function show(folder, hooks) {
     if (page && !more.hidden) watch(more, load); // it may still be in view
   };
   add(folder);
-  const parts = [heading(folder), crumbs(folder.path, hooks), !folder.total && nothing(), folders, pictures, more];
+  const parts = [heading(folder, hooks.whole), crumbs(folder.path, hooks), !folder.total && nothing(), folders, pictures, more];
   byId("browse").replaceChildren(...parts.filter(Boolean));
   watch(more, load);
 }
@@ -109,12 +109,13 @@ function covers(hooks) {
   return covering;
 }
 
-function heading(folder) {
+function heading(folder, whole) {
+  const files = words.count(folder.total, "file");
   return make(
     "div",
     { class: "heading" },
     make("h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : "The library"),
-    make("p", { class: "count" }, words.count(folder.total, "picture")),
+    make("p", { class: "count" }, whole ? `${words.count(whole, "picture")} in ${files}` : files),
   );
 }
 
@@ -133,12 +134,12 @@ function crumbs(path, hooks) {
 function folderTile(parent, { name, pictures }, hooks) {
   const path = parent ? `${parent}/${name}` : name;
   const cover = make("span", { class: "cover", "data-folder": path }, icon("folder"));
-  const number = make("span", { class: "count" }, words.count(pictures, "picture"));
+  const number = make("span", { class: "count" }, words.count(pictures, "file"));
   covers(hooks).observe(cover);
   return make("li", {}, make("a", { href: hooks.folder(path), "data-search": true }, cover, make("bdi", {}, name), number));
 }
 
 function pictureTile(picture, hooks) {
-  const shown = { id: picture.id, path: picture.path, thumbnail: picture.thumbnail, more: 0, neighbour: null };
+  const shown = { id: picture.id, path: picture.path, thumbnail: picture.thumbnail, more: picture.sources.length - 1, neighbour: null };
   return tile(shown, hooks.search(picture.id), () => hooks.view(picture));
 }

@@ -27,7 +27,7 @@ export class Folders {
 
   /** The pictures loaded so far, for the larger view. */
   get pictures() {
-    return (this.#shown?.pictures ?? []).map((each) => ({ ...each, sources: [{ path: each.path }], neighbour: null }));
+    return (this.#shown?.pictures ?? []).map((each) => ({ ...each, neighbour: null }));
   }
 
   forget() {
@@ -51,13 +51,14 @@ export class Folders {
       search: moves.searchOf,
       view: (each) => moves.show(each.id),
       cover: (path, limit) => this.#cover(path, limit, signal),
+      whole: state.folder ? null : this.standing.current?.pictures,
       loaded: (next) => next().then(cleared, (failure) => void this.failed(failure)),
     });
   }
 
   /** A folder with its first page. At the top, folders that hold nothing but one folder are passed over. */
   #first(path, load, signal) {
-    return notices.slowly("Loading", "The library is on its way.", async (waiting) => {
+    return notices.slowly("Loading", "The library is loading.", async (waiting) => {
       const { commits } = await this.standing.settled(signal, waiting);
       let folder = new browse.Folder(path, load);
       await folder.next();

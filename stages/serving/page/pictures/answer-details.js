@@ -3,10 +3,10 @@
 import { byId, copying, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
-/** The line above the tiles: "12 nearest of 540 pictures · euclidean · exact · 41 ms". */
+/** The line above the tiles: "12 of 540 pictures · euclidean · exact · 41 ms". */
 export function summary(answer, pictures) {
   const found = answer.neighbours.length;
-  const parts = [`${words.count(found, "picture")}${pictures ? ` of ${words.number(pictures)}` : ""}`, answer.metric];
+  const parts = [`${pictures ? `${words.number(found)} of ` : ""}${words.count(pictures || found, "picture")}`, answer.metric];
   parts.push(exactness(answer), words.seconds(time(answer)));
   return parts.join(" · ");
 }
@@ -27,7 +27,7 @@ export function showLabels(answer) {
     ["Project", commits.project],
     ["Device", devices.service],
     ["Time", times(seconds)],
-  ], command("To ask this model again later: ", `lookalike classify serve --at ${commits.select}`));
+  ], command("To classify with this model later: ", `lookalike classify serve --at ${commits.select}`));
 }
 
 /** The seconds of a whole answer. */
@@ -44,11 +44,11 @@ export function show(answer, tracing) {
     ["Weights", digest(model.sha256)],
     ["Vectors", `${words.number(model.dimension)} numbers, from ${model.image_size} pixels, fit ${model.fit}`],
     ["Project", commits.project],
-    ["Devices", `library on ${computed || "an unknown device"}, question on ${devices.service}`],
+    ["Devices", `library on ${computed || "an unknown device"}, query on ${devices.service}`],
     ["Neighbours", exactness(answer)],
     ["Time", times(seconds)],
   ];
-  const again = command("To ask this library again later: ", `lookalike serve --at ${commits.index}`);
+  const again = command("To search this version of the library later: ", `lookalike serve --at ${commits.index}`);
   fill("provenance", rows, again, files(answer.neighbours, tracing));
 }
 

@@ -75,9 +75,9 @@ function dropping(receive, asking, complain) {
     close();
     const add = event.target.closest?.("[data-add]")?.dataset.add === "yes";
     const { files, folders, addresses } = contents(event.dataTransfer);
-    if (folders.length) complain(`${folders[0]} is a folder. Drop the pictures that are in it.`);
+    if (folders.length) complain(`${folders[0]} is a folder. Drop the pictures in it instead.`);
     else if (files.length || addresses.length) receive({ files, addresses }, add);
-    else complain("That is not a picture, nor the address of one. Drop a file, or a picture of a web page.");
+    else complain("That is neither a picture nor a web address. Drop a file, or a picture from a web page.");
   });
 }
 

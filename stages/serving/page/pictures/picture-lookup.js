@@ -12,7 +12,7 @@ export async function lookUp(picture, told, fit) {
   if (picture.kind === "upload") {
     const kept = await uploads.find(picture.value);
     const preview = kept?.preview;
-    const name = kept?.name ?? "a picture given earlier";
+    const name = kept?.name ?? "a picture added earlier";
     return { name, preview, original: preview, rendered: () => renderedOf(kept), ...facts };
   }
   const id = picture.kind === "id" ? picture.value : told?.known && told.id;

@@ -1,17 +1,17 @@
-/* A picture of the library as a tile: a link that searches on from it, its name, and the way to the larger view.
+/* A picture of the library as a tile: a link to those similar to it, its name, and the way to the larger view.
  * Knows no service. */
 
 import { button, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
 /** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, likeness
- * and similarity, or is null where the library is browsed. href: of the search on from it. view() opens the larger view.
+ * and similarity, or is null where the library is browsed. href: of the search for similar ones. view() opens the larger view.
  */
 export function tile(picture, href, view) {
   const name = words.basename(picture.path);
   const image = make("img", { src: picture.thumbnail, alt: "", loading: "lazy", decoding: "async" });
-  image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "no preview")));
-  const label = [`Search on from ${name}`, ...said(picture.neighbour)].join(", ");
+  image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "No preview")));
+  const label = [`Find pictures similar to ${name}`, ...said(picture.neighbour)].join(", ");
   const link = make("a", { class: "picture", href, "aria-label": label, "data-search": true }, image);
   const shown = { quiet: true, class: "larger", title: "Larger view (Space)" };
   const larger = button(`Larger view of ${name}`, "expand", view, shown);
@@ -45,7 +45,7 @@ export function measure(neighbour) {
 const SIMILARITY = "Calibrated: the share of pairs at this distance that have the same label";
 
 const more = (files) =>
-  files > 0 && make("span", { class: "more", title: "Equal pictures in the library" }, `+${words.count(files, "file")}`);
+  files > 0 && make("span", { class: "more", title: "Identical pictures in the library" }, `+${words.count(files, "file")}`);
 
 function said(neighbour) {
   if (!neighbour) return [];

@@ -1,40 +1,86 @@
-/* The larger view: a picture of the library in a dialog, with its files. The list that it steps through and the ways out
- * of it are given; knows neither the service nor the address. */
+/* The viewer: a picture of the library in a dialog, with its files. The list that it steps through and the ways out of it
+ * are given; knows neither the service nor the address. */
 
 import { button, byId, copying, icon, make } from "../kit/elements.js";
 import { trace } from "./answer-details.js";
 import { likeness, measure } from "./picture-tile.js";
+import { PictureZoom } from "./picture-zoom.js";
 import * as words from "../kit/text-format.js";
+
+const FACTOR = 1.5; // of a key or a button that zooms
+const MOVE = 60; // pixels, of an arrow key
 
 let leave = null; // called when the user closes the dialog
 let step = null; // (by) => void
+let zoom = null;
 
-/** Connects the dialog's own keys, once. */
+/** Connects the dialog's own controls and keys, once. */
 export function connect() {
   const dialog = byId("viewer");
-  dialog.addEventListener("close", () => leave?.());
+  dialog.addEventListener("close", () => {
+    if (document.fullscreenElement) document.exitFullscreen();
+    leave?.();
+  });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by && !event.target.closest("input, textarea")) step?.(by);
+    if (event.ctrlKey || event.metaKey || event.altKey || !pressed(event.key)) return;
+    event.preventDefault();
   });
+  zoom = new PictureZoom(byId("viewer-picture"), (level) => {
+    byId("viewer-fit").textContent = level ? words.percent(100 * level) : "Fit";
+    byId("viewer-fit").setAttribute("aria-label", level ? `${words.percent(100 * level)} of its size. Fit` : "Fitted");
+  });
+  const controls = {
+    "viewer-previous": () => step?.(-1),
+    "viewer-next": () => step?.(1),
+    "viewer-out": () => zoom.by(1 / FACTOR),
+    "viewer-fit": () => zoom.fit(),
+    "viewer-in": () => zoom.by(FACTOR),
+    "viewer-full": turnFull,
+  };
+  for (const [id, action] of Object.entries(controls)) byId(id).addEventListener("click", action);
+  byId("viewer-full").hidden = !document.fullscreenEnabled;
+  document.addEventListener("fullscreenchange", () => byId("viewer").open && zoom.fit());
 }
 
-/** Shows a picture: {id, thumbnail, original, sources, neighbour}. hooks: href (of the search on from it), add() or null,
- * step(by) or null, closed(), tracing. */
+function pressed(key) {
+  const [x, y] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key] ?? [];
+  if (x !== undefined && zoom.zoomed) zoom.move(-x * MOVE, -y * MOVE);
+  else if (x) step?.(x);
+  else if (key === "PageUp" || key === "PageDown") step?.(key === "PageUp" ? -1 : 1);
+  else if (!byId("single-keys").checked) return false;
+  else if (key === "+" || key === "=") zoom.by(FACTOR);
+  else if (key === "-") zoom.by(1 / FACTOR);
+  else if (key === "0") zoom.fit();
+  else if (key === "f" && document.fullscreenEnabled) turnFull();
+  else return false;
+  return true;
+}
+
+/** A dialog itself cannot fill the screen. */
+const turnFull = () =>
+  document.fullscreenElement ? document.exitFullscreen() : byId("viewer").querySelector(".window").requestFullscreen();
+
+/** Shows a picture: {id, path, thumbnail, original, sources, neighbour}. hooks: href (of the search for similar ones), add() or
+ * null, step(by), place ("3 of 12"), first and last, folder(path) (an address), closed(), tracing. */
 export function open(picture, hooks) {
   const dialog = byId("viewer");
-  const [source] = picture.sources;
+  const name = words.basename(picture.path ?? picture.sources[0].path);
   leave = hooks.closed;
   step = hooks.step;
-  byId("viewer-name").textContent = words.basename(source.path);
-  byId("viewer-picture").replaceChildren(...large(picture));
+  byId("viewer-name").textContent = name;
+  byId("viewer-place").replaceChildren(make("span", { class: "unseen" }, `${name}, `), hooks.place);
+  byId("viewer-previous").setAttribute("aria-disabled", String(hooks.first));
+  byId("viewer-next").setAttribute("aria-disabled", String(hooks.last));
   byId("viewer-about").replaceChildren(
     ...[picture.neighbour && rank(picture.neighbour), actions(hooks)].filter(Boolean),
-    ...picture.sources.map((each, place) => file(picture, each, place, hooks.tracing)),
+    ...picture.sources.map((each, place) => file(picture, each, place, hooks)),
   );
-  byId("viewer-steps").replaceChildren(...(hooks.step ? steps(hooks.step) : []));
-  if (!dialog.open) dialog.showModal();
+  if (!dialog.open) {
+    dialog.showModal();
+    byId("viewer-picture").focus();
+  }
+  zoom.show(large(picture, name)); // once there is room to fit it
 }
 
 /** Closes the dialog without calling closed(). */
@@ -43,43 +89,52 @@ export function close() {
   byId("viewer").close();
 }
 
-function large(picture) {
-  const [{ path }] = picture.sources;
-  const note = make("p", { class: "note", hidden: true }, "This browser cannot show this kind of file: its thumbnail.");
-  const image = make("img", { src: picture.original, alt: words.basename(path), class: "large" });
-  image.addEventListener(
-    "error",
-    () => {
-      image.src = picture.thumbnail;
-      note.hidden = false;
-    },
-    { once: true },
-  );
-  return [image, note];
+/** The original, or as the service makes it where the browser cannot show it, or the thumbnail. */
+function large(picture, name) {
+  const others = [picture.original.replace("originals", "previews"), picture.thumbnail];
+  const note = byId("viewer-note");
+  const image = make("img", { src: picture.original, alt: name, class: "large", draggable: "false" });
+  image.style.background = `url("${picture.thumbnail}") center / contain no-repeat`; // until it is there
+  image.addEventListener("load", () => (image.style.background = ""));
+  image.addEventListener("error", () => {
+    if (!others.length) return;
+    image.src = others.shift();
+    note.hidden = others.length > 0;
+  });
+  note.hidden = true;
+  return image;
 }
 
 const rank = (neighbour) => make("div", { class: "rank" }, neighbour.likeness && likeness(neighbour), measure(neighbour));
 
 function actions(hooks) {
-  const search = make("a", { class: "button primary", href: hooks.href, "data-search": true }, icon("search"), "Search on from it");
-  const add = hooks.add && button("Add to the question", "add", hooks.add);
+  const search = make("a", { class: "button primary", href: hooks.href, "data-search": true }, icon("search"), "Find similar");
+  const add = hooks.add && button("Add to the query", "add", hooks.add);
   return make("div", { class: "actions" }, search, add);
 }
 
-function file(picture, source, place, tracing) {
+function file(picture, source, place, hooks) {
   const download = make(
     "a",
     { class: "button", href: `${picture.original}?source=${place}&download=1`, download: words.basename(source.path) },
     icon("download"),
     "Download",
   );
+  const folder = words.folderOf(source.path);
+  const rows = [
+    ["Folder", make("a", { href: hooks.folder(folder), "data-search": true }, make("bdi", {}, folder || "The library"))],
+    ["Pixels", words.pixels(source)],
+    ["Size", source.bytes > 0 && words.bytes(source.bytes)],
+    ["Taken", words.date(source.taken)],
+    ["Camera", source.camera],
+    ["SHA-256", make("code", { title: source.sha256 }, source.sha256)],
+  ];
   return make(
-    "div",
-    { class: "file" },
+    "section",
+    { class: "file", "aria-label": source.path },
     make("p", { class: "path" }, make("bdi", {}, source.path)),
-    make("p", { class: "facts" }, words.facts(source)),
-    source.sha256 && make("p", { class: "facts" }, "sha256 ", make("code", { title: source.sha256 }, source.sha256)),
-    make("div", { class: "actions" }, copying("Copy path", source.path), download, tracing && traced(picture.id, source)),
+    make("dl", {}, rows.filter(([, value]) => value).map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value)))),
+    make("div", { class: "actions" }, copying("Copy path", source.path), download, hooks.tracing && traced(picture.id, source)),
   );
 }
 
@@ -89,8 +144,3 @@ function traced(id, source) {
   link.prepend(icon("trace"));
   return link;
 }
-
-const steps = (step) => [
-  button("Previous picture", "left", () => step(-1), { quiet: true, "aria-keyshortcuts": "ArrowLeft" }),
-  button("Next picture", "right", () => step(1), { quiet: true, "aria-keyshortcuts": "ArrowRight" }),
-];

@@ -5,7 +5,7 @@ import * as navigation from "../kit/browser-history.js";
 
 export const state = () => address.read(location.search);
 
-/** The address of the search on from a picture of the library, with the options as they are. */
+/** The address of the search for pictures similar to one of the library, with the options as they are. */
 export const searchOf = (id) => address.write({ ...address.asking(state(), [address.picture("id", id)]), view: "" });
 
 /** The address of the same pictures in another view. */

@@ -4,6 +4,7 @@
 
 import { button, byId, icon, make } from "../kit/elements.js";
 import * as region from "./region-box.js";
+import * as words from "../kit/text-format.js";
 
 /** pictures: of the state; known: for each what is known of it, see picture-lookup.js; combine: null where
  * each has an answer of its own; hooks as above. */
@@ -28,7 +29,6 @@ function figure(picture, known, { place, many, hooks }) {
   if (picture.box) tools.append(button("Whole picture", "picture", () => search(null), { class: "plain" }));
   if (many) tools.append(button(`Remove ${known.name}`, "close", () => hooks.remove(place), { quiet: true }));
   preview(view, known, picture.box, search, draw, hooks.verb);
-  const size = known.width ? `${known.width} × ${known.height}` : "";
   const origin = known.inLibrary ? "in the library" : "";
   return make(
     "li",
@@ -38,7 +38,7 @@ function figure(picture, known, { place, many, hooks }) {
       "div",
       { class: "about" },
       make("p", { class: "name", title: known.name }, make("bdi", {}, known.name)),
-      make("p", { class: "facts" }, [size, origin].filter(Boolean).join(" · ")),
+      make("p", { class: "facts" }, [words.pixels(known), origin].filter(Boolean).join(" · ")),
       tools,
     ),
   );
@@ -46,13 +46,13 @@ function figure(picture, known, { place, many, hooks }) {
 
 function preview(view, known, box, search, draw, verb) {
   const blank = () => {
-    const words = known.pending ? "…" : "This picture cannot be shown.";
-    view.replaceChildren(make("span", { class: "blank" }, icon("picture"), words));
+    const reason = known.pending ? "…" : "This picture cannot be shown.";
+    view.replaceChildren(make("span", { class: "blank" }, icon("picture"), reason));
     draw.hidden = true;
   };
   if (!known.preview) return blank();
   view.append(region.fitting(region.shown(known.preview, known, blank), view));
-  view.title = `Draw a box to ${verb === "Search" ? "search for" : "classify"} a region`;
+  view.title = `Draw a box to ${verb.toLowerCase()} a region`;
   region.drawable(view, box, { drawn: search });
 }
 

@@ -10,7 +10,7 @@ export class Gone extends Error {
   /** places: theirs in the question. */
   constructor(places) {
     super();
-    this.pictures = places.map((picture) => ({ picture, message: "A picture given earlier is not in this browser any more" }));
+    this.pictures = places.map((picture) => ({ picture, message: "a picture added earlier is no longer in this browser" }));
   }
 }
 

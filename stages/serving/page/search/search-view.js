@@ -40,7 +40,7 @@ export class Answers extends QuestionView {
     const run = (waiting) => ask(state, { standing: this.standing, signal, sent: notices.sending, waiting });
     try {
       const stop = () => history.back();
-      const answer = await notices.slowly("Searching", "The nearest pictures are on their way.", run, stop);
+      const answer = await notices.slowly("Searching", "Looking for similar pictures.", run, stop);
       options.show(state, this.standing.current); // the defaults are known now
       return answer;
     } finally {
@@ -82,7 +82,7 @@ export class Answers extends QuestionView {
 
 const busy = (on) => byId("results").setAttribute("aria-busy", String(on));
 
-const nothing = () => make("p", { class: "nothing" }, "No picture of the library fits the folder and the distance asked for.");
+const nothing = () => make("p", { class: "nothing" }, "No picture in the library matches this folder and distance.");
 
 const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 

@@ -81,7 +81,7 @@ def test_a_region_is_made_with_the_keyboard_alone(tab: Tab) -> None:
 
 def test_single_letters_can_be_switched_off(tab: Tab) -> None:
     tab.find("#help").click()
-    tab.page.get_by_label("Single letters work as keys").uncheck()
+    tab.page.get_by_label("Use single-key shortcuts").uncheck()
     tab.page.keyboard.press("Escape")
     tab.page.keyboard.press("?")
     expect(tab.find("#keys")).to_be_hidden()
@@ -96,11 +96,11 @@ def test_screen_readers_hear_what_happens_and_every_control_has_a_name(tab: Tab)
     assert violations(tab.page) == []
     by_role = tab.page.get_by_role
     expect(by_role("search", name="Ask by address")).to_be_visible()
-    expect(by_role("complementary", name="The question")).to_be_visible()
+    expect(by_role("complementary", name="Your query")).to_be_visible()
     expect(by_role("region", name="Pictures like new.png")).to_be_visible()
     expect(by_role("list", name="Nearest pictures")).to_be_visible()
     link = tab.tiles.first.locator("a.picture").get_attribute("aria-label") or ""
-    assert re.fullmatch(r"Search on from \d\d.*\.(png|jpg), distance [\d.]+.*", link)
+    assert re.fullmatch(r"Find pictures similar to \d\d.*\.(png|jpg), distance [\d.]+.*", link)
     tab.tiles.first.locator("a.picture").focus()
     tab.page.keyboard.press("Space")
     expect(tab.page.get_by_role("dialog", name=tab.names()[0])).to_be_visible()

@@ -11,7 +11,7 @@ from stages.quality.distance_scale import DistanceLimits, DistanceScale
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
-from tests.stages.serving.page.tabs import WAIT, Tab
+from tests.stages.serving.page.tabs import WAIT, Tab, violations
 from tests.stages.serving.services import Service
 
 
@@ -93,7 +93,10 @@ def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> Non
     expect(viewer).to_be_visible()
     expect(viewer.locator("h2")).to_have_text("00 again.png")
     expect(viewer.locator(".path bdi")).to_have_text(["copies/00 again.png", "trip/south/00.png"])
-    expect(viewer.locator(".facts").first).to_contain_text("160 × 120")
+    expect(tab.find("#viewer-place")).to_contain_text("1 of 12")
+    expect(viewer.locator("dd").nth(0)).to_have_text("copies")
+    expect(viewer.locator("dd").nth(1)).to_have_text("160 × 120")
+    assert violations(tab.page) == []
     viewer.get_by_role("button", name="Copy path").first.click()
     assert tab.page.evaluate("navigator.clipboard.readText()") == "copies/00 again.png"
     download = viewer.get_by_role("link", name="Download").first
@@ -105,9 +108,62 @@ def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> Non
     expect(viewer.locator(".note")).to_be_visible(timeout=WAIT)
     tab.page.keyboard.press("ArrowRight")
     expect(viewer.locator("h2")).not_to_have_text("00 again.png")
+    expect(tab.find("#viewer-place")).to_contain_text("2 of 12")
+    tab.button("Previous picture").click()
+    expect(tab.button("Previous picture")).to_be_focused()
+    expect(tab.button("Previous picture")).to_have_attribute("aria-disabled", "true")
     tab.page.keyboard.press("Escape")
     expect(viewer).to_be_hidden()
     tab.page.wait_for_url(address)
+
+
+def test_the_larger_view_zooms_with_keys_wheel_buttons_and_double_click_and_fills_the_screen(tab: Tab) -> None:
+    asked(tab)
+    tab.tiles.first.locator("a.picture").focus()
+    tab.page.keyboard.press("Space")
+    frame, level, name = tab.find("#viewer-picture"), tab.find("#viewer-fit"), tab.find("#viewer h2")
+    expect(frame).to_be_focused()
+    expect(level).to_have_text("Fit")
+    expect(tab.find("#viewer-note")).to_be_visible(timeout=WAIT)  # the thumbnail, which has 32 pixels
+    tab.page.keyboard.press("+")
+    expect(level).not_to_have_text("Fit")
+    before = tab.find("#viewer .large").get_attribute("style")
+    tab.page.keyboard.press("ArrowRight")  # moves what is zoomed
+    expect(name).to_have_text("00 again.png")
+    assert tab.find("#viewer .large").get_attribute("style") != before
+    tab.page.keyboard.press("0")
+    expect(level).to_have_text("Fit")
+    for zooming in (frame.dblclick, tab.button("Zoom in").click):
+        zooming()
+        expect(frame).to_have_class("zoomed")
+        level.click()
+        expect(frame).not_to_have_class("zoomed")
+    frame.hover()
+    tab.page.mouse.wheel(0, -400)
+    expect(frame).to_have_class("zoomed")
+    tab.page.mouse.wheel(0, 4000)
+    expect(frame).not_to_have_class("zoomed")
+    tab.button("Full screen").click()
+    tab.page.wait_for_function("document.fullscreenElement?.matches('#viewer .window')")
+    tab.button("Close").click()
+    expect(tab.find("#viewer")).to_be_hidden()
+    tab.page.wait_for_function("!document.fullscreenElement")
+
+
+def test_two_fingers_zoom_the_larger_view(service: Service, opened: Open) -> None:
+    tab = opened(service, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    tab.open(f"/?folder=trip/south&show={service.id_of('trip/south/02.png')}")
+    frame = tab.find("#viewer-picture")
+    expect(frame).to_be_visible(timeout=WAIT)
+    box = frame.bounding_box()
+    assert box is not None
+    session = tab.context.new_cdp_session(tab.page)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 80), ("touchEnd", 0)):
+        points = [{"x": x - apart, "y": y}, {"x": x + apart, "y": y}] if apart else []
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    expect(frame).to_have_class("zoomed")
+    expect(tab.find("#viewer dl").first).to_contain_text("160 × 120")  # facts in a folder, too
 
 
 def test_the_larger_view_is_a_place_to_come_back_to(tab: Tab) -> None:
@@ -120,7 +176,7 @@ def test_the_larger_view_is_a_place_to_come_back_to(tab: Tab) -> None:
     tab.page.reload()
     expect(viewer).to_be_visible(timeout=WAIT)
     expect(viewer.locator("h2")).to_have_text(name)
-    viewer.get_by_role("link", name="Search on from it").click()
+    viewer.get_by_role("link", name="Find similar").click()
     tab.answered(name)
     expect(viewer).to_be_hidden()
 
@@ -132,7 +188,7 @@ def test_the_panel_says_where_the_answer_came_from(tab: Tab, ready: Snapshot) ->
     expect(panel).to_be_visible()
     for said in (ready.commits.index, ready.commits.library, ready.commits.model, ready.spec.described):
         expect(panel).to_contain_text(said)
-    expect(panel).to_contain_text("library on cpu, question on cpu")
+    expect(panel).to_contain_text("library on cpu, query on cpu")
     expect(panel).to_contain_text(f"lookalike serve --at {ready.commits.index}")
     expect(panel.locator("tbody tr").first).to_contain_text("copies/00 again.png")
     expect(panel.get_by_role("link", name="Trace copies/00 again.png")).to_have_count(0)

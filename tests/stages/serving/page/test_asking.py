@@ -25,7 +25,7 @@ def asked(tab: Tab) -> dict[str, list[str]]:
 def test_a_picture_is_dropped_or_pasted(event: str, tab: Tab) -> None:
     tab.arrive(event, ("new.png", NEW))
     tab.answered("new.png", tiles=12)
-    expect(tab.find("#summary")).to_contain_text("12 pictures of 41 · euclidean · exact")
+    expect(tab.find("#summary")).to_contain_text("12 of 41 pictures · euclidean · exact")
     expect(tab.find("#query .name")).to_have_text("new.png")
 
 
@@ -87,7 +87,7 @@ def test_a_reload_asks_again_and_a_link_works_in_another_tab(tab: Tab) -> None:
 @pytest.mark.only_in_all
 def test_an_upload_that_another_browser_gave_is_said_to_be_gone(tab: Tab) -> None:
     tab.open("/?upload=" + "0" * 32)
-    tab.notice("This picture is not here any more")
+    tab.notice("This picture is no longer here")
 
 
 def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
@@ -95,7 +95,7 @@ def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
     tab.answered("new.png", tiles=12)
     tab.find("#filter").fill("trip/north/")
     tab.find("#filter").press("Enter")
-    expect(tab.find("#summary")).to_contain_text("12 pictures", timeout=WAIT)
+    expect(tab.find("#summary")).to_contain_text("12 of 41 pictures", timeout=WAIT)
     tab.page.wait_for_url("**filter=trip/north/**")
     tab.answered("new.png", tiles=12)
     assert all(int(name[:2]) % 2 for name in tab.names())
@@ -108,7 +108,7 @@ def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
     }  # fmt: skip
     tab.find("#most").fill("0")
     tab.find("#most").press("Enter")
-    expect(tab.find("#tiles")).to_contain_text("No picture of the library fits", timeout=WAIT)
+    expect(tab.find("#tiles")).to_contain_text("No picture in the library matches", timeout=WAIT)
     tab.button("Clear").click()
     tab.answered("new.png", tiles=12)
     assert list(asked(tab)) == ["upload"]

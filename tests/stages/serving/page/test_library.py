@@ -46,12 +46,19 @@ def large(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_folders_lead_down_and_crumbs_lead_up(tab: Tab) -> None:
     browse = tab.find("#browse")
     expect(browse.locator(".folders bdi")).to_have_text(["copies", "trip"], timeout=WAIT)
+    # One of the files is a copy of another one.
+    expect(browse.locator(".heading .count")).to_have_text("41 pictures in 42 files")
+    expect(browse.locator(".folders .count")).to_have_text(["2 files", "40 files"])
+    expect(tab.find("#standing")).to_contain_text("41 pictures")
+    expect(tab.find("#hero")).to_be_visible()
     browse.locator(".folders a").nth(1).click()
     expect(browse.locator("h2")).to_have_text("trip")
     expect(browse.locator(".folders bdi")).to_have_text(["north", "south"])
     browse.locator(".folders a").first.click()
     expect(browse.locator("h2")).to_have_text("north")
     expect(tab.tiles).to_have_count(20)
+    expect(browse.locator(".heading .count")).to_have_text("20 files")
+    expect(tab.find("#hero")).to_be_hidden()
     assert tab.names()[:2] == ["01.png", "03.png"]
     assert tab.page.url.endswith("?folder=trip/north")
     tab.page.get_by_role("link", name="The library").click()
@@ -76,7 +83,7 @@ def test_a_folder_that_is_not_there_is_said(tab: Tab) -> None:
 
 def test_a_hundred_thousand_pictures_come_a_page_at_a_time(large: Service, opened: Open) -> None:
     tab = opened(large, viewport={"width": 1280, "height": 800}).open("/?folder=all")
-    expect(tab.find("#browse .count").first).to_contain_text("90,000 pictures", timeout=WAIT)
+    expect(tab.find("#browse .count").first).to_contain_text("90,000 files", timeout=WAIT)
     shown = tab.find("#browse .tile")
     expect(shown).to_have_count(120, timeout=WAIT)
     for pages in (2, 3):
@@ -102,5 +109,5 @@ def test_a_hundred_thousand_pictures_come_a_page_at_a_time(large: Service, opene
 def test_many_folders_and_their_covers(large: Service, opened: Open) -> None:
     tab = opened(large).open("/?folder=few")
     expect(tab.find("#browse .folders li")).to_have_count(100, timeout=WAIT)
-    expect(tab.find("#browse .folders .count").first).to_have_text("100 pictures")
+    expect(tab.find("#browse .folders .count").first).to_have_text("100 files")
     expect(tab.find("#browse .folders .cover img").first).to_be_attached(timeout=WAIT)

@@ -34,7 +34,7 @@ def alone(ready: Snapshot) -> Iterator[Service]:
 def test_the_start_is_told_and_the_question_goes_on_by_itself(alone: Service, ready: Snapshot, opened: Open) -> None:
     alone.state = LOADING
     tab = opened(alone).open()
-    tab.notice("The service starts")
+    tab.notice("The service is starting")
     tab.notice("loading the model small at 32 px")
     expect(tab.find("#notice progress")).to_be_visible()
     tab.choose(("new.png", NEW))
@@ -77,7 +77,7 @@ def test_a_newer_library_is_offered_and_not_forced(alone: Service, ready: Snapsh
     alone.state = SnapshotState("ready", snapshot=replace(ready, commits=replace(ready.commits, index="9" * 32)))
     tab.page.evaluate("dispatchEvent(new Event('online'))")
     expect(tab.find("#newer")).to_be_visible(timeout=WAIT)
-    tab.button("Ask again").click()
+    tab.button("Refresh").click()
     tab.answered("new.png")
     expect(tab.find("#newer")).to_be_hidden()
     tab.page.keyboard.press("d")
