@@ -106,4 +106,4 @@ def _view(model: PromotedModel, library: Snapshot | None) -> DecodeContext:
     ours, theirs = library.library.origin, model.classifier.origin
     same = Framing(ours.image_size, ours.fit) == model.framing
     has_vectors = model.embedder is not None and same and ours.model == theirs.model
-    return DecodeContext(model.framing, library.library, None if has_vectors else library.originals)
+    return DecodeContext(model.framing, library.library, library.originals, has_vectors)

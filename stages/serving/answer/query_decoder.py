@@ -55,11 +55,12 @@ class PictureUpload:
 class DecodeContext:
     """How the pictures of a question are seen. framing: of their pixels. library: where pictures are asked about by id
     and uploads are recognised, if their pixels are framed in the same way; None without one. originals: the files of
-    its pictures, which are then decoded, too; None if their vectors are used."""
+    its pictures. has_vectors: whether the library's vectors are used for these, and only their regions are decoded."""
 
     framing: Framing
     library: MappedLibrary | None
     originals: OriginalFiles | None = None
+    has_vectors: bool = False
 
 
 class QueryDecoder:
@@ -88,7 +89,7 @@ class QueryDecoder:
     ) -> SeenPicture:
         """A picture and its pixels."""
         if asked.id is not None:
-            return await self._of_library(view, asked.id, turns)
+            return await self._of_library(view, asked, asked.id, turns)
         if asked.url is not None:
             async with self._fetched:
                 content = await self._in(self._fetching, partial(url_fetcher.fetch, asked.url, self._limits))
@@ -116,7 +117,9 @@ class QueryDecoder:
         row = view.library.row(picture.id) if view.library is not None else None
         return replace(picture, row=row), pixels
 
-    async def _of_library(self, view: DecodeContext, id: str, turns: DecodeSlots) -> SeenPicture:
+    async def _of_library(
+        self, view: DecodeContext, asked: PictureReference, id: str, turns: DecodeSlots
+    ) -> SeenPicture:
         library, originals = view.library, view.originals
         if library is None:
             raise Refusal(404, "not-in-library", "this service has no library: upload the picture, or name its url")
@@ -125,11 +128,12 @@ class QueryDecoder:
             raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
         source = library.sources(row)[0]
         picture = QueryPicture(source.path, id, row, library.hash(row), source.width, source.height)
-        if originals is None:
+        if view.has_vectors and asked.region is None:
             return picture, None
+        assert originals is not None
         async with self._original(originals, source) as file:
-            _, pixels = await self._decoded(view, PictureReference(id=id), file, turns)
-        return picture, pixels
+            region, pixels = await self._decoded(view, asked, file, turns)
+        return picture if asked.region is None else region, pixels
 
     @asynccontextmanager
     async def _original(self, originals: OriginalFiles, source: Source) -> AsyncIterator[PictureUpload]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stages.datum.contract import StageError
 from stages.knn.backend import Vectors
 from stages.record.framing import Pixels
+from stages.record.sources import Source
 from stages.serving.answer.batcher import Batcher, QueueFullError
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.metrics import ServiceMetrics
@@ -24,6 +25,7 @@ from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, Pict
 from stages.serving.answer.request_schema import PictureReference
 from stages.serving.answer.search_answer import QueryPicture
 from stages.serving.answer.url_fetcher import FetchLimits
+from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal, service_busy
 from stages.serving.search.mapped_library import MappedLibrary
 
@@ -50,8 +52,6 @@ class QueryEmbedder:
         self._longest = longest
         self._decoding = QueryDecoder(limits)
         self.run = self._decoding.run
-        self.preview = self._decoding.preview
-        self.original_preview = self._decoding.original_preview
         self.features = Batcher[tuple["Embedder", Pixels], Vectors](
             "features", computed_together, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
         )
@@ -91,8 +91,20 @@ class QueryEmbedder:
         seen = await _all([_seen(self._decoding.picture(view, each, files, turns)) for each in asked])
         bad = {place: each for place, each in enumerate(seen) if isinstance(each, Refusal)}
         if bad:
-            raise _refused(bad, len(asked))
+            first, reasons = next(iter(bad.values())), {place: each.message for place, each in bad.items()}
+            several = Refusal(first.status, first.code, "; ".join(reasons.values()), pictures=reasons)
+            raise several if len(asked) > 1 else first
         return [each for each in seen if not isinstance(each, Refusal)]
+
+    async def preview(self, file: PictureUpload) -> bytes:
+        """See stages.serving.answer.upload_decoder.preview."""
+        async with self.answering(1, "not-shown"):
+            return await self._decoding.preview(file)
+
+    async def original_preview(self, originals: OriginalFiles, source: Source) -> bytes:
+        """The same of the file of a source."""
+        async with self.answering(1, "not-shown"):
+            return await self._decoding.original_preview(originals, source)
 
     async def vectors(self, embedder: Embedder, library: MappedLibrary | None, seen: Sequence[SeenPicture]) -> Vectors:
         """The vectors of pictures, float32 (n, d): computed, or, of those without pixels, as the library has them."""
@@ -119,15 +131,6 @@ async def _seen(work: Awaitable[SeenPicture]) -> SeenPicture | Refusal:
         if refusal.status >= 500:
             raise
         return refusal
-
-
-def _refused(bad: Mapping[int, Refusal], asked: int) -> Refusal:
-    """The refusal of a question with so many pictures. bad: the reasons, by the places of pictures."""
-    first = next(iter(bad.values()))
-    if asked == 1:
-        return first
-    messages = {place: each.message for place, each in bad.items()}
-    return Refusal(first.status, first.code, "; ".join(messages.values()), pictures=messages)
 
 
 def _known(library: MappedLibrary | None, picture: QueryPicture) -> Vectors:

@@ -118,7 +118,3 @@ def _check(picture: PictureReference, uploads: int) -> None:
         raise bad_request(
             f"upload {picture.upload} is not there: {uploads} files came with the request, counted from 0"
         )
-    if picture.id is not None and picture.region is not None:
-        raise bad_request(
-            "the region of a library picture cannot be asked for by id: upload the picture, or name its url"
-        )

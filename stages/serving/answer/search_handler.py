@@ -105,7 +105,7 @@ class SearchHandler:
 
 def _view(snapshot: Snapshot) -> DecodeContext:
     origin = snapshot.library.origin
-    return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library)
+    return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library, snapshot.originals, True)
 
 
 def _together(given: _Given) -> object:

@@ -13,23 +13,16 @@ from stages.serving.answer.request_schema import MOST_REQUESTS
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
 
 _SCHEMAS = "#/components/schemas/"
-_FILE = {"type": "string", "format": "binary"}
-
-
-class PictureFault(BaseModel):
-    """A picture that cannot be asked about: its place in the question, from 0, and the reason."""
-
-    picture: int
-    message: str
+FILE = {"type": "string", "format": "binary"}
 
 
 class RefusalWords(BaseModel):
-    """Why a request is not answered: a code for programs, a sentence for people, and the pictures of a question with
-    several that are the reason."""
+    """Why a request is not answered: a code for programs, a sentence for people. pictures: those of several that are
+    the reason, each with its place in the question (`picture`) and a `message`."""
 
     code: str
     message: str
-    pictures: list[PictureFault] | None = None
+    pictures: list[dict[str, Any]] | None = None
 
 
 class RefusalBody(BaseModel):
@@ -59,11 +52,11 @@ def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
                 "multipart/form-data": {
                     "schema": {
                         "type": "object",
-                        "properties": {"request": question, "picture": {"type": "array", "items": _FILE}},
+                        "properties": {"request": question, "picture": {"type": "array", "items": FILE}},
                     },
                     "encoding": {"request": {"contentType": "application/json"}},
                 },
-                "image/*": {"schema": _FILE},
+                "image/*": {"schema": FILE},
             },
         },
         "parameters": [

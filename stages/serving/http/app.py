@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
@@ -26,7 +26,6 @@ from stages.serving.http.access_control import AccessControl
 from stages.serving.http.classify_routes import ClassifyRoutes
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.metrics_middleware import MetricsMiddleware
-from stages.serving.http.preview_routes import PreviewRoutes
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.search_routes import SearchRoutes
 from stages.serving.http.session_routes import SessionRoutes
@@ -59,7 +58,7 @@ class ServiceApplication:
         self._sessions = SessionRoutes(configuration, bounds.guess)
         room = LoadLimiter(bounds)
         self._seeing = QueryEmbedder(self._metrics, limits or FetchLimits(), room, bounds.answer)
-        answered = ResponseWriter(bounds, room)
+        self._answered = answered = ResponseWriter(bounds, room)
         self._searches = None if state is None else SearchRoutes(state, self._metrics, self._seeing, answered, tracer)
 
         def library() -> Snapshot | None:
@@ -68,8 +67,6 @@ class ServiceApplication:
         self._classes = (
             None if promoted is None else ClassifyRoutes(promoted, library, self._metrics, self._seeing, answered)
         )
-        searched = None if self._searches is None else self._searches.snapshot
-        self._previews = PreviewRoutes(searched, self._seeing, answered)
         self._all: list[SearchRoutes | ClassifyRoutes] = [
             each for each in (self._searches, self._classes) if each is not None
         ]
@@ -104,7 +101,8 @@ class ServiceApplication:
         app.get("/metrics", tags=["state"])(self.metrics)
         for each in self._all:
             each.add_to(app)
-        self._previews.add_to(app)
+        extra = {"requestBody": {"required": True, "content": {"image/*": {"schema": api_docs.FILE}}}}
+        app.post("/previews", tags=["search"], response_class=Response, openapi_extra=extra)(self.preview)
         self._sessions.add_to(app)
         app.get("/openapi.json", include_in_schema=False)(lambda: AsciiJSONResponse(api_docs.document(app.openapi())))
         app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(api_docs.page(api_docs.document(app.openapi()))))
@@ -141,6 +139,10 @@ class ServiceApplication:
                 "version": VERSION,
             }
         )
+
+    async def preview(self, request: Request) -> Response:
+        """The picture in the body as a JPEG file, upright and at most 2,048 pixels wide and high."""
+        return await self._answered.preview(request, self._seeing.preview)
 
     async def metrics(self) -> Response:
         """Counters and times for Prometheus."""

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from stages.files.question import QuestionError
 from stages.serving.follow.refusals import Refusal, bad_request
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("lookalike")
 
 
 class AsciiJSONResponse(JSONResponse):
@@ -76,7 +76,7 @@ async def _not_routed(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, _: Exception) -> Response:
-    _LOG.warning("%s %s: the client closed the connection during its upload", request.method, request.scope["path"])
+    _LOG.error("%s %s: the client closed the connection during its upload", request.method, request.scope["path"])
     return await _refused(request, client_gone())
 
 

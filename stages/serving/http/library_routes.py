@@ -17,6 +17,7 @@ from stages.datum.contract import StageError
 from stages.files.path_globs import FilterError
 from stages.record.sources import Source
 from stages.serving.answer import search_answer
+from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
@@ -41,11 +42,12 @@ _UNCHANGING = "private, max-age=31536000, immutable"
 
 
 class LibraryRoutes:
-    """Answers from the snapshot of the moment. snapshot: gives it, or raises Refusal. tracer: makes the pages of
-    traces, where there is one."""
+    """Answers from the snapshot of the moment. snapshot: gives it, or raises Refusal. seeing: decodes originals.
+    tracer: makes the pages of traces, where there is one."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], tracer: TraceRenderer | None) -> None:
+    def __init__(self, snapshot: Callable[[], Snapshot], seeing: QueryEmbedder, tracer: TraceRenderer | None) -> None:
         self._snapshot = snapshot
+        self._seeing = seeing
         self._tracer = tracer
         self._asking = ThreadPoolExecutor(_ASKING, "pachyderm")
         self._showing = ThreadPoolExecutor(_ASKING, "thumbnails")
@@ -58,6 +60,7 @@ class LibraryRoutes:
     def add_to(self, app: FastAPI) -> None:
         app.get("/images/{id}", tags=["library"], response_class=Response)(self.image)
         app.get("/originals/{id}", tags=["library"], response_class=Response)(self.original)
+        app.get("/previews/{id}", tags=["library"], response_class=Response)(self.preview)
         app.get("/library", tags=["library"])(self.library)
         app.get("/trace/{id}", tags=["library"], response_class=Response)(self.trace)
 
@@ -76,7 +79,7 @@ class LibraryRoutes:
     async def original(self, id: str, source: int = 0, download: bool = False) -> Response:
         """The file that a picture came from, as it was put; of several sources the one with this number."""
         snapshot = self._snapshot()
-        chosen = chosen_source(snapshot, id, source)
+        chosen = _source(snapshot, id, source)
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, chosen)
         except SourceGoneError as error:
@@ -92,6 +95,14 @@ class LibraryRoutes:
             "Cache-Control": "private, no-cache",
         }
         return StreamingResponse(iterate_in_threadpool(found.chunks), media_type=found.media_type, headers=headers)
+
+    async def preview(self, id: str, source: int = 0) -> Response:
+        """The same file as a JPEG file, upright and at most 2,048 pixels wide and high, as every browser shows it."""
+        snapshot = self._snapshot()
+        chosen = _source(snapshot, id, source)
+        content = await self._seeing.original_preview(snapshot.originals, chosen)
+        headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, max-age=86400"}
+        return Response(content, media_type="image/jpeg", headers=headers)
 
     async def library(self, folder: str = "", after: str | None = None, limit: int = 100) -> Response:
         """A page of a folder of the library: its folders, then its pictures."""
@@ -133,8 +144,7 @@ def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, Any]:
     return {"id": id, "path": picture.path, "camera": camera, "sources": listed, **search_answer.addresses(id)}
 
 
-def chosen_source(snapshot: Snapshot, id: str, number: int) -> Source:
-    """The source with that number, from 0, of a picture of the library. Raises Refusal."""
+def _source(snapshot: Snapshot, id: str, number: int) -> Source:
     sources = snapshot.library.sources(_row(snapshot, id))
     if not 0 <= number < len(sources):
         raise bad_request(f"source {number}: this picture has {len(sources)}, counted from 0")

@@ -38,12 +38,12 @@ class RequestBody(Generic[_RequestT]):
 
 async def read_body(request: Request, form: RequestParser[_RequestT]) -> RequestBody[_RequestT]:
     """The questions of a request. Raises Refusal."""
-    kind = _kind(request)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return RequestBody(*await _parsed(await read_small(request, _MOST_JSON), form), [])
     if kind == "multipart/form-data":
         return await _multipart(request, form)
-    if _is_picture(kind):
+    if kind.startswith("image/") or kind == "application/octet-stream":
         question = form.from_parameters(request.query_params.multi_items())
         return RequestBody([question], False, [await read_picture(request)])
     raise Refusal(
@@ -65,23 +65,13 @@ async def read_small(request: Request, most: int) -> bytes:
 
 
 async def read_picture(request: Request) -> PictureUpload:
-    """The only file of a request. Raises Refusal."""
-    if not _is_picture(_kind(request)):
-        raise Refusal(415, "wrong-type", "send a picture with its own type, such as image/jpeg")
+    """The body of a request as a file. Raises Refusal."""
     spool: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when nothing refers to it
     async for piece in request.stream():
         spool.write(piece)
     if not spool.tell():
         raise bad_request("the body is empty: send the bytes of a picture")
     return PictureUpload("", _Reader(spool))
-
-
-def _kind(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _is_picture(kind: str) -> bool:
-    return kind.startswith("image/") or kind == "application/octet-stream"
 
 
 async def _multipart(request: Request, asking: RequestParser[_RequestT]) -> RequestBody[_RequestT]:

@@ -36,8 +36,7 @@ class SearchRoutes:
         self._metrics = metrics
         self._answered = answered
         self._ask = SearchHandler(state, metrics, seeing)
-        self.snapshot = self._ask.snapshot
-        self._browsing = LibraryRoutes(self.snapshot, tracer)
+        self._browsing = LibraryRoutes(self._ask.snapshot, seeing, tracer)
 
     async def close(self) -> None:
         """Ends the threads."""
@@ -51,7 +50,7 @@ class SearchRoutes:
     async def search(self, request: Request) -> Response:
         """The nearest pictures to a picture, to a region of one, or to several together; several searches in one
         call."""
-        self.snapshot()  # before a body is read for nothing
+        self._ask.snapshot()  # before a body is read for nothing
         return await self._answered.response(request, SEARCH, self._ask.answer)
 
     def status(self) -> dict[str, Any]:

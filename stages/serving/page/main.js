@@ -122,14 +122,21 @@ function showViewer(state) {
   return viewer.open(all[place], {
     href: moves.searchOf(state.show),
     add: state.pictures.length ? () => moves.add(state.show) : null,
-    step: (by) => all[place + by] && moves.show(all[place + by].id, true),
-    place: `${words.number(place + 1)} of ${words.number(all.length)}`,
+    step: (by) => step(place + by),
+    place: `${words.number(place + 1)} of ${words.number(all.length)}${view.more ? "+" : ""}`,
     first: place === 0,
-    last: place === all.length - 1,
+    last: place === all.length - 1 && !view.more,
     folder: moves.folderOf,
     tracing: Boolean(standing.current?.trace),
     closed: () => (navigation.isOver() ? history.back() : moves.show(null, true)),
   });
+}
+
+/** Shows the picture at another place in the larger view, once it is loaded. */
+async function step(place) {
+  if (place === view.pictures.length) await view.more?.();
+  const picture = view.pictures[place];
+  if (picture) moves.show(picture.id, true);
 }
 
 /** Asks with what was dropped, pasted or chosen. add: together with the pictures of the question that is shown. */

@@ -1,4 +1,4 @@
-"""Errors of the server, and the service's own warnings, as lines of its log, never as tracebacks."""
+"""Errors of the server, and aborted uploads, as lines of the service's log, never as tracebacks."""
 
 import contextlib
 import logging
@@ -6,10 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-_LOGGERS = {
-    **dict.fromkeys(("uvicorn.error", "asyncio", "python_multipart"), logging.ERROR),
-    "stages.serving": logging.WARNING,
-}
+_LOGGERS = ("lookalike", "uvicorn.error", "asyncio", "python_multipart")
 
 _STALLED = "ASGI callable returned without completing response"
 """What uvicorn says of a client that did not take its response, see stages.serving.http.body_streams."""
@@ -17,23 +14,24 @@ _STALLED = "ASGI callable returned without completing response"
 
 @contextlib.contextmanager
 def errors_as_lines(report: Callable[[str], None]) -> Iterator[None]:
-    """Gives each error to `report`, with the place in the code that raised it; warnings of other packages, which a
-    client can cause with a few bytes, to nobody."""
-    handlers = {logging.getLogger(name): _Lines(report, level) for name, level in _LOGGERS.items()}
-    for logger, handler in handlers.items():
-        logger.addHandler(handler)
-        logger.propagate = False
+    """Gives each error to `report`, with the place in the code that raised it; warnings, which a client can cause as
+    often as it likes, to nobody."""
+    handler = _Lines(report)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for each in loggers:
+        each.addHandler(handler)
+        each.propagate = False
     try:
         yield
     finally:
-        for logger, handler in handlers.items():
-            logger.removeHandler(handler)
-            logger.propagate = True
+        for each in loggers:
+            each.removeHandler(handler)
+            each.propagate = True
 
 
 class _Lines(logging.Handler):
-    def __init__(self, report: Callable[[str], None], level: int) -> None:
-        super().__init__(level)
+    def __init__(self, report: Callable[[str], None]) -> None:
+        super().__init__(logging.ERROR)
         self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -40,12 +40,8 @@ export function ask(path, request, files, { signal, sent }) {
 }
 
 /** The JPEG that the service makes of a file, as a Blob. */
-export async function preview(file) {
-  const headers = { "Content-Type": "application/octet-stream" };
-  const options = { method: "POST", headers, body: file };
-  const [response, content] = await answered("/previews", options, (reply) => (reply.ok ? reply.blob() : reply.text()));
-  return response.ok ? content : answerOf(response.status, content, response.headers.get("Retry-After"));
-}
+export const preview = (file) =>
+  call("/previews", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }, "blob");
 
 export const signIn = (token) =>
   call("/session", {
@@ -96,19 +92,17 @@ function passing(failure) {
   return failure.status === 503 ? "starting" : null;
 }
 
-async function call(path, options) {
-  const [response, text] = await answered(path, options, (reply) => reply.text());
-  return answerOf(response.status, text, response.headers.get("Retry-After"));
-}
-
-async function answered(path, options, read) {
+/** read: "text" for an answer in JSON, or "blob". */
+async function call(path, options, read = "text") {
+  let response, content;
   try {
-    const response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
-    return [response, await read(response)];
+    response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+    content = await response[response.ok ? read : "text"]();
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
     throw unreachable();
   }
+  return content instanceof Blob ? content : answerOf(response.status, content, response.headers.get("Retry-After"));
 }
 
 /** As `call`, with the progress that fetch does not have. */

@@ -18,6 +18,7 @@ export class Folder {
   pictures = []; // {id, path, sources, thumbnail, original}
   total = 0; // files in it and below
   commits = null; // that it comes from
+  more = null; // shows the next page
   #after = null;
   #begun = false;
   #loading = null;
@@ -61,11 +62,14 @@ export function show(folder, hooks) {
     pictures.hidden = !pictures.children.length;
     more.hidden = folder.complete;
   };
-  const load = async () => {
+  let loading = null; // two calls at once add one page
+  const load = () => (loading ??= loadPage().finally(() => (loading = null)));
+  const loadPage = async () => {
     const page = await hooks.loaded(() => folder.next());
     if (page) add(page);
     if (page && !more.hidden) watch(more, load); // it may still be in view
   };
+  folder.more = load;
   add(folder);
   const parts = [heading(folder, hooks.whole), crumbs(folder.path, hooks), !folder.total && nothing(), folders, pictures, more];
   byId("browse").replaceChildren(...parts.filter(Boolean));
@@ -114,7 +118,7 @@ function heading(folder, whole) {
   return make(
     "div",
     { class: "heading" },
-    make("h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : "The library"),
+    make(whole === null ? "h1" : "h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : "The library"),
     make("p", { class: "count" }, whole ? `${words.count(whole, "picture")} in ${files}` : files),
   );
 }

@@ -17,7 +17,7 @@ export class Folders {
     this.failed = failed;
   }
 
-  heading = "#browse h2"; // what takes the focus
+  heading = "#browse .heading > *"; // what takes the focus
   tiles = "browse"; // the id of what holds the pictures
 
   /** Whether the service has a newer index or model than the shown folder comes from. */
@@ -25,9 +25,15 @@ export class Folders {
     return olderThan(status, this.#shown?.commits);
   }
 
-  /** The pictures loaded so far, for the larger view. */
+  /** The pictures loaded so far, for the larger view, each once. */
   get pictures() {
-    return (this.#shown?.pictures ?? []).map((each) => ({ ...each, neighbour: null }));
+    const found = (this.#shown?.pictures ?? []).map((each) => [each.id, { ...each, neighbour: null }]);
+    return [...new Map(found).values()];
+  }
+
+  /** Shows the next page of the folder; null where there is none. */
+  get more() {
+    return this.#shown?.complete === false ? this.#shown.more : null;
   }
 
   forget() {

@@ -26,8 +26,8 @@ export async function lookUp(picture, told, fit) {
 /** Makes it once; undefined where it cannot be made, for a reason that the answer to the question gives. */
 function renderedOf(kept) {
   const making = () => service.patiently(() => service.preview(kept.file), { waiting: () => {} });
-  kept.rendered ??= making().then(URL.createObjectURL, () => undefined);
-  return kept.rendered;
+  const made = (jpeg) => (kept.preview = URL.createObjectURL(jpeg));
+  return (kept.rendered ??= making().then(made, () => undefined));
 }
 
 function nameOf(picture, told) {

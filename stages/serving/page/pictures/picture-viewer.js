@@ -28,7 +28,6 @@ export function connect() {
   });
   zoom = new PictureZoom(byId("viewer-picture"), (level) => {
     byId("viewer-fit").textContent = level ? words.percent(100 * level) : "Fit";
-    byId("viewer-fit").setAttribute("aria-label", level ? `${words.percent(100 * level)} of its size. Fit` : "Fitted");
   });
   const controls = {
     "viewer-previous": () => step?.(-1),

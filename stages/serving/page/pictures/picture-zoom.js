@@ -3,8 +3,7 @@
 
 const MOST = 8; // CSS pixels for a pixel of the picture
 const NEAR = 2; // times the fitted size, at least, after a double click
-const WHEEL = 0.002; // of the factor's logarithm, for a pixel of the wheel
-const LINE = 16; // pixels of the wheel for a line
+const WHEEL = 0.002; // of the factor's logarithm, for a pixel
 
 export class PictureZoom {
   #frame;
@@ -19,7 +18,8 @@ export class PictureZoom {
     this.#frame = frame;
     this.#changed = changed;
     frame.addEventListener("wheel", (event) => this.#turned(event), { passive: false });
-    frame.addEventListener("dblclick", (event) => this.#clicked(event));
+    frame.addEventListener("dblclick", (event) =>
+      this.zoomed ? this.fit() : this.by(Math.max(NEAR, 1 / this.#fitted()), this.#place(event)));
     frame.addEventListener("pointerdown", (event) => this.#pressed(event));
     frame.addEventListener("pointermove", (event) => this.#moved(event));
     for (const end of ["pointerup", "pointercancel"]) {
@@ -44,7 +44,8 @@ export class PictureZoom {
 
   /** Zooms by a factor; `at`, a point from the frame's middle, stays where it is. */
   by(factor, at = [0, 0]) {
-    const scale = Math.min(this.#most(), Math.max(1, this.#scale * factor));
+    const most = Math.max(2 * NEAR, MOST / this.#fitted());
+    const scale = Math.min(most, Math.max(1, this.#scale * factor));
     const grown = scale / this.#scale;
     this.#set(scale, at.map((each, axis) => each - (each - this.#at[axis]) * grown));
   }
@@ -70,19 +71,10 @@ export class PictureZoom {
     return Math.min(this.#frame.clientWidth / (naturalWidth || 1), this.#frame.clientHeight / (naturalHeight || 1));
   }
 
-  #most() {
-    return Math.max(2 * NEAR, MOST / this.#fitted());
-  }
-
   #turned(event) {
     event.preventDefault();
-    const pixels = event.deltaY * (event.deltaMode ? LINE : 1) * (event.ctrlKey ? 5 : 1); // with Ctrl, two fingers on a pad
+    const pixels = event.deltaY * (event.deltaMode ? 16 : 1) * (event.ctrlKey ? 5 : 1); // lines; two fingers on a pad
     this.by(Math.exp(-pixels * WHEEL), this.#place(event));
-  }
-
-  #clicked(event) {
-    if (this.zoomed) this.fit();
-    else this.by(Math.max(NEAR, 1 / this.#fitted()), this.#place(event));
   }
 
   #pressed(event) {
@@ -110,5 +102,4 @@ export class PictureZoom {
 }
 
 const middle = (points) => [0, 1].map((axis) => points.reduce((sum, each) => sum + each[axis], 0) / points.length);
-
 const distance = ([first, second]) => Math.hypot(first[0] - second[0], first[1] - second[1]);

@@ -45,13 +45,12 @@ function figure(picture, known, { place, many, hooks }) {
 }
 
 function preview(view, known, box, search, draw, verb) {
-  const blank = () => {
-    const reason = known.pending ? "…" : "This picture cannot be shown.";
+  const blank = (reason) => {
     view.replaceChildren(make("span", { class: "blank" }, icon("picture"), reason));
     draw.hidden = true;
   };
-  if (!known.preview) return blank();
-  view.append(region.fitting(region.shown(known.preview, known, blank), view));
+  if (!known.preview) return blank(known.pending ? "…" : "No preview of a picture from the web.");
+  view.append(region.fitting(region.shown(known.preview, known, () => blank("This picture cannot be shown.")), view));
   view.title = `Draw a box to ${verb.toLowerCase()} a region`;
   region.drawable(view, box, { drawn: search });
 }

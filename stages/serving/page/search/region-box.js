@@ -45,7 +45,9 @@ export function fitting(image, frame) {
  * shown. */
 export function shown(source, known, failed) {
   const image = make("img", { src: source, alt: known.name, draggable: "false" });
+  image.addEventListener("load", () => (image.style.visibility = ""));
   const render = async () => {
+    image.style.visibility = "hidden"; // until there is something to show
     image.addEventListener("error", failed);
     const url = await known.rendered();
     if (url) image.src = url;
@@ -85,7 +87,7 @@ function tell(box) {
 }
 
 const words = ([left, top, right, bottom]) =>
-  `Region from ${share(left)} left and ${share(top)} top, ${share(right - left)} wide and ${share(bottom - top)} high.`;
+  `Region ${share(right - left)} wide and ${share(bottom - top)} high, ${share(left)} from the left and ${share(top)} from the top.`;
 
 function place(shape, [left, top, right, bottom]) {
   shape.style.left = `${left * 100}%`;

@@ -188,6 +188,17 @@ def test_previews_of_originals_are_upright_files_that_browsers_show(with_origina
     assert service.ask(f"/previews/{service.id_of('a/lost.png')}").code == "gone"
 
 
+def test_a_region_of_a_library_picture_is_that_of_its_original(with_originals: Service) -> None:
+    service, box = with_originals, [0.1, 0.0, 0.6, 0.5]
+    id = service.id_of("b/turned.tiff")
+    found = service.search({"id": id, "box": box}).data
+    same = service.search({"box": box, "pictures": []}, [services.file(services.drawn(4))]).data
+    assert [each["distance"] for each in found["neighbours"]] == [each["distance"] for each in same["neighbours"]]
+    assert found["neighbours"][0]["distance"] > 0
+    assert (found["pictures"][0]["name"], found["pictures"][0]["known"]) == ("b/turned.tiff", False)
+    assert service.search({"id": service.id_of("a/lost.png"), "box": box}).code == "gone"
+
+
 def test_a_pachyderm_that_does_not_answer_keeps_nothing_but_originals_waiting(ready: Snapshot, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = PachydermClient(PachydermAddress(f"grpc://127.0.0.1:{silent.getsockname()[1]}"))
