@@ -89,7 +89,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield '<meta name="color-scheme" content="light dark">'
     yield '<link rel="stylesheet" href="/assets/base.css"></head><body><main class="document">'
     yield "<h1>lookalike over HTTP</h1>"
-    yield '<p>Errors are <code>{"error": {"code", "message"}}</code>. For programs: '
+    yield '<p>Errors are <code>{"error": {"code", "message", "pictures"}}</code>. For programs: '
     yield '<a href="/openapi.json">openapi.json</a>.</p>'
     for path, methods in document["paths"].items():
         for method, route in methods.items():

@@ -1,9 +1,9 @@
 /* The words and the ways out when something fails: a refusal, a picture that is gone, a missing token. */
 
-import { Gone } from "./search/query-request.js";
 import { button, make } from "./kit/elements.js";
 import { notice } from "./kit/notices.js";
 import * as service from "./kit/service-client.js";
+import { sentence } from "./kit/text-format.js";
 
 /** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, signedIn(). Throws what is not a
  * failure of the service's, once it is shown. */
@@ -11,15 +11,11 @@ export function show(failure, hooks) {
   if (failure.name === "AbortError") return; // the user went on
   const again = button("Try again", "again", hooks.again);
   const choose = button("Choose another picture", "picture", hooks.choose, { class: "primary" });
-  if (failure instanceof Gone) {
-    const text =
-      "This page's address names a picture that was added in another browser, or more than a day ago. " +
-      "The service does not keep such pictures. Drop, paste or choose it again.";
-    notice("refused", "This picture is no longer here", text, { actions: [choose] });
-  } else if (failure.status === 401) {
+  if (failure.status === 401) {
     signIn(hooks.signedIn);
   } else if (failure instanceof service.Refusal) {
-    notice("refused", "That did not work", failure.message, { actions: [choose, again] });
+    const title = failure.code === service.UPLOAD_GONE ? "This picture is no longer here" : "That did not work";
+    notice("refused", title, sentence(failure.message), { actions: [choose, again] });
   } else {
     notice("refused", "The page failed", `${failure.message}. Reload it; if that does not help, report it.`);
     throw failure;

@@ -96,8 +96,8 @@ function askedWithout({ pictures: bad = [] }, { pictures }) {
   const rest = pictures.filter((_, place) => bad.every(({ picture }) => picture !== place));
   if (!bad.length || !rest.length) return false;
   moves.ask(rest, true);
-  const reasons = bad.map(({ message }) => message).join("; ");
-  notices.complain(`Left out ${words.count(bad.length, "picture")}. ${reasons}.`);
+  const reasons = bad.map(({ message }) => words.sentence(message)).join(" ");
+  notices.complain(`Left out ${words.count(bad.length, "picture")}. ${reasons}`);
   return true;
 }
 

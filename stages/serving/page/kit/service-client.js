@@ -12,6 +12,9 @@ export class Refusal extends Error {
 
 export class Unreachable extends Error {}
 
+/** The code of a question with a picture that this browser does not have, or no longer. */
+export const UPLOAD_GONE = "upload-gone";
+
 const LONGEST = 30; // seconds between two attempts at a service that does not answer
 
 export const status = (signal) => call("/status", { signal });

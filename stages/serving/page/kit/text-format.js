@@ -31,6 +31,10 @@ export function bytes(size) {
 
 export const seconds = (value) => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
 
+/** A reason of the service as a sentence; a name at its beginning stays as it is. */
+export const sentence = (reason) =>
+  reason.replace(/^[a-z]+ /, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?]$/, "$&.");
+
 /** The last part of a path. */
 export const basename = (path) => path.replace(/\/+$/, "").split("/").pop() || path;
 

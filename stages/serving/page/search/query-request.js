@@ -5,17 +5,11 @@ import * as service from "../kit/service-client.js";
 import { classifying } from "../kit/service-status.js";
 import * as uploads from "../pictures/upload-store.js";
 
-/** The question has pictures that this browser does not have, or no longer. */
-export class Gone extends Error {
-  /** places: theirs in the question. */
-  constructor(places) {
-    super();
-    this.pictures = places.map((picture) => ({ picture, message: "a picture added earlier is no longer in this browser" }));
-  }
-}
+const GONE =
+  "This picture was added in another browser, or more than a day ago; the service keeps none. Drop, paste or choose it again.";
 
 /** The answer to a state with pictures. waiting(reason) is called while the service is not ready, busy or away, and
- * sent(share) while pictures are on their way. Throws Gone, and Refusal with the service's words. */
+ * sent(share) while pictures are on their way. Throws Refusal with the service's words. */
 export const ask = (state, work) => answer("/search", searchOf(state), state, work);
 
 /** The same for labels. */
@@ -31,7 +25,8 @@ async function filesOf(pictures) {
   const asked = [...pictures.keys()].filter((place) => pictures[place].kind === "upload");
   const kept = await Promise.all(asked.map((place) => uploads.find(pictures[place].value)));
   const gone = asked.filter((_, at) => !kept[at]);
-  if (gone.length) throw new Gone(gone);
+  const reasons = gone.map((picture) => ({ picture, message: GONE }));
+  if (gone.length) throw new service.Refusal(404, service.UPLOAD_GONE, GONE, null, reasons);
   return kept.map((entry) => entry.file);
 }
 
