@@ -67,7 +67,7 @@ async def _not_routed(request: Request, error: Exception) -> Response:
     path, method = request.scope["path"], request.method
     known = {
         404: ("not-found", f"there is nothing at {path[:200]}"),
-        405: ("wrong-method", f"{method} is not allowed here"),
+        405: ("wrong-method", f"{method} is not allowed here: use {(error.headers or {}).get('Allow', 'another')}"),
     }
     code, message = known.get(error.status_code, ("bad-request", str(error.detail)))
     return AsciiJSONResponse(

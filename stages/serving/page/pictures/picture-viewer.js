@@ -79,7 +79,7 @@ export function open(picture, hooks) {
     dialog.showModal();
     byId("viewer-picture").focus();
   }
-  zoom.show(large(picture, name)); // once there is room to fit it
+  zoom.show(large(picture, name), picture.sources[0]); // once there is room to fit it
 }
 
 /** Closes the dialog without calling closed(). */

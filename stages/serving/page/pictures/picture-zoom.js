@@ -9,6 +9,7 @@ export class PictureZoom {
   #frame;
   #changed;
   #image = null;
+  #size = null; // of the picture: {width, height}
   #scale = 1; // of the fitted picture
   #at = [0, 0]; // the picture's middle, from the frame's, in pixels
   #pointers = new Map(); // id -> [x, y]
@@ -31,9 +32,10 @@ export class PictureZoom {
     return this.#scale > 1;
   }
 
-  /** Shows an image, fitted. */
-  show(image) {
+  /** Shows an image, fitted. size: the {width, height} of its picture, of which it may be a smaller form. */
+  show(image, size) {
     this.#image = image;
+    this.#size = size;
     this.#frame.replaceChildren(image);
     this.fit();
   }
@@ -67,8 +69,8 @@ export class PictureZoom {
 
   /** The share of its own pixels at which the picture fills the frame. */
   #fitted() {
-    const { naturalWidth, naturalHeight } = this.#image;
-    return Math.min(this.#frame.clientWidth / (naturalWidth || 1), this.#frame.clientHeight / (naturalHeight || 1));
+    const { width, height } = this.#size;
+    return Math.min(this.#frame.clientWidth / (width || 1), this.#frame.clientHeight / (height || 1));
   }
 
   #turned(event) {
