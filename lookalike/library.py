@@ -120,7 +120,7 @@ class Library:
         combine: Literal["any", "all"] = "any",
         exact: bool = True,
     ) -> Neighbours:
-        """The k nearest pictures of the library, by distance.
+        """The k nearest pictures of the library, by distance, and those of their near-duplicates that lie between them.
 
         picture: see lookalike.pictures.PictureInput, or several, to any of which the pictures are near (or to all, with
         combine="all"). The others are the fields of a question: see stages.files.question.Question. exact=False is
@@ -162,11 +162,11 @@ class Library:
     def original(self, picture: "Neighbour | str", to: "str | PathLike[str] | None" = None, source: int = 0) -> bytes:
         """The file that a picture of the library came from, by a neighbour or an id. source: which of its paths. to: a
         path to write the file to. Raises LookalikeError if it is gone."""
-        id_ = picture.id if isinstance(picture, Neighbour) else picture
+        id_, number = (picture.id, picture.number(source)) if isinstance(picture, Neighbour) else (picture, source)
 
         def read(searches: SearchClient) -> bytes:
             file = io.BytesIO()
-            searches.original(id_, file, source)
+            searches.original(id_, file, number)
             return file.getvalue()
 
         content = self._by_a_service(read)

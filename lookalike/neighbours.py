@@ -24,8 +24,8 @@ class Neighbour:
     rank: from 1, the nearest. distance: the value of a float32, in the units of the metric. likeness: how alike it is,
     one of "same picture", "near copy", "very similar", "similar" and "weak"; None where the model has no scale.
     similarity: the probability of the same label in per cent, None without a calibration. paths: the true paths of its
-    sources, at least one. same: whether it is one of the asked pictures. near: whether it is a near-duplicate of one.
-    group: near-duplicates of each other have one number.
+    sources, at least one, first those inside the question's filter. same: whether it is one of the asked pictures.
+    near: whether it is a near-duplicate of one. group: near-duplicates of each other have one number.
     """
 
     rank: int
@@ -38,11 +38,16 @@ class Neighbour:
     near: bool
     group: int
     _thumbnail: Callable[[str], bytes] = field(repr=False, compare=False)
+    _numbers: Sequence[int] = field(repr=False, compare=False)
 
     @property
     def path(self) -> str:
         """The first of its paths."""
         return self.paths[0]
+
+    def number(self, source: int) -> int:
+        """The number that the service has for the source of one of its paths."""
+        return self._numbers[source] if 0 <= source < len(self._numbers) else source  # which the service refuses
 
     @cached_property
     def thumbnail(self) -> bytes:
@@ -51,7 +56,8 @@ class Neighbour:
 
 
 class Neighbours(Rows[Neighbour]):
-    """The answer to a search, the nearest first. `answer` is all that the service said, in JSON's types."""
+    """The answer to a search, the nearest first, with near-duplicates among them. `answer` is all that the service
+    said, in JSON's types."""
 
     schema = pa.schema(
         [
@@ -93,6 +99,14 @@ class Neighbours(Rows[Neighbour]):
         """Whether these are proven to be the nearest; otherwise `answer["recall"]` is the share that codes find."""
         return bool(self.answer["exact"])
 
+    @property
+    def groups(self) -> Sequence[Sequence[Neighbour]]:
+        """The neighbours by group, the nearest of each first: k of them, if the library has so many."""
+        found: dict[int, list[Neighbour]] = {}
+        for each in self:
+            found.setdefault(each.group, []).append(each)
+        return list(found.values())
+
     def record(self, row: Neighbour) -> dict[str, Any]:
         """See Rows. Paths that are not UTF-8 have a replacement for each byte that Arrow cannot hold."""
         paths = [path.encode("utf-8", "replace").decode() for path in row.paths]
@@ -107,7 +121,8 @@ class Neighbours(Rows[Neighbour]):
         return "\n".join([self._summary(), *lines])
 
     def _repr_html_(self) -> str:
-        return markup.fill("tiles.html", summary=self._summary(), tiles=[(each, _picture(each)) for each in self])
+        tiles = [(each[0], _picture(each[0]), len(each) - 1) for each in self.groups]
+        return markup.fill("tiles.html", summary=self._summary(), tiles=tiles)
 
     def _summary(self) -> str:
         how = "" if self.exact else ", approximate"
@@ -117,8 +132,8 @@ class Neighbours(Rows[Neighbour]):
 
 def _neighbour(each: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> Neighbour:
     names = ("rank", "id", "distance", "likeness", "similarity", "same", "near", "group")
-    paths = tuple(source["path"] for source in each["sources"])
-    return Neighbour(**{name: each[name] for name in names}, paths=paths, _thumbnail=thumbnail)
+    paths, numbers = (tuple(source[name] for source in each["sources"]) for name in ("path", "number"))
+    return Neighbour(**{name: each[name] for name in names}, paths=paths, _thumbnail=thumbnail, _numbers=numbers)
 
 
 def _picture(neighbour: Neighbour) -> bytes:

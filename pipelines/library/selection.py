@@ -25,8 +25,8 @@ def select(
     of them, which may take long. Raises LookalikeError if a word means none: `where` says where, and `outcome` what was
     not done.
 
-    A word is a name; else a folder of names; else a glob of names or folders, in Pachyderm's dialect; else a path on
-    this machine, with the name that it has when it is added.
+    A word is a name; else a folder of names; else a path on this machine, with the name that it has when it is added;
+    else a glob of names or folders, in Pachyderm's dialect.
     """
     found: dict[str, None] = {}
     missing: list[str] = []
@@ -38,9 +38,10 @@ def select(
                 selected = [meaning]
             else:
                 known = known or sorted(names())
-                selected = list(_below(meaning, known)) or list(_matching(meaning, known))
+                selected = list(_below(meaning, known))
             if selected:
                 break
+        selected = selected or [name for meaning in _meanings(word) for name in _matching(meaning, known)]
         found |= dict.fromkeys(selected)
         missing += [] if selected else [word]
     if missing:

@@ -1,6 +1,7 @@
 """Patterns of paths as regular expressions for RE2, which takes linear time for any text. Matches nothing itself."""
 
 import re
+from collections.abc import Callable
 
 from stages.datum.contract import StageError
 
@@ -11,6 +12,7 @@ MOST_WILDCARDS = 32
 """Parts of a pattern that match several texts: RE2's time grows with their number."""
 
 _SPECIAL = re.compile(r"[*?\[{]")
+_MEANING = re.compile(r"[*?\[{},\\]")
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[(?P<not>[!^]?)(?P<set>\]?[^\]/]*)\]|[{},]|\\(?P<literal>.)|.", re.DOTALL)
 _WHOLE = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _GROUP = {"{": "(?:", ",": "|", "}": ")"}
@@ -21,10 +23,27 @@ class FilterError(StageError):
 
 
 def is_glob(filter: str) -> bool:
-    """Whether a filter is a pattern, and not the beginning of a path. Raises FilterError if it is too long."""
+    """Whether a filter is a pattern, and not the beginning of a path."""
+    return _SPECIAL.search(filter) is not None
+
+
+def meant(filter: str, folder: Callable[[str], bool], file: Callable[[str], bool]) -> str:
+    """The filter that a user means, who may not know of patterns: a name first, a pattern second.
+
+    If a folder or a file of the library has just this name, whatever characters it has, the pattern of the paths in the
+    folder, or of the file alone; else the filter itself. folder, file: whether the library has one of that name. Raises
+    FilterError if the filter is too long.
+    """
     if len(filter) > LONGEST:
         raise FilterError(f"the filter has {len(filter):,} characters; use at most {LONGEST}")
-    return _SPECIAL.search(filter) is not None
+    if not is_glob(filter):
+        return filter
+    escaped = _MEANING.sub(r"\\\g<0>", filter.removesuffix("/"))
+    if folder(filter.removesuffix("/")):
+        return f"{escaped}/**"
+    if filter.endswith("/") or not file(filter):
+        return filter
+    return escaped if "/" in escaped else f"{{{escaped},/}}"  # a pattern without a slash is of names in any folder
 
 
 def regular_expression(pattern: str) -> str:

@@ -1,5 +1,10 @@
-"""Filters of paths applied to many paths at once, for the service and the stage search alike."""
+"""Filters of paths applied to many paths at once, for the service and the stage search alike.
 
+A filter may be a name with special characters, which nobody can tell who sees only a part of the library, as search
+does: whoever asks decides first, see stages.files.path_globs.meant.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +14,7 @@ import pyarrow.compute as pc
 from stages.files.path_globs import FilterError, is_glob, regular_expression
 from stages.files.tables.parquet import stored_text
 from stages.knn.backend import Mask
+from stages.record.sources import Source
 
 
 def admitted(paths: Any, filter: str) -> Mask:
@@ -25,3 +31,11 @@ def admitted(paths: Any, filter: str) -> Mask:
         return np.asarray(pc.starts_with(paths, stored))
     except pa.ArrowInvalid as error:
         raise FilterError("the filter is too complicated: use fewer wildcards and alternatives") from error
+
+
+def inside_first(sources: Sequence[Source], filter: str) -> list[int]:
+    """The numbers of a picture's sources: first those that the filter admits, otherwise in their order."""
+    if not filter or len(sources) < 2:
+        return list(range(len(sources)))
+    inside = admitted(pa.array([stored_text(each.path) for each in sources], pa.string()), filter)
+    return sorted(range(len(sources)), key=lambda number: not inside[number])

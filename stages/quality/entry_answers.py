@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
+from stages.files import path_masks
 from stages.files.packs import Rejection
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
@@ -34,7 +35,7 @@ class QueryMatch:
 
     id: str
     distance: float  # the value of a float32
-    sources: tuple[Source, ...]  # all its sources, sorted by path
+    sources: tuple[Source, ...]  # all its sources, sorted by path, first those that the filter admits
     thumbnail: bytes | None  # JPEG; None if the sheets do not show the query
 
 
@@ -174,7 +175,7 @@ def merge(
     answers = []
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
-        matches = tuple(each for each in merged.best.get(query, ()) if each.distance <= most)
+        matches = tuple(_inside_first(each, limits) for each in merged.best.get(query, ()) if each.distance <= most)
         answers.append(QueryAnswer(query, own.sources, own.thumbnail, matches))
     known_scale = distance_scale.read(scale, merged.origin.model) if merged.origin is not None else None
     return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits, known_scale)
@@ -239,6 +240,11 @@ def _united(matches: Iterable[QueryMatch]) -> list[QueryMatch]:
             match = QueryMatch(match.id, min(twin.distance, match.distance), sources, twin.thumbnail or match.thumbnail)
         by_id[match.id] = match
     return list(by_id.values())
+
+
+def _inside_first(match: QueryMatch, limits: Mapping[str, Any]) -> QueryMatch:
+    order = path_masks.inside_first(match.sources, limits.get("filter", ""))
+    return replace(match, sources=tuple(match.sources[number] for number in order))
 
 
 def _rank(query: str) -> Callable[[QueryMatch], tuple[float, bool, str]]:

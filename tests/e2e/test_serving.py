@@ -66,8 +66,8 @@ def search(url: str, picture: bytes, headers: dict[str, str] | None = None) -> d
 
 
 def nearest(answer: dict[str, Any]) -> Neighbours:
-    """Those of an answer of the service."""
-    found = answer["neighbours"]
+    """The three nearest in an answer of the service, which has more where some are near-duplicates."""
+    found = answer["neighbours"][:3]
     return [(each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in found]
 
 

@@ -222,7 +222,7 @@ def test_the_command_shows_a_tree_and_writes_a_page(told: Told) -> None:
     said = told.world.lookalike("trace", "many", "--query", "block.png")
     for word in (
         "holiday/1.png",
-        "render-10",
+        "render-11",
         told.commits["blocks"][:12],
         "9 checks, all true",
         "trace-block.png-1.html",

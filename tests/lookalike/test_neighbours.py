@@ -25,7 +25,7 @@ def answer(**changes: Any) -> dict[str, Any]:
         "same": False,
         "near": True,
         "group": 1,
-        "sources": [{"path": HOSTILE}, {"path": "copies/\udcff.png"}],
+        "sources": [{"path": HOSTILE, "number": 1}, {"path": "copies/\udcff.png", "number": 0}],
     }
     second = first | {
         "rank": 2,
@@ -63,6 +63,19 @@ def test_a_neighbour_has_its_facts() -> None:
     assert found[-1].thumbnail == b"\xff\xd8b"
     assert found.model == "small at 32 px"
     assert repr(found).splitlines()[1] == f"   1     0.5300  near copy     {HOSTILE}"
+
+
+def test_groups_are_folded_in_tiles_and_sources_keep_their_numbers() -> None:
+    found = Neighbours(answer(), thumbnail)
+    assert [len(each) for each in found.groups] == [1, 1]
+    assert [found[0].number(at) for at in (0, 1, 2, -1)] == [1, 0, 2, -1]
+    copies = answer()
+    copies["neighbours"][1]["group"] = 1
+    folded = Neighbours(copies, thumbnail)
+    assert [[each.rank for each in group] for group in folded.groups] == [[1, 2]]
+    page = PageDocument(folded._repr_html_())
+    assert len(page.pictures) == 1
+    assert "and 1 near-duplicate" in page.words
 
 
 def test_arrow_and_pandas_have_one_row_for_each() -> None:

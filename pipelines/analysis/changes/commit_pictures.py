@@ -16,7 +16,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.library.content_cache import ContentCache
-from stages.files import pack_ends
+from stages.files import pack_ends, path_globs
 from stages.record import part_names
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
@@ -84,6 +84,14 @@ class CommitPictures:
     def hashes(self, repo: str, computed: str) -> dict[str, str]:
         """The SHA-256 of the bytes of every picture by true name; `computed` is the commit of preprocess."""
         return self._sources(each.new for each in self._history.pairs(PREPROCESS[repo], computed, ""))
+
+    def meant(self, filter: str, commit: str = "") -> str:
+        """The filter of library pictures that a user means at a commit of `images`, by default at the newest one that
+        preprocess has read: see `stages.files.path_globs.meant`."""
+        records = self._history.records(PREPROCESS["images"]) if path_globs.is_glob(filter) else ()
+        read = next((each.id for each in records if each.good and commit in ("", each.id)), None)
+        names = self.at("images", read) if read is not None else set()
+        return path_globs.meant(filter, lambda name: any(e.startswith(f"{name}/") for e in names), names.__contains__)
 
     def _sources(self, files: Iterable[StoredFile | None]) -> dict[str, str]:
         """The sources in those of these files, all of one commit, that are there and are packs."""

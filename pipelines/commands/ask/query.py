@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from pipelines.analysis.changes import library_state
+from pipelines.analysis.changes.commit_pictures import CommitPictures
 from pipelines.analysis.time_travel import past_library, past_search
 from pipelines.client.commit_sets import commit_at
+from pipelines.client.server.connection import Connection
 from pipelines.commands.ask import service_query
 from pipelines.commands.ask.past_query import STEPS
 from pipelines.commands.kit import display, interrupts, progress
@@ -18,9 +21,11 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, NearestOpt
 from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
+from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.result_sheets import ResultSheet
+from pipelines.library.snapshots import REPO as LIBRARY
 from stages.datum.contract import StageError
-from stages.files.question import Question, QuestionError, describe, entry_json, from_texts
+from stages.files.question import Question, QuestionError, describe, entry_json, from_texts, validated
 
 app = App()
 
@@ -93,8 +98,9 @@ def query(
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
         interrupts.explain("interrupted: nothing was written")
-        connection, file = open_connection(address), _question_file(question)
+        connection = open_connection(address)
         commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
+        file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit))
         say(f"asking the library of commit {commit}; nothing is written to the server")
         answered = past_search.ask(connection, commit, paths, output, STEPS, k, with_todays_code, file)
         say_all(f"skipped {each}" for each in answered.asked.left_out)
@@ -108,8 +114,8 @@ def query(
             return
         if by_service:
             raise LookalikeError("no service answered: start one with `lookalike serve`, or ask without --service")
-    file = _question_file(question)
     connection = open_write_connection(address)
+    file = _question_file(question, connection)
     result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)
     with progress.counting("putting queries") as report:
         put = queries.put(connection, paths, report, file)
@@ -128,10 +134,14 @@ def _question(options: Mapping[str, str]) -> Question:
         raise LookalikeError(f"{error}; see `lookalike query -h`") from error
 
 
-def _question_file(question: Question) -> bytes:
-    """The question.json that is put with pictures, b"" for a question without options. Raises LookalikeError for
-    options that need a service."""
+def _question_file(question: Question, connection: Connection, commit: str = "") -> bytes:
+    """The question.json that is put with pictures, b"" for a question without options. commit: of the library, by
+    default the newest. Raises LookalikeError for options that need a service."""
     try:
+        if question.filter:
+            known = CommitPictures(connection, ContentCache(default_path()))
+            meant = connection.retry(known.meant, question.filter, commit)
+            question = validated(Question, {**question.given, "filter": meant})
         return entry_json(question) if question.given else b""
     except StageError as error:
         raise LookalikeError(str(error)) from error

@@ -86,6 +86,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
                 "id": each["id"],
                 "likeness": each.get("likeness"),  # an older service has none
                 "sources": [source["path"] for source in each["sources"]],
+                "group": each["group"],
             }
             for each in answer["neighbours"]
         ],

@@ -9,22 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from stages.files import path_masks
 from stages.files.question import Question
-from stages.knn.backend import Distances, Mask, Rows, Vectors
-from stages.knn.top_k import NONE
+from stages.knn.backend import Mask, Vectors
 from stages.knn.vector_set import VectorSet
 from stages.quality.distance_scale import NEAR_COPY, SAME
 from stages.quality.entry_answers import shortest
-from stages.record.hashes import Hashes, differing
+from stages.record.sources import Source
+from stages.serving.answer.near_duplicates import FoldedRanking, largest_distance, near_any
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.search.search_engine import SearchResult
-
-NEAR, NEAR_BITS = 0.8, 12
-"""Pairs of pictures within this Euclidean distance, or that of changed copies by the model's scale, whose perceptual
-hashes differ in so few bits are near-duplicates, whichever metric a question has. Less than THRESHOLD and HASH_BITS of
-specs/duplicates, since nobody looks at them."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +70,17 @@ def _within(snapshot: Snapshot, asked: Question) -> Mask | None:
 
 
 def answer(
-    snapshot: Snapshot, asked: Question, pictures: Sequence[QueryPicture], points: Vectors, found: SearchResult
+    snapshot: Snapshot,
+    asked: Question,
+    pictures: Sequence[QueryPicture],
+    points: Vectors,
+    found: SearchResult,
+    ranking: FoldedRanking,
 ) -> dict[str, Any]:
-    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). found: of one
-    question."""
-    distances, rows = found.topk.distances[0], found.topk.rows[0]
-    kept = rows != NONE
-    if asked.max_distance is not None:
-        kept &= distances <= asked.max_distance
-    distances, rows = distances[kept], rows[kept]
+    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). ranking: the
+    neighbours that were found."""
     return {
-        "neighbours": list(_neighbours(snapshot, asked, pictures, points, distances, rows)),
+        "neighbours": list(_neighbours(snapshot, asked, pictures, points, ranking)),
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": _metric(snapshot, asked),
@@ -116,9 +110,9 @@ def origin(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def addresses(id: str) -> Mapping[str, str]:
-    """The paths of a library picture's thumbnail and original."""
-    return {"thumbnail": f"/images/{id}", "original": f"/originals/{id}"}
+def addresses(id: str, source: int) -> Mapping[str, str]:
+    """The paths of a library picture's thumbnail, and of its original of that number."""
+    return {"thumbnail": f"/images/{id}", "original": f"/originals/{id}{f'?source={source}' if source else ''}"}
 
 
 def _neighbours(
@@ -126,31 +120,36 @@ def _neighbours(
     asked: Question,
     pictures: Sequence[QueryPicture],
     points: Vectors,
-    distances: Distances,
-    rows: Rows,
+    ranking: FoldedRanking,
 ) -> Iterator[dict[str, Any]]:
     library, similarity = snapshot.library, snapshot.similarity
-    hashes = np.array([library.hash(row) for row in rows.tolist()], np.uint64)
+    distances, rows = ranking.distances, ranking.rows
     own = {each.id for each in pictures}
     vectors = VectorSet(library.vectors(rows))
-    limit = NEAR if snapshot.scale is None else snapshot.scale.euclidean.changed
-    near = _near(pictures, VectorSet(points), vectors, hashes, limit)
-    groups = _groups(vectors, hashes, limit)
+    near = near_any(
+        VectorSet(points),
+        [each.hash for each in pictures],
+        vectors,
+        library.hashes(rows),
+        largest_distance(snapshot.scale),
+    )
     calibrated = similarity is not None and similarity.metric == _metric(snapshot, asked)
+    meant = library.paths.meant(asked.filter) if asked.filter else ""
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
-        id = library.id(row)
+        id, sources = library.id(row), library.sources(row)
+        order = path_masks.inside_first(sources, meant)
         yield {
-            "rank": place + 1,
+            "rank": int(ranking.places[place]) + 1,
             "id": id,
             "distance": shortest(float(distances[place])),
             "likeness": _likeness(snapshot, asked, id in own, bool(near[place]), float(distances[place])),
             "similarity": None if likely is None else 100.0 if id in own else likely[place],
             "same": id in own,
             "near": id in own or bool(near[place]),
-            "group": groups[place],
-            "sources": [source_data(each) for each in library.sources(row)],
-            **addresses(id),
+            "group": int(ranking.groups[place]),
+            "sources": [source_data(sources[number], number) for number in order],
+            **addresses(id, order[0]),
         }
 
 
@@ -161,31 +160,6 @@ def _likeness(snapshot: Snapshot, asked: Question, same: bool, near: bool, dista
     return None if snapshot.scale is None else snapshot.scale.limits(_metric(snapshot, asked)).likeness(distance)
 
 
-def source_data(source: Any) -> dict[str, Any]:
-    """A source in JSON's types."""
-    return dict(source._asdict())
-
-
-def _near(
-    pictures: Sequence[QueryPicture], points: VectorSet, vectors: VectorSet, hashes: Hashes, limit: float
-) -> Mask:
-    """Which of n vectors, with their hashes, are near-duplicates of any picture, with its point."""
-    own = np.array([each.hash for each in pictures], np.uint64)
-    picture, place = np.nonzero(differing(own[:, None], hashes) <= NEAR_BITS)
-    found = np.zeros(len(hashes), np.bool_)
-    found[place[points.distances(picture, vectors, place) <= limit]] = True
-    return found
-
-
-def _groups(vectors: VectorSet, hashes: Hashes, limit: float) -> list[int]:
-    """The number of each picture's group: the nearest picture of all and its near-duplicates share one, and so on with
-    the rest. Groups are numbered from 1 in the order of their first pictures."""
-    first, second = np.nonzero(np.triu(differing(hashes[:, None], hashes) <= NEAR_BITS, 1))
-    within = vectors.distances(first, vectors, second) <= limit
-    near = np.eye(len(hashes), dtype=np.bool_)
-    near[first[within], second[within]] = True
-    groups = np.zeros(len(hashes), np.int64)
-    for place in range(len(hashes)):
-        if not groups[place]:
-            groups[near[place] & (groups == 0)] = groups.max() + 1
-    return [int(each) for each in groups]
+def source_data(source: Source, number: int) -> dict[str, Any]:
+    """A source in JSON's types. number: among the picture's sources, as the address of its original has it."""
+    return {**source._asdict(), "number": number}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from stages.files.question import Question
 from stages.knn.backend import Vectors
 from stages.knn.top_k import TopK
 from stages.record.framing import Framing
-from stages.serving.answer import search_answer
+from stages.serving.answer import near_duplicates, search_answer
 from stages.serving.answer.batcher import Batcher
 from stages.serving.answer.metrics import ServiceMetrics
+from stages.serving.answer.near_duplicates import FoldedRanking
 from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload
 from stages.serving.answer.query_embedder import WAITING, QueryEmbedder
 from stages.serving.answer.request_schema import PictureReference, SearchRequest
@@ -30,6 +31,11 @@ from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.search_engine import SearchResult
 
 _SEARCHES_AT_ONCE = 64
+
+_FURTHER = 8
+"""Times as many pictures are searched for where near-duplicates took the places of other groups."""
+
+_ValueT = TypeVar("_ValueT")
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,29 @@ class SearchHandler:
             if search.filter:  # found once and kept, here so that searches of others go on meanwhile
                 await self._seeing.run(lambda: snapshot.library.paths.rows(search.filter))
             rows = [picture.row for picture, _ in seen]
-            given = _Given(snapshot, points, rows, search)
-            found = await self.searches.ask(_together(given), given, len(points))
+            found, ranking = await self._ranked(_Given(snapshot, points, rows, search))
             pictures = [picture for picture, _ in seen]
-            answer = partial(search_answer.answer, snapshot, search, pictures, points, found)
-            whole = await asyncio.get_running_loop().run_in_executor(self._wording, answer)
+            answer = partial(search_answer.answer, snapshot, search, pictures, points, found, ranking)
+            whole = await self._worded(answer)
         return {**whole, "seconds": seconds}
+
+    async def _ranked(self, given: _Given) -> tuple[SearchResult, FoldedRanking]:
+        """The nearest pictures, as many as it takes for k groups: first k, and more only where some are
+        near-duplicates."""
+        snapshot, asked = given.snapshot, given.search
+        together, reach = _together(given), asked.k
+        near = near_duplicates.largest_distance(snapshot.scale)
+        while True:
+            found = await self.searches.ask(together, given, len(given.points))
+            fold = partial(near_duplicates.fold, snapshot.library, found.topk, asked.k, asked.max_distance, near=near)
+            ranking = await self._worded(partial(fold, exhausted=found.topk.rows.shape[1] < reach))
+            if ranking is not None:
+                return found, ranking
+            together, reach = object(), reach * _FURTHER
+            given = replace(given, search=asked.model_copy(update={"k": reach}))
+
+    async def _worded(self, work: Callable[[], _ValueT]) -> _ValueT:
+        return await asyncio.get_running_loop().run_in_executor(self._wording, work)
 
 
 def _view(snapshot: Snapshot) -> DecodeContext:

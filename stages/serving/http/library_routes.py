@@ -137,11 +137,12 @@ class LibraryRoutes:
 
 
 def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, Any]:
-    """A picture in a folder, with the camera of its file there, and all its sources."""
+    """A picture in a folder, with the number and the camera of its file there, and all its sources."""
     id, sources = snapshot.library.id(picture.row), snapshot.library.sources(picture.row)
-    camera = next((each.camera for each in sources if each.path == picture.path), "")
-    listed = [search_answer.source_data(each) for each in sources]
-    return {"id": id, "path": picture.path, "camera": camera, "sources": listed, **search_answer.addresses(id)}
+    number = next((at for at, each in enumerate(sources) if each.path == picture.path), 0)
+    facts = {"id": id, "path": picture.path, "number": number, "camera": sources[number].camera}
+    listed = [search_answer.source_data(each, at) for at, each in enumerate(sources)]
+    return {**facts, "sources": listed, **search_answer.addresses(id, number)}
 
 
 def _source(snapshot: Snapshot, id: str, number: int) -> Source:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.files import path_masks
+from stages.files import path_globs, path_masks
 from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
 from stages.knn.backend import Mask, Rows
@@ -113,13 +113,22 @@ class LibraryPaths:
     def rows(self, filter: str) -> Mask:
         """The pictures with a path that the filter admits, bool (n,), read-only: see
         stages.files.path_masks. Raises FilterError for a bad pattern."""
-        return self._kept(filter)
+        return self._kept(filter)[1]
 
-    def _found(self, filter: str) -> Mask:
+    def meant(self, filter: str) -> str:
+        """The filter that a user of this library means: see stages.files.path_globs."""
+        return self._kept(filter)[0]
+
+    def _found(self, filter: str) -> tuple[str, Mask]:
+        meant = path_globs.meant(
+            filter,
+            lambda name: bool(pc.any(pc.starts_with(self._texts, stored_text(f"{name}/"))).as_py()),
+            lambda name: bool(pc.any(pc.equal(self._texts, stored_text(name))).as_py()),
+        )
         mask = np.zeros(self._count, dtype=np.bool_)
-        mask[self._rows[path_masks.admitted(self._texts, filter)]] = True
+        mask[self._rows[path_masks.admitted(self._texts, meant)]] = True
         mask.flags.writeable = False
-        return mask
+        return meant, mask
 
     def _range(self, inside: str) -> tuple[int, int]:
         """The folders that begin with `inside`, which ends with a slash or is empty."""

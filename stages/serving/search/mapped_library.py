@@ -16,6 +16,7 @@ from stages.datum.contract import StageError
 from stages.files import segment_files
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.knn.backend import Rows, Vectors
+from stages.record.hashes import Hashes
 from stages.record.sources import Source
 from stages.serving.search.library_paths import LibraryPaths
 from stages.serving.search.mapped_segment import MappedSegment
@@ -92,6 +93,11 @@ class MappedLibrary:
         """The picture's perceptual hash, 64 bits."""
         segment, place = self._place(row)
         return int(segment.hashes[place])
+
+    def hashes(self, rows: Rows) -> Hashes:
+        """The perceptual hashes of pictures, uint64 (n,). rows: int64 (n,)."""
+        found: Hashes = np.fromiter(map(self.hash, rows.tolist()), np.uint64, len(rows))
+        return found
 
     @property
     def paths(self) -> LibraryPaths:

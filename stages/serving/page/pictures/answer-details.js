@@ -5,10 +5,16 @@ import * as words from "../kit/text-format.js";
 
 /** The line above the tiles: "12 of 540 pictures · euclidean · exact · 41 ms". */
 export function summary(answer, pictures) {
-  const found = answer.neighbours.length;
-  const parts = [`${pictures ? `${words.number(found)} of ` : ""}${words.count(pictures || found, "picture")}`, answer.metric];
+  const parts = [`${found(answer.neighbours)}${pictures ? ` of ${words.number(pictures)}` : ""}`, answer.metric];
   parts.push(exactness(answer), words.seconds(time(answer)));
   return parts.join(" · ");
+}
+
+/** "12 pictures and 30 near-duplicates". */
+export function found(neighbours) {
+  const pictures = new Set(neighbours.map((each) => each.group)).size;
+  const copies = neighbours.length - pictures;
+  return words.count(pictures, "picture") + (copies ? ` and ${words.count(copies, "near-duplicate")}` : "");
 }
 
 /** Fills the panel of an answer with labels. */

@@ -73,7 +73,7 @@ export function open(picture, hooks) {
   byId("viewer-next").setAttribute("aria-disabled", String(hooks.last));
   byId("viewer-about").replaceChildren(
     ...[picture.neighbour && rank(picture.neighbour), actions(hooks)].filter(Boolean),
-    ...picture.sources.map((each, place) => file(picture, each, place, hooks)),
+    ...picture.sources.map((each) => file(picture, each, hooks)),
   );
   if (!dialog.open) {
     dialog.showModal();
@@ -112,10 +112,10 @@ function actions(hooks) {
   return make("div", { class: "actions" }, search, add);
 }
 
-function file(picture, source, place, hooks) {
+function file(picture, source, hooks) {
   const download = make(
     "a",
-    { class: "button", href: `${picture.original}?source=${place}&download=1`, download: words.basename(source.path) },
+    { class: "button", href: `/originals/${encodeURIComponent(picture.id)}?source=${source.number}&download=1`, download: words.basename(source.path) },
     icon("download"),
     "Download",
   );

@@ -59,7 +59,7 @@ export class Answers extends QuestionView {
     this.#drawTiles(answer, unfolded);
     const [nearest] = neighbours;
     const name = nearest ? `, the nearest ${words.basename(nearest.sources[0].path)}` : "";
-    notices.tell(`${words.count(neighbours.length, "picture")} found${name}.`);
+    notices.tell(`${details.found(neighbours)} found${name}.`);
   }
 
   #drawTiles(answer, unfolded) {
@@ -95,6 +95,6 @@ function titleOf(answer) {
 /** The button for twice as many neighbours, if there may be more. */
 function further(answer, most) {
   const k = Math.min(most, answer.k * 2);
-  if (answer.neighbours.length < answer.k || k <= answer.k) return [];
+  if (results.folded(answer.neighbours).length < answer.k || k <= answer.k) return [];
   return [button(`Show ${words.number(k)} instead of ${words.number(answer.k)}`, null, () => moves.set({ k }), { class: "more" })];
 }

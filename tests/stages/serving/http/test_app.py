@@ -47,7 +47,7 @@ def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Serv
     assert (first["rank"], first["distance"], first["same"], first["near"], first["group"]) == (1, 0, True, True, 1)
     digest, size = hashlib.sha256(made(7)).hexdigest(), len(made(7))
     source = Source("trip/north/07.png", digest, 160, 120, size)
-    assert first["sources"] == [source._asdict()]
+    assert first["sources"] == [{**source._asdict(), "number": 0}]
     assert first["thumbnail"] == f"/images/{first['id']}" and first["original"] == f"/originals/{first['id']}"
     assert (second["rank"], second["same"], third["rank"]) == (2, False, 3)
     assert 0 < second["distance"] <= third["distance"]
@@ -116,8 +116,17 @@ def test_a_copy_is_another_source_and_a_near_duplicate_is_in_the_same_group(serv
     assert [cosine[each["id"]]["near"] for each in data["neighbours"]] == [each["near"] for each in data["neighbours"]]
 
 
+def test_the_first_source_is_inside_the_filter(service: Service) -> None:
+    for filter, number in (("", 0), ("copies/", 0), ("trip/", 1), ("**/south/*", 1)):
+        found = service.search({"k": 1, "filter": filter}, [made(0)]).data["neighbours"][0]
+        names = ["copies/00 again.png", "trip/south/00.png"]
+        assert [each["path"] for each in found["sources"]] == (names[::-1] if number else names)
+        assert [each["number"] for each in found["sources"]] == ([1, 0] if number else [0, 1])
+        assert found["original"] == f"/originals/{found['id']}" + "?source=1" * number
+
+
 def test_k_metric_filter_and_distance(service: Service) -> None:
-    assert len(service.search({}, [made(5)]).data["neighbours"]) == 12
+    assert len({each["group"] for each in service.search({}, [made(5)]).data["neighbours"]}) == 12
     assert len(service.search({"k": 1000}, [made(5)]).data["neighbours"]) == 41
     cosine = service.search({"k": 41, "metric": "cosine"}, [made(5)]).data
     assert cosine["metric"] == "cosine" and cosine["neighbours"][0]["distance"] == 0

@@ -71,12 +71,12 @@ class Tab:
         return self.find(".tile:visible")
 
     def answered(self, title: str, tiles: int | None = None) -> None:
-        """Waits for the answer with that heading. tiles: how many it has, folded ones too."""
+        """Waits for the answer with that heading. tiles: how many it has, without folded ones."""
         expect(self.title).to_have_text(f"Pictures like {title}", timeout=WAIT)
         expect(self.find("#results[aria-busy=true]")).to_have_count(0, timeout=WAIT)
         expect(self.find("#notice")).to_be_hidden(timeout=WAIT)
         if tiles is not None:
-            expect(self.find("#tiles .tile")).to_have_count(tiles, timeout=WAIT)
+            expect(self.find("#tiles .tile:not(.unfolded)")).to_have_count(tiles, timeout=WAIT)
 
     def notice(self, text: str) -> None:
         """Waits for a notice with that text."""

@@ -25,7 +25,7 @@ def asked(tab: Tab) -> dict[str, list[str]]:
 def test_a_picture_is_dropped_or_pasted(event: str, tab: Tab) -> None:
     tab.arrive(event, ("new.png", NEW))
     tab.answered("new.png", tiles=12)
-    expect(tab.find("#summary")).to_contain_text("12 of 41 pictures · euclidean · exact")
+    expect(tab.find("#summary")).to_contain_text("12 pictures and 1 near-duplicate of 41 · euclidean · exact")
     expect(tab.find("#query .name")).to_have_text("new.png")
 
 

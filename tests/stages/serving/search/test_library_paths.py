@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError
+from stages.files import path_masks
+from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError, is_glob
 from stages.files.tables.parquet import stored_text
+from stages.record.sources import Source
 from stages.serving.search.library_paths import FolderPage, FolderPicture, LibraryFolder, LibraryPaths
 
 NAMES = st.text("ab-0\udcff\0é\n.", max_size=3)
@@ -160,6 +162,38 @@ def test_filters(filter: str, rows: Sequence[int]) -> None:
 def test_special_characters_in_names(name: str, pattern: str) -> None:
     found = paths("other", name).rows(pattern)
     assert found.tolist() == [False, True]
+
+
+@given(
+    st.lists(
+        st.lists(st.text("ab[]{}?*,-\\", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join),
+        min_size=1,
+        max_size=9,
+        unique=True,
+    ),
+    st.data(),
+)
+@settings(deadline=None)
+def test_the_name_of_a_folder_or_file_is_no_pattern(names: list[str], data: st.DataObject) -> None:
+    parts = data.draw(st.sampled_from(names)).split("/")
+    name = "/".join(parts[: data.draw(st.integers(1, len(parts)))])
+    filter = name + "/" * data.draw(st.booleans())
+    every = paths(*names)
+    try:
+        rows = every.rows(filter).tolist()
+    except FilterError:
+        assert name in names and filter != name  # a file and no folder, so the braces in it are those of a pattern
+        return
+    below = [each.startswith(f"{name}/") for each in names]
+    expected = below if any(below) else [each == filter for each in names]
+    if not is_glob(filter):
+        expected = [each.startswith(filter) for each in names]
+    if not any(expected):
+        return
+    assert rows == expected
+    number = rows.index(True)
+    sources = [Source("none of these", ""), Source(names[number], "")]
+    assert path_masks.inside_first(sources, every.meant(filter)) == [1, 0]
 
 
 @given(st.text("ab*?", min_size=1, max_size=8), st.lists(st.text("ab", max_size=6), min_size=1, max_size=9))
