@@ -371,7 +371,7 @@ def test_the_table_of_pictures_matches_the_decoders() -> None:
     assert [row[2] for row in table] == [
         f"{file_limits.MAX_JPEG_PIXELS // 10**6}; progressive {file_limits.MAX_WHOLE_JPEG_PIXELS // 10**6}",
         f"{file_limits.MAX_PIXELS // 10**6}; WebP {file_limits.MAX_WEBP_PIXELS // 10**6}",
-        f"{file_limits.MAX_PIXELS // 10**6}",
+        f"{file_limits.MAX_PIXELS // 10**6}; TIFF in small strips or tiles {file_limits.MAX_TIFF_PIXELS // 10**6}",
         f"{file_limits.MAX_HEIC_PIXELS // 10**6}",
         f"{file_limits.MAX_AVIF_PIXELS // 10**6}",
         f"{file_limits.MAX_JPEG_2000_PIXELS // 10**6}",

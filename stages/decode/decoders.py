@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ from PIL.TgaImagePlugin import TgaImageFile
 from PIL.TiffImagePlugin import BITSPERSAMPLE, COMPRESSION, PLANAR_CONFIGURATION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages.decode import exif, icons, jpeg_scans, png_chunks, raw_preview
+from stages.decode import exif, icons, jpeg_scans, png_chunks, raw_preview, tiff_pieces
+from stages.decode.tiff_pieces import TiffPage
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import (
     MAX_AVIF_PIXELS,
@@ -36,6 +38,7 @@ from stages.record.file_limits import (
     MAX_JPEG_SCANNED_PIXELS,
     MAX_PIXELS,
     MAX_QOI_PIXELS,
+    MAX_TIFF_PIXELS,
     MAX_WEBP_PIXELS,
     MAX_WHOLE_JPEG_2000_PIXELS,
     MAX_WHOLE_JPEG_PIXELS,
@@ -97,7 +100,8 @@ class BadPicture(Exception):
 @dataclass(frozen=True)
 class PictureFile:
     """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.record.sources.Source.
-    orientation, date, make, model: those from outside it, if any. unended: the file if it is a JPEG without an end."""
+    orientation, date, make, model: those from outside it, if any. unended: the file if it is a JPEG without an end.
+    pages: of a TIFF that is too large to be decoded whole."""
 
     picture: ImageFile.ImageFile
     coding: str
@@ -107,6 +111,7 @@ class PictureFile:
     make: str = ""
     model: str = ""
     unended: bytes = b""
+    pages: Sequence[TiffPage] = ()
 
     @property
     def size(self) -> tuple[int, int]:
@@ -114,9 +119,11 @@ class PictureFile:
         return self.picture.size
 
     def load(self, least: tuple[int, int]) -> tuple[Image.Image, Image.Transpose | None]:
-        """Decodes the picture, a JPEG at the smallest scale that leaves it this size. Returns it with the turn that
-        puts it upright. For damaged bytes, raises whatever the decoder raises."""
+        """Decodes the picture, a JPEG or a large TIFF at the smallest scale that leaves it this size. Returns it with
+        the turn that puts it upright. For damaged bytes, raises whatever the decoder raises."""
         picture = self.picture
+        if self.pages:
+            return tiff_pieces.shrunk(self.pages, least, exif.turn(exif.orientation(picture))), None
         if self.unended:
             _check_samples(self.unended)
         _choose_scale(picture, least)
@@ -172,13 +179,15 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     readable = png_chunks.readable(data) if kind is FileKind.PNG else data
     picture = _DECODERS[kind](io.BytesIO(readable + jpeg_scans.END if unended else readable))
     exif.forget_xmp(picture)
-    _check_size(picture, kind, len(data))
+    pages = tiff_pieces.pages(data, picture) if isinstance(picture, TiffImageFile) else ()
+    if not pages:
+        _check_size(picture, kind, len(data))
     if isinstance(picture, JpegImageFile):
         _check_scans(picture, data)
     if isinstance(picture, TiffImageFile):
         _check_layout(picture)
     facts = _coding(picture, kind, data), _encoder(picture, kind)
-    return PictureFile(picture, *facts, orientation, date, make, model, unended)
+    return PictureFile(picture, *facts, orientation, date, make, model, unended, pages)
 
 
 def _choose_scale(picture: ImageFile.ImageFile, least: tuple[int, int]) -> None:
@@ -218,7 +227,8 @@ def _check_size(picture: ImageFile.ImageFile, kind: FileKind, size: int) -> None
     if kind in _WHOLE_PIXELS and ("progression" in picture.info or size * 64 < width * height):
         most = _WHOLE_PIXELS[kind]
     if width * height > most:
-        raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}")
+        pieces = f", or {MAX_TIFF_PIXELS:,} in small strips or tiles" if kind is FileKind.TIFF else ""
+        raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}{pieces}")
     if width < 1 or height < 1:
         raise BadPicture("a picture without pixels")
 

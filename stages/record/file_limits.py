@@ -17,6 +17,8 @@ MAX_HEIC_PIXELS = 64_000_000  # 7 to 20 bytes each, by subsampling, depth and tr
 MAX_AVIF_PIXELS = 64_000_000  # up to 17 bytes each: 1 GiB
 MAX_JPEG_2000_PIXELS = 800_000_000  # decoded at a level at which it has no more than the next
 MAX_WHOLE_JPEG_2000_PIXELS = 50_000_000  # up to 25 bytes each, since its samples are 32 bits wide: 1.2 GiB
+MAX_TIFF_PIXELS = 400_000_000  # 10 s; above MAX_PIXELS decoded in pieces, each of which is shrunk at once
+MAX_TIFF_PIECE_PIXELS = 50_000_000  # of a strip or a row of tiles, which is in memory whole
 MAX_QOI_PIXELS = 16_000_000  # its decoder is not compiled: 20 s
 
 MAX_MEMBERS = 1_000_000  # of one archive
