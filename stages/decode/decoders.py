@@ -27,7 +27,7 @@ from PIL.TgaImagePlugin import TgaImageFile
 from PIL.TiffImagePlugin import BITSPERSAMPLE, COMPRESSION, PLANAR_CONFIGURATION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages.decode import exif, icons, jpeg_scans, png_chunks, raw_preview, tiff_pieces
+from stages.decode import colour_profiles, exif, icons, jpeg_scans, png_chunks, raw_preview, tiff_pieces
 from stages.decode.tiff_pieces import TiffPage
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import (
@@ -179,6 +179,8 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     readable = png_chunks.readable(data) if kind is FileKind.PNG else data
     picture = _DECODERS[kind](io.BytesIO(readable + jpeg_scans.END if unended else readable))
     exif.forget_xmp(picture)
+    if kind is FileKind.AVIF:
+        picture.info.update(colour_profiles.nclx(data))
     pages = tiff_pieces.pages(data, picture) if isinstance(picture, TiffImageFile) else ()
     if not pages:
         _check_size(picture, kind, len(data))

@@ -16,6 +16,7 @@ from stages.decode.colour_profiles import SRGB_PRIMARIES
 from stages.decode.picture_normaliser import NormalisedPicture, normalise
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.framing import CROP, Framing
+from tests.stages.decode import drawn_scenes
 from tests.stages.decode.drawn_scenes import SIDE, scene
 
 SRGB = Image.fromarray(scene())
@@ -144,3 +145,43 @@ def test_a_profile_counts_before_the_gamma() -> None:
     info = PngInfo()
     info.add(*gamma(1.0))
     assert difference(saved(SRGB, icc_profile=srgb_profile(), pnginfo=info), saved(SRGB)) == 0
+
+
+def with_nclx(kind: str, picture: Image.Image, primaries: int, transfer: int) -> bytes:
+    """The file, in which these numbers are stated."""
+    best: dict[str, Any] = {"quality": -1, "chroma": 444}
+    data = drawn_scenes.encode(picture, kind, **(best if kind == "HEIF" else {"quality": 100, "subsampling": "4:4:4"}))
+    at = data.index(b"colrnclx") + 8
+    return data[:at] + struct.pack(">HH", primaries, transfer) + data[at + 4 :]
+
+
+@pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
+@pytest.mark.parametrize(
+    ("number", "primaries"), [(12, DISPLAY_P3), (9, (0.3127, 0.329, 0.708, 0.292, 0.17, 0.797, 0.131, 0.046))]
+)
+def test_the_primaries_of_heic_and_avif_are_converted(kind: str, number: int, primaries: tuple[float, ...]) -> None:
+    plain = read(with_nclx(kind, SRGB, 1, 13)).framed.pixels.astype(int)
+    profile = colour_profiles.profile_of(1 / 2.2, primaries)
+    for transfer in (1, 13, 14):
+        found = read(with_nclx(kind, meant(SRGB, profile), number, transfer)).framed.pixels
+        assert np.abs(found - plain).mean() < 3  # sRGB's curve is near the exponent alone
+    assert np.abs(read(with_nclx(kind, SRGB, number, 13)).framed.pixels - plain).max() > 20
+    for nothing in ((1, 13), (1, 1), (1, 2), (2, 2), (2, 13)):
+        np.testing.assert_array_equal(read(with_nclx(kind, SRGB, *nothing)).framed.pixels, plain)
+
+
+@pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
+@pytest.mark.parametrize(("transfer", "white"), [(16, 0.5807), (18, 0.75)])
+def test_diffuse_white_of_hdr_is_white(kind: str, transfer: int, white: float) -> None:
+    """Also a grey card of 26 cd/m², which has a signal of 38 per cent, as ITU-R BT.2408 says."""
+    for signal, light in ((0.0, 0.0), (0.38, 26 / 203), (white, 1.0), (1.0, 1.0)):
+        flat = Image.new("RGB", (64, 64), (round(signal * 255),) * 3)
+        found = read(with_nclx(kind, flat, 9, transfer)).framed.pixels
+        expected = 255 * (12.92 * light if light <= 0.0031308 else 1.055 * light ** (1 / 2.4) - 0.055)
+        assert np.abs(found - expected).max() <= 6
+
+
+def test_a_profile_counts_before_nclx() -> None:
+    profile = srgb_profile()
+    plain = drawn_scenes.encode(SRGB, "HEIF", quality=-1, chroma=444)
+    assert difference(drawn_scenes.encode(SRGB, "HEIF", quality=-1, chroma=444, icc_profile=profile), plain) == 0
