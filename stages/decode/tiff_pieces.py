@@ -11,6 +11,7 @@ import contextlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from PIL import Image, TiffImagePlugin as tags
 from PIL.TiffImagePlugin import ImageFileDirectory_v2, TiffImageFile
@@ -92,11 +93,10 @@ class TiffPage:
             made.tagtype[tag] = _LONG if type_ == _LONG8 else type_
             made[tag] = value
         made.tagtype[layout[0]] = _LONG
-        places = [sum(sizes[:at]) for at in range(len(sizes))]
-        made[layout[0]] = tuple(places)
-        # Pillow moves the offsets of strips behind the directory, but not those of tiles.
-        length = 8 + len(made.tobytes(8)) if layout == _TILES else 0
-        made[layout[0]] = tuple(length + place for place in places)
+        made[layout[0]] = places = tuple(accumulate(sizes[:-1], initial=0))
+        if layout == _TILES:  # whose offsets Pillow does not move behind the directory
+            begin = 8 + len(made.tobytes(8))
+            made[layout[0]] = tuple(begin + place for place in places)
         return b"".join((head, made.tobytes(8), *parts))
 
 
@@ -137,11 +137,11 @@ def _directory(data: bytes, offset: int) -> ImageFileDirectory_v2:
 
 
 def _is_usable(page: TiffPage) -> bool:
-    width, height = page.size
-    if len(page.data) * _MOST_OF_BYTE < width * height:
-        return False
+    pixels = page.size[0] * page.size[1]
+    width = max(page.size[0], page.across * int(page.ifd.get(tags.TILEWIDTH, 1)))
     chunky = page.ifd.get(tags.PLANAR_CONFIGURATION, 1) == 1 and page.ifd.get(tags.COMPRESSION, 1) != _OLD_JPEG
-    return chunky and width * height <= MAX_TIFF_PIXELS and page.rows * width <= MAX_TIFF_PIECE_PIXELS
+    bounded = pixels <= min(MAX_TIFF_PIXELS, _MOST_OF_BYTE * len(page.data))
+    return chunky and bounded and page.rows * width <= MAX_TIFF_PIECE_PIXELS
 
 
 def _page(data: bytes, ifd: ImageFileDirectory_v2) -> TiffPage:

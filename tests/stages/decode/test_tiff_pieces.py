@@ -98,6 +98,17 @@ def test_strips_are_shrunk_as_the_whole_picture(
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_strips_of_jpeg_share_their_tables(mode: str) -> None:
+    data = in_strips(picture(mode, 96, 80), 16, "jpeg")
+    np.testing.assert_array_equal(np.asarray(read(data, (32, 20))), np.asarray(Image.open(io.BytesIO(data)).reduce(3)))
+
+
+def test_tiles_that_are_larger_than_pieces_may_be_are_refused() -> None:
+    with pytest.raises(BadPicture, match="in small strips or tiles"):
+        decoders.open_picture(in_tiles(picture("RGB", 20, 20), 64), FileKind.TIFF)
+
+
 @given(size=st.tuples(st.integers(20, 100), st.integers(20, 100)), factor=st.integers(1, 4))
 @SLOW
 def test_tiles_are_shrunk_as_the_whole_picture(size: tuple[int, int], factor: int) -> None:
