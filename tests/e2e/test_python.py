@@ -240,7 +240,7 @@ def test_every_option_of_a_question_reaches_the_service(options: dict[str, Any],
         asked = {**options, "box": tuple(options["box"])} if "box" in options else options
         found = library.search(files, k=5, **asked)
     assert [(each["id"], each["distance"]) for each in line["neighbors"]] == [
-        (each.id, each.distance) for each in found
+        (each.id, each.distance) for each in found[:5]
     ]
     assert {name: found.answer[name] for name in options if name != "box"} == {
         name: each for name, each in options.items() if name != "box"
@@ -266,6 +266,25 @@ def test_the_pipelines_answer_a_filtered_question_as_the_service_does(served: Wo
     }
     assert sheet["notes"] == ["Only library pictures matching 1*.png and within a distance of 1000 are listed."]
     assert past["queries"] == sheet["queries"]
+
+
+@pytest.mark.only_in_all
+def test_a_folder_of_an_odd_name_is_meant_and_its_file_named_first_on_every_way(served: World, paint: Paint) -> None:
+    odd = served.add({"odd [1]/3.png": paint(3), "odd 1/5.png": paint(5)})
+    served.settle(odd)
+    (served.scratch / "odd.png").write_bytes(paint(3, 1))
+    command = Command(served.scratch, {"PACHD_ADDRESS": served.pachd.address, "PACH_CONFIG": "none"})
+    two = ["odd [1]/3.png", "trip/3.png"]
+    for filter, first, count in (("odd [1]/", two, 1), ("odd [1]", two, 1), ("trip/", two[::-1], 3)):
+        with lookalike.Library.open(served.pachd.address) as library:
+            (served_from, *_), found = library.search(served.scratch / "odd.png", k=3, filter=filter), []
+        for way in ((), ("--pipeline",), ("--at", "master")):
+            told = json.loads(command.run("query", "odd.png", "-k", "3", "--filter", filter, "--json", *way).stdout)
+            found += [each["neighbors"] for each in told.get("queries") or told["sheets"][0]["queries"]]
+        assert [len(each) for each in found] == [count] * 3
+        assert [each[0]["sources"] for each in found] == [first] * 3
+        assert list(served_from.paths) == first
+    served.settle(served.remove("odd [1]", "odd 1"))
 
 
 def test_a_query_goes_to_the_pipelines_where_the_service_cannot_take_it(served: World, paint: Paint) -> None:

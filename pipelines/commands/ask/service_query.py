@@ -72,7 +72,8 @@ def ask(connection: Connection, paths: Sequence[Path], k: int | None, question: 
 
 
 def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The names of pictures, and the answer about them as a line of neighbors.jsonl."""
+    """The names of pictures, and the answer about them as a line of neighbors.jsonl: of the nearest pictures, however
+    alike they are, as the pipelines give them."""
     limits = {name: answer[name] for name in ("filter", "max_distance") if answer[name] not in ("", None)}
     return ", ".join(names), {
         **limits,
@@ -86,9 +87,8 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
                 "id": each["id"],
                 "likeness": each.get("likeness"),  # an older service has none
                 "sources": [source["path"] for source in each["sources"]],
-                "group": each["group"],
             }
-            for each in answer["neighbours"]
+            for each in answer["neighbours"][: answer["k"]]
         ],
         "query": answer["pictures"][0]["id"],
         "sources": list(names),

@@ -103,13 +103,9 @@ def _show_nearest(sheet: ResultSheet, query: Mapping[str, Any]) -> None:
 
 
 def _show_neighbours(query: Mapping[str, Any]) -> None:
-    seen = set()
     for each in query["neighbors"]:
-        group = each.get("group", each["id"])  # of a service's answer, which has near-duplicates beyond k
-        near = "  (near-duplicate)" if group in seen else ""
         likeness = each.get("likeness") or ""  # another version's sheets have none
-        say(f"  {distance(each['distance']):>9}  {likeness:<12}  {', '.join(each['sources'])}{near}")
-        seen.add(group)
+        say(f"  {distance(each['distance']):>9}  {likeness:<12}  {', '.join(each['sources'])}")
 
 
 def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ hashes differ in so few bits are near-duplicates, whichever metric a question ha
 specs/duplicates, since nobody looks at them."""
 
 MOST_LISTED = 100
-"""Near-duplicates of one picture that an answer lists."""
+"""Near-duplicates of one picture that an answer lists beyond the k nearest pictures."""
 
 _AT_ONCE = 4096
 """Vectors that are compared at once."""
@@ -62,7 +62,7 @@ def fold(
     groups = fold_rows(library, rows[kept], k, near)
     if not exhausted and kept.all() and groups.max(initial=0) < k:
         return None
-    places = _listed(groups)
+    places = _listed(groups, k)
     return FoldedRanking(places, distances[kept][places], rows[kept][places], groups[places])
 
 
@@ -101,10 +101,10 @@ def _within(first: VectorSet, others: VectorSet, largest: float) -> Mask:
     return near
 
 
-def _listed(groups: Rows) -> Rows:
-    """The places of each group's first pictures."""
+def _listed(groups: Rows, k: int) -> Rows:
+    """The places of the k nearest, and of each group's first pictures."""
     order = np.argsort(groups, kind="stable")
     counts = np.bincount(groups)
     within = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places: Rows = np.sort(order[within <= MOST_LISTED])
+    places: Rows = np.sort(order[(within <= MOST_LISTED) | (order < k)])
     return places
