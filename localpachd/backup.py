@@ -79,10 +79,8 @@ def restore(source: Path, root: Path) -> ChunkTotals:
     durable_files.make_directory(root, 0o700)
     draft.touch()
     for left in root.iterdir():  # by a restore that failed
-        if left.is_dir():
-            shutil.rmtree(left)
-        elif left != draft:
-            left.unlink()
+        if left != draft:
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
     # The marker comes last: without it no server starts on a part.
     if source.is_dir():
         for path in sorted(source.rglob("*")):

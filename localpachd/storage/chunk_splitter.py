@@ -20,6 +20,9 @@ def split(pieces: Iterable[bytes]) -> Iterator[list[BytesLike]]:
     parts: list[BytesLike] = []
     room = CHUNK_SIZE
     for piece in pieces:
+        if piece is HOLE and not parts:
+            yield [HOLE]
+            continue
         rest = memoryview(piece)
         while rest:
             part, rest = rest[:room], rest[room:]
@@ -30,12 +33,6 @@ def split(pieces: Iterable[bytes]) -> Iterator[list[BytesLike]]:
                 parts, room = [], CHUNK_SIZE
     if parts:
         yield parts
-
-
-def is_hole(parts: list[BytesLike]) -> bool:
-    """Whether a chunk is a HOLE."""
-    first = parts[0]
-    return isinstance(first, memoryview) and first.obj is HOLE and len(first) == CHUNK_SIZE
 
 
 def _hold(parts: list[BytesLike], part: memoryview) -> None:

@@ -14,6 +14,7 @@ from localpachd.ids import BytesLike
 from localpachd.storage import chunk_splitter
 from localpachd.storage.active_uses import ActiveUses
 from localpachd.storage.big_chunks import BigChunks, missing
+from localpachd.storage.chunk_splitter import HOLE
 from localpachd.storage.filesets import FileContent
 from localpachd.storage.quota import DiskUsage, Quota
 from localpachd.storage.small_chunks import SmallChunks
@@ -95,7 +96,7 @@ class ChunkStore:
             pieces = chain((last,), pieces)
         for parts in chunk_splitter.split(pieces):
             size += sum(map(len, parts))
-            known = chunk_splitter.is_hole(parts) and ids.hole_hash() in hashes[-1:]
+            known = parts[0] is HOLE and hashes[-1:] == [ids.hole_hash()]
             hashes.append(hashes[-1] if known else self.put(*parts))
         return FileContent(size, tuple(hashes))
 

@@ -11,8 +11,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -147,31 +146,18 @@ def detect(scratch: Path) -> Confinement:
         return _unconfined()
     rebuild = not Path(PFS).is_dir()
     complaints = ""
-    with _trial_directory(scratch) as trial:
-        for number, flags in enumerate((*flags, *own) for flags in _CANDIDATES for own in (_OWN_MEMORY, ())):
-            candidate, root = Confinement(flags, rebuild), trial / f"root{number}"
-            root.mkdir()
-            candidate.prepare(root)
-            complaints = _complaints(candidate, trial, root)
-            if complaints:
-                continue
-            if not candidate.own_memory:
-                _log.warning(
-                    "user code shares /dev/shm with this machine, and files in it do not count towards "
-                    "resource_limits.memory: no other one could be mounted"
-                )
-            return candidate
+    for flags in ((*flags, *own) for flags in _CANDIDATES for own in (_OWN_MEMORY, ())):
+        candidate = Confinement(flags, rebuild)
+        if complaints := _complaints(candidate, scratch):
+            continue
+        if not candidate.own_memory:
+            _log.warning(
+                "user code shares /dev/shm with this machine, and files in it do not count towards "
+                "resource_limits.memory: no other one could be mounted"
+            )
+        return candidate
     _warn(complaints)
     return _unconfined()
-
-
-@contextmanager
-def _trial_directory(scratch: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
-        trial = Path(directory)
-        (trial / "pfs").mkdir()
-        (trial / "pfs" / "probe").touch()
-        yield trial
 
 
 def _with_tools(script: str) -> str:
@@ -190,10 +176,7 @@ def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
     if not confinement.mounts:
         return None
     own = replace(confinement, flags=(*confinement.flags, "-n"))
-    with _trial_directory(scratch) as trial:
-        (trial / "root").mkdir()
-        own.prepare(trial / "root")
-        return None if _complaints(own, trial, trial / "root") else own
+    return None if _complaints(own, scratch) else own
 
 
 def _warn(why: str) -> None:
@@ -205,19 +188,25 @@ def _warn(why: str) -> None:
     )  # fmt: skip
 
 
-def _complaints(candidate: Confinement, trial: Path, root: Path) -> str:
-    """The error of a trivial command under this confinement; "" when it works."""
+def _complaints(candidate: Confinement, scratch: Path) -> str:
+    """The error of a trivial command under this confinement, in a directory of its own; "" when it works."""
     lifeline = os.pipe()
     try:
-        return _tried(candidate, trial, root, lifeline[0])
+        with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
+            trial = Path(directory)
+            (trial / "pfs").mkdir()
+            (trial / "pfs" / "probe").touch()
+            (trial / "root").mkdir()
+            candidate.prepare(trial / "root")
+            return _tried(candidate, trial, lifeline[0])
     finally:
         for end in lifeline:
             os.close(end)
 
 
-def _tried(candidate: Confinement, trial: Path, root: Path, lifeline: int) -> str:
+def _tried(candidate: Confinement, trial: Path, lifeline: int) -> str:
     test = ["sh", "-c", "test -f /pfs/probe && test -d /proc/self && : > /pfs/written"]
-    command = candidate.command(test, trial / "pfs", "/", root, (), lifeline)
+    command = candidate.command(test, trial / "pfs", "/", trial / "root", (), lifeline)
     try:
         tried = subprocess.run(
             command,

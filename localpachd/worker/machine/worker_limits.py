@@ -46,7 +46,7 @@ class CommandLimits:
         return self._processes_excess(process) or memory_excess(process, self._memory, self._directories)
 
     def _processes_excess(self, process: int) -> str:
-        newest = _newest_process()
+        newest = int(Path("/proc/loadavg").read_text().split()[-1])  # given to a process or thread of the machine
         if 0 < self._newest <= newest and self._processes + newest - self._newest <= MOST_PROCESSES:
             return ""  # not even if all that the machine has started since belong to it
         self._newest, self._processes = newest, len(_family(process))
@@ -70,10 +70,9 @@ def memory_excess(process: int, limit: int, directories: Sequence[Path] = ()) ->
     quick = _held(family, "status", _KEPT)
     if quick + _held(("",), "meminfo", _OF_THE_MACHINE) <= limit:
         return ""
-    files = memory_files.sizes(family, directories)
-    if quick + sum(files.values()) <= limit:
+    if quick + sum(memory_files.sizes(family, directories).values()) <= limit:
         return ""
-    exactly = _held(family, "smaps_rollup", _SHARED) + sum(files.values()) - memory_files.mapped(family, files)
+    exactly = memory_held(process, directories)
     if exactly <= limit:
         return ""
     return (
@@ -82,10 +81,10 @@ def memory_excess(process: int, limit: int, directories: Sequence[Path] = ()) ->
     )
 
 
-def memory_held(process: int) -> int:
-    """The bytes that a process holds with its descendants, in milliseconds."""
+def memory_held(process: int, directories: Sequence[Path] = ()) -> int:
+    """The bytes that a process holds with its descendants and in these directories, in milliseconds."""
     family = _family(process)
-    files = memory_files.sizes(family, ())
+    files = memory_files.sizes(family, directories)
     return _held(family, "smaps_rollup", _SHARED) + sum(files.values()) - memory_files.mapped(family, files)
 
 
@@ -108,11 +107,6 @@ def _held(processes: Iterable[int | str], name: str, pattern: re.Pattern[str]) -
         with contextlib.suppress(OSError):  # it has ended
             total += sum(map(int, pattern.findall(Path(f"/proc/{each}/{name}").read_text())))
     return total << 10
-
-
-def _newest_process() -> int:
-    """The number that the machine gave last to a process or thread."""
-    return int(Path("/proc/loadavg").read_text().split()[-1])
 
 
 def _family(process: int) -> list[int]:
