@@ -6,9 +6,12 @@ Without an option no directory is one, and of all addresses only those of the pu
 import ipaddress
 import os
 import socket
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from localpachd.errors import FailedPrecondition, PachError
@@ -22,6 +25,7 @@ _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 _OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
 _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")))
 """Networks with a special purpose that older versions of Python take for public, in IANA's registries."""
+_SECONDS = 60.0  # for the addresses of a name
 _UNICAST = ipaddress.ip_network("2000::/3")
 """The addresses of IPv6 that are given out; a public one is among them."""
 
@@ -115,8 +119,20 @@ def _within(address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Se
 
 
 def _resolved(host: str, port: int) -> Sequence[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    """The addresses of a host. Raises OSError, also where the system's resolver takes long: it knows no other limit."""
+    answer: Future[Any] = Future()
+
+    def look() -> None:
+        try:
+            answer.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as failure:
+            answer.set_exception(failure)
+
+    threading.Thread(target=look, name="resolve", daemon=True).start()
+    try:
+        return list(dict.fromkeys(str(each[4][0]) for each in answer.result(timeout=_SECONDS)))
+    except TimeoutError as error:
+        raise OSError(f"the addresses of {host} are not known after {_SECONDS:g} s") from error
 
 
 def _holds(directory: Path, path: Path) -> bool:

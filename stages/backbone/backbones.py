@@ -4,10 +4,14 @@ Equal models give equal bytes, so pushing one again changes nothing. Knows no ar
 """
 
 import hashlib
+import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,11 +22,14 @@ from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec, W
 from stages.backbone.embedder import Embedder
 from stages.backbone.forward_passes import ForwardPass
 from stages.backbone.model_header import check_activation
-from stages.backbone.weight_budget import weights_of_at_most
 from stages.datum.contract import StageError
 
 BATCH = 32
 """Pictures of one forward pass; see stages.backbone.embedder."""
+
+_SLACK = 8 << 20  # weights that a model may have beside one for each byte of its file
+_left: ContextVar[list[int]] = ContextVar("weights")
+"""The number of weights that may still be made."""
 
 
 def describe(model: keras.Model, name: str, pooling: str, weights: WeightsOrigin) -> BackboneSpec:
@@ -122,7 +129,7 @@ def load_keras(path: Path) -> keras.Model:
 def _load(path: Path) -> keras.Model:
     devices.ensure()
     try:
-        with weights_of_at_most(path.stat().st_size):
+        with _weights_of_at_most(path.stat().st_size + _SLACK):
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
         for layer in model._flatten_layers():
             for node in layer._inbound_nodes:
@@ -131,6 +138,28 @@ def _load(path: Path) -> keras.Model:
         return model
     except Exception as error:
         raise _unloadable(path, error, foreign(path)) from error
+
+
+@contextmanager
+def _weights_of_at_most(numbers: int) -> Iterator[None]:
+    """Lets Keras make that many numbers of weights and no more: it makes all that a configuration states, and only then
+    reads the file."""
+    token = _left.set([numbers])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def _make_variable(self: keras.Variable, initializer: Any, shape: Any = None, *others: Any, **named: Any) -> None:
+    if (left := _left.get(None)) is not None and isinstance(shape, tuple | list):
+        left[0] -= math.prod(shape)
+        if left[0] < 0:
+            raise ValueError(f"its layers have more weights than its file, such as one of the shape {list(shape)}")
+    _keras_variable(self, initializer, shape, *others, **named)
+
+
+_keras_variable, keras.Variable.__init__ = keras.Variable.__init__, _make_variable
 
 
 def _unloadable(path: Path, error: Exception, others: Sequence[str]) -> StageError:

@@ -10,9 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-LARGEST_ACTIVATION = 1 << 26
-"""Numbers that a layer may give for one picture: a batch of 32 then takes 8 GiB."""
-
+_LARGEST = 1 << 26  # numbers that a layer may give for one picture: a batch of 32 then takes 8 GiB
 _MOST_LAYERS = 4000  # the largest networks of Keras have about 1,050
 _SLACK = 1 << 20  # numbers that a model may have beside those of its file
 STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
@@ -29,23 +27,19 @@ def check_header(config: Any, numbers: int) -> None:
     layers = list(_layers(config))
     if len(layers) > _MOST_LAYERS:
         raise ValueError(f"it has {len(layers):,} layers, and the most are {_MOST_LAYERS:,}")
-    check_weights(sum(_stated(layer) for layer in layers), numbers)
-    for layer in layers:
-        for shape in _shapes([layer.get("build_config"), _settings(layer).get("batch_shape")]):
-            check_activation(shape)
-
-
-def check_weights(stated: int, numbers: int) -> None:
-    """Raises ValueError if a model has more weights than its file holds numbers."""
+    stated = sum(_stated(layer["config"], layer.get("build_config")) for layer in layers)
     if stated > numbers + _SLACK:
         raise ValueError(f"its layers have at least {stated:,} weights, but the file holds {numbers:,}")
+    for layer in layers:
+        for shape in _shapes([layer.get("build_config"), layer["config"].get("batch_shape")]):
+            check_activation(shape)
 
 
 def check_activation(shape: Sequence[int | None]) -> None:
     """Raises ValueError if an array of this shape, with the pictures first, does not fit in memory."""
     size = math.prod(each or 1 for each in shape[1:])
-    if size > LARGEST_ACTIVATION:
-        raise ValueError(f"a layer has {size:,} numbers for each picture, and the most are {LARGEST_ACTIVATION:,}")
+    if size > _LARGEST:
+        raise ValueError(f"a layer has {size:,} numbers for each picture, and the most are {_LARGEST:,}")
 
 
 def _layers(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -61,23 +55,17 @@ def _layers(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _layers(each)
 
 
-def _settings(layer: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = layer["config"]
-    return found
-
-
-def _stated(layer: Mapping[str, Any]) -> int:
+def _stated(settings: Mapping[str, Any], built: Any) -> int:
     """The fewest weights that a layer can have: its width, times its kernel, its words or the width of its input."""
-    settings = _settings(layer)
     widths = [settings[name] for name in _WIDTHS if type(settings.get(name)) is int]
     if not widths:
         return 0
-    kernel, built = settings.get("kernel_size"), layer.get("build_config")
+    kernel = settings.get("kernel_size")
     others = [*(kernel if isinstance(kernel, list) else []), settings.get("input_dim")]
     if "units" in settings and isinstance(built, Mapping) and isinstance(built.get("input_shape"), list):
         # Half of it, as two weights of four bits are one number.
         others += [each // 2 for each in built["input_shape"][-1:] if type(each) is int]
-    return max(widths) * math.prod(each for each in others if type(each) is int and each > 0)
+    return int(max(widths)) * math.prod(each for each in others if type(each) is int and each > 0)
 
 
 def _shapes(value: Any) -> Iterator[list[int | None]]:

@@ -38,6 +38,5 @@ class LoadBudget:
         try:
             yield
         finally:
-            self._taken[client] -= amount
-            if not self._taken[client]:
-                del self._taken[client]
+            self._taken.subtract({client: amount})
+            self._taken = +self._taken  # without those that have none

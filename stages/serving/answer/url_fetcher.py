@@ -9,12 +9,12 @@ from __future__ import annotations
 import http.client
 import io
 import ipaddress
-import queue
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -145,22 +145,16 @@ def _connected(
 
 def _resolved(resolve: HostResolver, host: str, port: int, until: float) -> Sequence[str]:
     """The addresses of a host. Raises TimeoutError: the system's resolver has limits of its own, and knows no other."""
-    answers: queue.SimpleQueue[Sequence[str] | Exception] = queue.SimpleQueue()
+    answer: Future[Sequence[str]] = Future()
 
     def look() -> None:
         try:
-            answers.put(resolve(host, port))
+            answer.set_result(resolve(host, port))
         except Exception as failure:
-            answers.put(failure)
+            answer.set_exception(failure)
 
     threading.Thread(target=look, name="resolve", daemon=True).start()
-    try:
-        answer = answers.get(timeout=_left(until))
-    except queue.Empty as error:
-        raise TimeoutError from error
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    return answer.result(timeout=_left(until))
 
 
 def _reached(addresses: Sequence[str], port: int, until: float) -> socket.socket:

@@ -70,8 +70,8 @@ class AccessControl:
             await self._inner(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        incoming = RequestStream(receive, self._bounds, headers)
-        outgoing = ResponseStream(incoming, send, _HEADERS, self._bounds, scope.setdefault("state", {}))
+        incoming = RequestStream(receive, self._bounds, headers, scope.setdefault("state", {}))
+        outgoing = ResponseStream(incoming, send, _HEADERS, self._bounds)
         answering = self._inner
         try:
             try:

@@ -23,10 +23,11 @@ class StalledError(Exception):
 
 
 class RequestStream:
-    """The body of a request."""
+    """The body of a request, whose state says once the rest of it is read for nothing."""
 
-    def __init__(self, receive: Receive, bounds: ServiceLimits, headers: Headers) -> None:
+    def __init__(self, receive: Receive, bounds: ServiceLimits, headers: Headers, state: dict[str, Any]) -> None:
         self._receive = receive
+        self._state = state
         self._bounds = bounds
         self._got = 0
         self._begun = asyncio.get_running_loop().time()
@@ -57,6 +58,7 @@ class RequestStream:
 
     async def linger(self) -> None:
         """Reads on for a while: a client that still sends when the connection is closed may never see the response."""
+        self._state["refused"] = True
         left = self._bounds.discarded
         try:
             async with asyncio.timeout(self._bounds.linger):
@@ -70,21 +72,13 @@ class RequestStream:
 
 class ResponseStream:
     """The response to a request. headers: those that it has unless it has its own. One that begins before the whole
-    body is there closes the connection, after the rest has been read; `state`, of the request, then says so."""
+    body is there closes the connection, after the rest has been read."""
 
-    def __init__(
-        self,
-        incoming: RequestStream,
-        send: Send,
-        headers: Mapping[str, str],
-        bounds: ServiceLimits,
-        state: dict[str, Any],
-    ) -> None:
+    def __init__(self, incoming: RequestStream, send: Send, headers: Mapping[str, str], bounds: ServiceLimits) -> None:
         self._incoming = incoming
         self._send = send
         self._headers = headers
         self._bounds = bounds
-        self._state = state
 
     async def send(self, message: Message) -> None:
         """Sends a message of ASGI, a large body in pieces. Raises StalledError if the client does not take it."""
@@ -98,7 +92,6 @@ class ResponseStream:
         last = body[(max(len(body), 1) - 1) // _PIECE * _PIECE :]
         if not self._incoming.complete and not more:
             await self._piece(last, True)
-            self._state["refused"] = True
             await self._incoming.linger()
             last = body[:0]
         await self._piece(last, more)

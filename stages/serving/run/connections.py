@@ -30,8 +30,10 @@ class ServiceLoop(asyncio.SelectorEventLoop):
 
     async def create_server(self, *arguments: Any, **named: Any) -> asyncio.Server:
         """Listens as the base class does."""
-        limit = {"ssl_handshake_timeout": WITHIN} if named.get("ssl") else {}
-        return await super().create_server(*arguments, **named, **limit)
+        if named.get("ssl"):
+            named["ssl_handshake_timeout"] = WITHIN
+        made: asyncio.Server = await super().create_server(*arguments, **named)
+        return made
 
 
 class ServiceConnection(H11Protocol):

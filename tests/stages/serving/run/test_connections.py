@@ -151,7 +151,11 @@ def test_clients_are_told_apart_by_their_network(host: str, client: str) -> None
 def test_a_handshake_of_tls_has_little_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(connections, "WITHIN", 0.1)
     certificate, key = self_signed(tmp_path)
-    tls = {"ssl_certfile": certificate, "ssl_keyfile": key, "loop": "stages.serving.run.connections:ServiceLoop"}
+    tls: dict[str, Any] = {
+        "ssl_certfile": certificate,
+        "ssl_keyfile": key,
+        "loop": "stages.serving.run.connections:ServiceLoop",
+    }
     with served(**tls) as port, connected(port, 1) as (silent,):
         assert silent.recv(1) == b""
 
