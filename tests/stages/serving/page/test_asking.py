@@ -95,7 +95,7 @@ def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
     tab.answered("new.png", tiles=12)
     tab.find("#filter").fill("trip/north/")
     tab.find("#filter").press("Enter")
-    expect(tab.find("#summary")).to_contain_text("12 of 41 pictures", timeout=WAIT)
+    expect(tab.find("#summary")).to_contain_text("12 pictures of 41", timeout=WAIT)
     tab.page.wait_for_url("**filter=trip/north/**")
     tab.answered("new.png", tiles=12)
     assert all(int(name[:2]) % 2 for name in tab.names())
