@@ -80,6 +80,7 @@ def valid(service: Service) -> list[Request]:
     asked += [
         written(Request("POST", "/classify", {}, fields=box, files=[small, made(2)])),
         Request("POST", "/classify?top=3&box=0,0,0.5,0.5", png, small),
+        Request("POST", "/previews", png, small),
     ]
     others = [
         "/classes",
@@ -93,6 +94,7 @@ def valid(service: Service) -> list[Request]:
     others += [
         f"/images/{ids[0]}",
         f"/originals/{ids[0]}?source=0&download=true",
+        f"/previews/{ids[0]}?source=0",
         f"/trace/{ids[0]}?path=a",
         "/",
         "/health",

@@ -80,4 +80,6 @@ def test_one_picture_that_cannot_be_fetched_ends_its_question_alone(fetching: Se
         asked = [{"url": good.url(), "k": 1}, {"pictures": [{"url": good.url()}, {"url": bad.url()}]}]
         first, second = fetching.search({"requests": asked}).data["answers"]
         assert first["neighbours"][0]["distance"] == 0
-        assert second["error"] == {"code": "url-not-fetched", "message": "127.0.0.1 answers with HTTP 404"}
+        reason = "127.0.0.1 answers with HTTP 404"
+        named = [{"picture": 1, "message": reason}]
+        assert second["error"] == {"code": "url-not-fetched", "message": reason, "pictures": named}
