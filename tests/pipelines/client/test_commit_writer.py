@@ -14,7 +14,7 @@ import pytest
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
-from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -27,7 +27,7 @@ REPO = "images"
 # Its content is asked for while its commit is open, because others write whenever it has prepared some before.
 WRITER = """
 import sys, time
-from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.server.connection import ServerTarget, connect
 from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import PutFile, Repository
@@ -227,3 +227,35 @@ def test_file_sets_are_renewed_while_an_upload_goes_on(connection: Connection, r
             yield b"last"
 
         filesets.make(repo.requests([PutFile("/b", slow())]))
+
+
+def test_a_commit_that_was_filled_before_its_writer_died_keeps_its_description(
+    connection: Connection, repo: Repository
+) -> None:
+    """By it an import knows that the commit is whole; of one without files it makes the commit again."""
+    gone = replace(commit_owner.current_process(), started=0)
+    description = f"{gone} add a (was {'a' * 12}4{'a' * 19} of 2026-11-01T00:00:00+00:00)"
+    for filled in (True, False):
+        branch = connection.branch(REPO)
+        commit = connection.pfs.StartCommit(pfs_pb2.StartCommitRequest(branch=branch, description=description))
+        if filled:
+            connection.client.put_file_bytes(commit, "/a", b"a")
+        CommitWriter(connection, REPO).finish_abandoned()
+        assert head(connection).description == (description if filled else str(gone))
+
+
+def test_a_commit_is_made_on_the_one_that_it_is_for_or_not_at_all(connection: Connection, repo: Repository) -> None:
+    first = repo.write([PutFile("/a", b"a")])
+    second = repo.write([PutFile("/b", b"b")], onto=first)
+    with pytest.raises(MovedHeadError) as refused:
+        repo.write([PutFile("/c", b"c")], onto=first)
+    assert (refused.value.newest, head(connection).commit.id) == (second, second)
+
+    def others_write(parent: str) -> str:
+        if parent == second:
+            repo.write([PutFile("/others", b"")])
+        return filesets.make(repo.requests([PutFile("/c", b"c")]))
+
+    with FileSets(connection) as filesets, pytest.raises(MovedHeadError):
+        CommitWriter(connection, REPO).make(others_write, onto=second)
+    assert files(repo) == {"/a": b"a", "/b": b"b", "/others": b""}
