@@ -151,7 +151,7 @@ class Disk:
 
     def _is_lack(self, error: OSError | sqlite3.OperationalError) -> bool:
         if isinstance(error, OSError):
-            return error.errno in _FULL or not self._root.exists()
+            return error.errno in _FULL or (isinstance(error, FileNotFoundError) and not self._root.exists())
         kind = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
         return kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self.lacks_room())
 

@@ -114,7 +114,7 @@ def explain_failures(root: Path) -> Iterator[None]:
 
 
 def _of_system(root: Path, error: OSError) -> str:
-    if not root.exists():
+    if isinstance(error, FileNotFoundError) and not root.exists():
         return Disk(root).text
     place = error.filename if isinstance(error.filename, str | Path) else root
     fix = _FIXES.get(error.errno or 0, "repair that, or use another --root")

@@ -65,16 +65,19 @@ def _file_systems(processes: Sequence[int]) -> Iterator[tuple[FileKey, int]]:
         with contextlib.suppress(OSError):
             views.setdefault(os.readlink(f"/proc/{process}/ns/mnt"), process)  # noqa: PTH115
     for process in views.values():
-        with contextlib.suppress(OSError):
-            for device, place in _mounted(process):
-                if device not in known:
+        for device, place in _mounted(process):
+            if device not in known:
+                with contextlib.suppress(OSError):
                     found = os.statvfs(f"/proc/{process}/root{place}")
                     yield (device, 0), (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def _mounted(process: int | str) -> Iterator[tuple[int, str]]:
-    """The devices of the file systems in memory that a process sees, and their places."""
-    for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
+    """The devices of the file systems in memory that a process sees, and their places; none if it has ended."""
+    lines = list[str]()
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{process}/mountinfo").read_text().splitlines()
+    for line in lines:
         fields, _, kind = line.partition(" - ")
         if kind.startswith("tmpfs "):
             major, minor = fields.split()[2].split(":")

@@ -134,7 +134,8 @@ def test_files_in_its_shared_memory_count(at_home: Bench) -> None:
     assert more.reason.endswith(_OVER)
     full = at_home.one(python("import os", _SHM, fill(200)))
     assert full.reason in ("exit status 1", more.reason) or full.reason.endswith(_OVER)
-    mapped = "import mmap; os.ftruncate(file, 60 << 20); held = mmap.mmap(file, 0); held.write(bytes(60 << 20))"
+    mapped = "import mmap; os.ftruncate(file, 60 << 20); held = mmap.mmap(file, 0); held.write(bytes(1 << 20))"
+    mapped += "\nfor _ in range(59): held.write(bytes(1 << 20))"
     once = python("import os, time", _SHM.replace("O_WRONLY", "O_RDWR"), mapped, "time.sleep(0.4)")
     assert at_home.one(once).reason == ""
 
