@@ -39,6 +39,17 @@ def is_free(named: str = "", environment: Mapping[str, str] = os.environ) -> boo
     return name == local_server.CONTEXT or not (context.get("pachd_address") or context.get("port_forwarders"))
 
 
+def stopped(named: str = "", environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The root of the library for a command that names this address, or "", if its server does not run. None for one of
+    another user, whose pipelines would run as this one."""
+    if named or environment.get("PACHD_ADDRESS") or environment.get("PACH_CONTEXT"):
+        return None
+    root = local_server.library(environment)
+    if root is None or not local_server.has_state(root) or root.stat().st_uid != os.getuid():
+        return None
+    return root if local_server.running(root) is None else None
+
+
 def of_library(root: Path, environment: Mapping[str, str] = os.environ) -> ServerTarget:
     """The local server of the library in a root. Raises LookalikeError if it is not running."""
     server = local_server.running(root)

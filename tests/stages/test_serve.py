@@ -36,7 +36,10 @@ def test_it_listens_without_a_server_and_ends_when_told(tmp_path: Path, number: 
             process.stdout.readline() == "serve: the index of commit 5eed5eed5eed is served as soon as it is finished\n"
         )
         assert process.stdout.readline().startswith("serve: http://127.0.0.1:")
-        assert process.stdout.readline() == "serve: Pachyderm at grpc://127.0.0.1:1 does not answer; trying again\n"
+        assert (
+            process.stdout.readline()
+            == "serve: the library's server at grpc://127.0.0.1:1 does not answer; trying again\n"
+        )
         process.send_signal(number)
         assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == status
@@ -49,7 +52,7 @@ def test_the_service_of_the_classifier_names_itself(tmp_path: Path) -> None:
         lines = [process.stdout.readline() for _ in range(3)]
         assert lines[0] == "classify-serve: the model of commit 5eed5eed5eed is served as soon as it is finished\n"
         assert lines[1].startswith("classify-serve: http://127.0.0.1:")
-        assert lines[2] == "classify-serve: Pachyderm at grpc://127.0.0.1:1 does not answer; trying again\n"
+        assert lines[2] == "classify-serve: the library's server at grpc://127.0.0.1:1 does not answer; trying again\n"
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == 0

@@ -25,13 +25,12 @@ class CurrentServer:
         """The message if no server answers there."""
         if self.local:
             advice = "start it again with `lookalike up` in the directory of its library"
-        else:
-            within = f" --namespace {self.namespace}" if self.namespace else ""
-            advice = (
-                f"see with `kubectl get pods{within}` whether pachd is running and ready, restart the port forwarding "
-                "if there is one, or correct the address"
-            )
-        return f"no Pachyderm answers at {self.address}: {advice}"
+            return f"the library's server at {self.address} does not answer: {advice}"
+        within = f" --namespace {self.namespace}" if self.namespace else ""
+        return (
+            f"no Pachyderm answers at {self.address}: see with `kubectl get pods{within}` whether pachd is running and "
+            "ready, restart the port forwarding if there is one, or correct the address"
+        )
 
 
 _reached = [CurrentServer()]

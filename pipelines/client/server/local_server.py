@@ -5,6 +5,8 @@ Knows localpachd only as a program to start; its API is reached as on any cluste
 
 import base64
 import contextlib
+import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -32,6 +34,9 @@ _SHORT = 1 << 20
 _NAME = ".lookalike"
 _STATE = "pachd"
 """The directory of localpachd's own state, below the root."""
+
+_TOKEN_FILE, _CERTIFICATE = "--token-file", "--tls-cert"
+"""The options of localpachd that name files of access."""
 
 _FIRST_LINE = "localpachd: listening on "
 _SECOND_LINE = "localpachd: metrics at "
@@ -86,7 +91,12 @@ def library(environment: Mapping[str, str] = os.environ) -> Path | None:
     if named:
         return Path(named)
     here = Path.cwd()
-    return next((each / _NAME for each in (here, *here.parents) if (each / _NAME / _STATE).is_dir()), None)
+    return next((each / _NAME for each in (here, *here.parents) if has_state(each / _NAME)), None)
+
+
+def has_state(root: Path) -> bool:
+    """Whether a server has run on a root."""
+    return (root / _STATE).is_dir()
 
 
 def running(root: Path) -> LocalServer | None:
@@ -113,12 +123,25 @@ def up(
         root.mkdir(parents=True, exist_ok=True)
         credentials = access.context() if access else {}
         address, metrics, pid = _start(root, _usual_port(root) if port is None else port, options)
+        _options_file(root).write_text(json.dumps([*options]))
         _port_file(root).write_text(f"{address.rpartition(':')[2]}\n")
         server = LocalServer(str(root), address, pid, recorded.previous_context if recorded else "", metrics)
     previous = _enter_context(server.address, credentials if fresh else None)
     server = replace(server, previous_context=previous or server.previous_context)
     _record(root).write_text(json.dumps(asdict(server), indent=2) + "\n")
     return server, fresh
+
+
+def restart(root: Path) -> LocalServer:
+    """The server of the library in a root, started as it was the last time unless it runs."""
+    root = root.resolve()
+    with (root / "starting").open("w") as lock:  # several commands may find it stopped
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        recorded = _options_file(root)
+        options: list[str] = json.loads(recorded.read_text()) if recorded.exists() else []
+        given = dict(itertools.pairwise(options))
+        files = (Path(given[name]) if name in given else None for name in (_TOKEN_FILE, _CERTIFICATE))
+        return up(root, options=options, access=AccessFiles(*files))[0]
 
 
 def down(root: Path) -> LocalServer | None:
@@ -166,6 +189,10 @@ def _usual_port(root: Path) -> int:
         free.bind(("127.0.0.1", PORT))
         return PORT
     return 0
+
+
+def _options_file(root: Path) -> Path:
+    return root / "options.json"
 
 
 def _port_file(root: Path) -> Path:

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.server_choice import target
 from pipelines.client.services.service_roles import CLASSIFY
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection
+from pipelines.commands.kit.command_connection import choose_server, open_server_connection, open_write_connection
 from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.service import service_deployment, service_options
 from pipelines.commands.service.service_options import ServiceOptions
@@ -54,7 +53,7 @@ def serve(
     if deploy or off:
         service_deployment.change(open_write_connection(address), given, CLASSIFY, off)
         return
-    server = target(address)
+    server = choose_server(address)
     with service_options.explained():
         wanted = replace(service_options.configured(given, CLASSIFY, server), at=at)
     role = ServiceRole(searches=False, idle=idle_exit)

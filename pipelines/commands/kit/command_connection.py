@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget, connect
-from pipelines.client.server_choice import of_library, target
+from pipelines.client.server_choice import of_library, stopped, target
 from pipelines.commands.kit import interrupts
-from pipelines.commands.kit.terminal import say
+from pipelines.commands.kit.terminal import display_path, say
 from pipelines.specifications.pipeline_specs import SOURCES
 from stages.datum.text_format import visible
 
@@ -31,14 +32,23 @@ class _Waiting:
             say(reason)
 
 
+def choose_server(address: str) -> ServerTarget:
+    """The server for a command with `--address`, or "" without. That of a stopped library is started first."""
+    root = stopped(address)
+    if root is not None:
+        local_server.restart(root)
+        say(f"started the server of the library in {display_path(root)}, which was stopped")
+    return target(address)
+
+
 def open_connection(address: str) -> Connection:
     """A connection for a command with `--address`, or "" without."""
-    return open_server_connection(target(address))
+    return open_server_connection(choose_server(address))
 
 
 def open_write_connection(address: str) -> Connection:
     """The same for a command that writes: says where to, and finishes what killed commands have left open."""
-    return open_written_server(target(address))
+    return open_written_server(choose_server(address))
 
 
 def open_library_connection(root: Path) -> Connection:

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from pipelines.client import backbones, server_choice
+from pipelines.client import backbones
 from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.server.local_server import LocalServer
-from pipelines.commands.kit.command_connection import open_written_server
+from pipelines.commands.kit.command_connection import choose_server, open_written_server
 from pipelines.commands.kit.terminal import say, say_all
 from pipelines.library import backbone_push
 from pipelines.specifications import pipeline_specs, specs_directory
@@ -27,7 +28,7 @@ def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
     """A connection for a command that puts pictures, with `--address` or "", and what was done before it, in words, by
     commit. A library of this machine gets the pipelines and the backbone that it lacks; of a server elsewhere, others
     decide that."""
-    server = server_choice.target(address)
+    server = choose_server(address)
     connection = open_written_server(server)
     return connection, make_searchable(connection) if server.local else {}
 
@@ -35,9 +36,16 @@ def open_searchable_library(address: str) -> tuple[Connection, dict[str, str]]:
 def make_searchable(connection: Connection) -> dict[str, str]:
     """Deploys the pipelines unless there are some, and pushes the default backbone unless there is one. Returns what
     was done, in words, by commit."""
-    if not ProjectJobs(connection).pipelines():
+    if not _is_deployed(connection):
         deploy(connection)
     return push_default_backbone(connection)
+
+
+def _is_deployed(connection: Connection) -> bool:
+    """Whether there are pipelines. A list of all takes ten times as long as a look for the first."""
+    with suppress_not_found():
+        return any(connection.client.inspect_pipeline("preprocess", project_name=connection.project))
+    return bool(ProjectJobs(connection).pipelines())
 
 
 def deploy(connection: Connection) -> None:

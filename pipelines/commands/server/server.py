@@ -88,6 +88,7 @@ def up(
     options += ["--retention", str(retention)] + [word for name in pass_env or () for word in ("--pass-env", name)]
     given = {"--quota": quota or None, "--metrics-port": metrics_port, "--token-file": token_file}
     given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
+    given = {name: value.absolute() if isinstance(value, Path) else value for name, value in given.items()}
     options += [word for name, value in given.items() if value is not None for word in (name, str(value))]
     access = local_server.AccessFiles(token_file, tls_cert)
     server, fresh = local_server.up(root or local_server.default_root(), port, options, access)

@@ -10,10 +10,9 @@ from pipelines.analysis.tracing import trace_page, tracer
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import explained
-from pipelines.client.server_choice import target
 from pipelines.client.services.service_roles import SEARCH
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection
+from pipelines.commands.kit.command_connection import choose_server, open_server_connection, open_write_connection
 from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
@@ -59,7 +58,7 @@ def serve(
     if deploy or off:
         service_deployment.change(open_write_connection(address), given, SEARCH, off)
         return
-    server = target(address)
+    server = choose_server(address)
     with service_options.explained():
         wanted = service_options.configured(given, SEARCH, server)
     connection = open_server_connection(server)

@@ -90,7 +90,9 @@ class CommitFollower(Generic[_SnapshotT]):
         self._at = at
         self._report = report
         self._optional = optional
-        self._state = SnapshotState[_SnapshotT]("loading", f"asking Pachyderm at {server.at.url} for {followed.name}")
+        self._state = SnapshotState[_SnapshotT](
+            "loading", f"asking the library's server at {server.at.url} for {followed.name}"
+        )
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"following {followed.name}", daemon=True)

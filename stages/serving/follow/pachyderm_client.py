@@ -223,8 +223,8 @@ class PachydermClient:
             if error.code() == grpc.StatusCode.NOT_FOUND:
                 raise Absent(details) from error
             if error.code() in _GONE or any(part in details for part in _CUT_OFF):
-                raise Unreachable(f"Pachyderm at {self.at.url} does not answer") from error
-            raise PachydermError(f"Pachyderm at {self.at.url} refused a call: {details}") from error
+                raise Unreachable(f"the library's server at {self.at.url} does not answer") from error
+            raise PachydermError(f"the library's server at {self.at.url} refused a call: {details}") from error
         except ValueError as error:  # gRPC's, for a call on a channel that was closed meanwhile
             raise Unreachable("the connection was closed") from error
 

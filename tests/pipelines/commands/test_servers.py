@@ -1,13 +1,16 @@
 """Commands write to the library of the directory they are typed in, or to none."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from pipelines.analysis.measurement import evaluation
 from pipelines.client.repository import Repository
+from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.commands import command_registry
 from pipelines.library import ingest, picture_sources, queries
@@ -53,8 +56,32 @@ def test_commands_use_the_library_around_them(started: Connection, command: Comm
     assert list(images.list()) == ["/b.png"]
     elsewhere.environment["PACHD_ADDRESS"] = "grpc://127.0.0.1:1"
     elsewhere.says("status", "--address", started.address)
+
+
+@pytest.mark.parametrize("words", [["status"], ["history"]], ids=lambda each: each[0])
+def test_a_stopped_library_above_is_started_as_it_was(started: Connection, command: Command, words: list[str]) -> None:
+    """With its options: without its token it would be open to all."""
     command.says("down")
-    assert "is not running: start it with `lookalike up`" in command.fails("add", "a.png")
+    (command.directory / "token").write_text("a-token-that-is-long-enough-for-a-server\n")
+    (command.directory / "token").chmod(0o600)
+    command.says("up", "--port", "0", "--token-file", "token")
+    command.says("down")
+    below = Command(command.directory / "below")
+    first, *_ = below.says(*words).splitlines()
+    assert first == f"started the server of the library in {command.directory}/.lookalike, which was stopped"
+    server = local_server.running(command.directory / ".lookalike")
+    assert server is not None
+    with pytest.raises(grpc.RpcError):
+        list(connect(ServerTarget(server.address)).client.list_repo())
+    assert "started" not in below.says(*words)
+
+
+def test_a_stopped_library_of_another_user_is_not_started(
+    started: Connection, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.says("down")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert "is not running: start it with `lookalike up`" in command.fails("status")
 
 
 def test_the_samples_are_removed_with_one_command(started: Connection, command: Command, tmp_path: Path) -> None:

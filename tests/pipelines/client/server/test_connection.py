@@ -23,12 +23,13 @@ def test_a_server_that_does_not_listen_is_reported() -> None:
     with socket.socket() as taken:  # bound but not listening: nobody else can take the port meanwhile
         taken.bind(("127.0.0.1", 0))
         address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
-        for target, advice in (
-            (ServerTarget(address), "see with `kubectl get pods` whether pachd is running and ready, restart"),
-            (ServerTarget(address, namespace="pach"), "see with `kubectl get pods --namespace pach` whether pachd"),
-            (ServerTarget(address, local=True), "start it again with `lookalike up` in the directory of its library"),
+        absent, away = f"no Pachyderm answers at {address}: ", f"the library's server at {address} does not answer: "
+        for target, words in (
+            (ServerTarget(address), f"{absent}see with `kubectl get pods` whether pachd is running and ready, restart"),
+            (ServerTarget(address, namespace="pach"), f"{absent}see with `kubectl get pods --namespace pach` whether"),
+            (ServerTarget(address, local=True), f"{away}start it again with `lookalike up` in the directory of its"),
         ):
-            with pytest.raises(LookalikeError, match=re.escape(f"no Pachyderm answers at {address}: {advice}")):
+            with pytest.raises(LookalikeError, match=re.escape(words)):
                 connect(target)
 
 
