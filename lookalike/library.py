@@ -176,8 +176,8 @@ class Library:
 
     def add(self, *paths: "str | PathLike[str]", wait: bool = True) -> str:
         """Puts pictures, directories or archives into the library, as `lookalike add` does; those of the same name are
-        replaced. wait: until they can be found. Returns the id of the commit. Raises LookalikeError, after the others
-        were put, for files that cannot be read or that turn out not to be pictures, and for jobs that did not
+        replaced, and sidecars are skipped. wait: until they can be found. Returns the id of the commit. Raises
+        LookalikeError, after the others were put, for pictures that cannot be read, and for jobs that did not
         succeed."""
         connection = replace(self._pachyderm("add pictures"), doing="lookalike.Library.add")
         found = picture_sources.find([Path(each) for each in paths])

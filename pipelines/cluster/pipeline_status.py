@@ -19,6 +19,7 @@ from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.cluster.job_waits import STOPPED, JobWaits, older
 from pipelines.errors import LookalikeError
 from stages.backbone.backbone_spec import SCALE_FILE
+from stages.record.file_kinds import is_not_a_picture
 
 MOST_FAILURES = 10
 """Most failed datums of a pipeline that are listed."""
@@ -63,6 +64,11 @@ class RejectedFile:
     source: str
     stage: str
     reason: str
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it is not a picture by its name either, so that there is nothing to mend."""
+        return is_not_a_picture(self.source, self.reason)
 
     def is_in(self, names: Set[str]) -> bool:
         """Whether its name is one of these true names, or below one."""
@@ -184,11 +190,11 @@ def _records(connection: Connection, pipeline: str, most: int | None) -> list[by
     return list(islice((line for _, content in read for line in content.splitlines()), most))
 
 
-def notes(connection: Connection) -> list[str]:
+def notes(connection: Connection, all_empty: bool = True) -> list[str]:
     """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size or without a
-    scale, and retired pipelines."""
+    scale, and retired pipelines. all_empty: whether it is also said that nothing is asked yet."""
     there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
-    lacking = [note for repo, note in _LACKING.items() if not there[repo]]
+    lacking = [note for repo, note in _LACKING.items() if not there[repo] and (all_empty or repo != "queries")]
     pipelines = connection.retry(ProjectJobs(connection).pipelines)
     return [
         *lacking,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from PIL import Image
 
 from pipelines.client.server.connection import Connection
-from pipelines.library import archive_members, blocks, result_sheets
+from pipelines.library import archive_members, blocks, result_folders, result_sheets
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.result_sheets import ResultSheet
 from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
@@ -103,7 +103,7 @@ def _written(name: str, content: Iterable[bytes], to: Path) -> Path:
         Image.fromarray(pixels).save(file, "PNG")
         name, content = f"{name}.png", [file.getvalue()]
     path = to / escape_path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    result_folders.make(path.parent)
     fresh = path.with_name(f".{path.name[:200]}.new")
     with fresh.open("wb") as target:
         target.writelines(content)

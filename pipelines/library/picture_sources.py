@@ -1,18 +1,27 @@
 """Arguments of the command line as sources: files with one true name each, and their bytes."""
 
 import contextlib
+import glob
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
+from pipelines.library import result_folders
 from pipelines.library.blocks import ByteRange
-from stages.decode.stl10 import holds_pictures, is_record_name
-from stages.record.file_kinds import HEAD, kind_of
+from stages.datum.text_format import counted, first_of
+from stages.decode.stl10 import holds_pictures, is_named_so, is_record_name
+from stages.record.file_kinds import HEAD, FileKind, has_picture_extension, is_not_a_picture, kind_of, why_unreadable
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.pfs_names import is_system_file
+
+_EXTENSION = re.compile(r"\.[a-z0-9_+-]{1,12}")
+_MOST_KINDS = 8
+"""Most kinds of skipped files that are named."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,6 +45,15 @@ class PictureSource:
             return True
         return kind_of(self.head()).is_archive
 
+    @property
+    def is_not_a_picture(self) -> bool:
+        """Whether this is neither a picture nor a file of many, by its name and its content. Raises OSError if its
+        first bytes cannot be read."""
+        if has_picture_extension(self.name) or is_named_so(self.name):
+            return False
+        head = self.head()
+        return kind_of(head) is FileKind.OTHER and is_not_a_picture(self.name, why_unreadable(head))
+
     def head(self) -> bytes:
         """Its first bytes, which tell its kind. Raises OSError, which names the file, if they cannot be read."""
         try:
@@ -53,38 +71,67 @@ class PictureSource:
 
 @dataclass(frozen=True, slots=True)
 class PictureSources:
-    """The files that paths stand for, by name; the skipped directory entries, each with the reason; the reasons for
-    which files and directories could not be read, by path."""
+    """The files that paths stand for, by name; the skipped directory entries, each with the reason, and the skipped
+    files that are not pictures, by kind; the reasons for which files and directories could not be read, by path."""
 
     sources: list[PictureSource] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def find(arguments: Sequence[Path]) -> PictureSources:
+def find(arguments: Sequence[Path], beside: Collection[str] = ()) -> PictureSources:
     """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
-    directory's own name on. Files that operating systems leave in directories are skipped silently.
+    directory's own name on. Files that are not pictures are skipped, those that operating systems leave in directories
+    silently. beside: the names of files that are taken though they are not pictures.
 
     Raises LookalikeError for a missing path, and if two files would have the same name.
     """
     found: dict[str, PictureSource] = {}
+    skipped: dict[Path, str] = {}
     left_out: list[str] = []
     unreadable: dict[str, str] = {}
-    for argument in arguments:
+    for argument in expanded(arguments):
         try:
-            expanded = _expand(argument)
+            one = _expand(argument)
         except OSError as error:
             raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
-        for source in expanded.sources:
+        for source in one.sources:
+            try:
+                if source.name.rpartition("/")[2] not in beside and source.is_not_a_picture:
+                    skipped[source.path] = source.name
+                    continue
+            except OSError as error:
+                unreadable[str(source.path)] = error.strerror or str(error)
+                continue
             other = found.setdefault(source.name, source)
             if other.path != source.path:
                 raise LookalikeError(
                     f"{other.path} and {source.path} would both be called {source.name}: put them into one directory "
                     "and add that, or rename one"
                 )
-        left_out += expanded.left_out
-        unreadable |= expanded.unreadable
+        left_out += one.left_out
+        unreadable |= one.unreadable
+    left_out += [words_of_skipped(skipped.values())] if skipped else []
     return PictureSources(sorted(found.values()), left_out, unreadable)
+
+
+def words_of_skipped(names: Collection[str]) -> str:
+    """Files that are not pictures, counted by extension, the most frequent first."""
+    extensions = (PurePosixPath(name).suffix.lower() for name in names)
+    kinds = Counter(each if _EXTENSION.fullmatch(each) else "without extension" for each in extensions)
+    counts = [f"{number:,} {kind}" for kind, number in sorted(kinds.items(), key=lambda each: (-each[1], each))]
+    files = counted(len(names), "file that is not a picture", "files that are not pictures")
+    return f"{files}: {first_of(counts, _MOST_KINDS)}"
+
+
+def expanded(arguments: Sequence[Path]) -> list[Path]:
+    """The paths, with those that a pattern matches in its place, unless a file is called so: a shell leaves a pattern
+    as it is where it is quoted."""
+    found: list[Path] = []
+    for each in arguments:
+        matches = [] if os.path.lexists(each) else glob.glob(str(each))  # noqa: PTH207  it may be absolute
+        found += sorted(map(Path, matches)) or [each]
+    return found
 
 
 def choose_pictures(sources: Sequence[PictureSource], number: int) -> list[PictureSource]:
@@ -136,6 +183,10 @@ def _walk(directory: Path) -> PictureSources:
         found.unreadable[str(error.filename)] = error.strerror or str(error)
 
     for here, below, files in os.walk(directory, onerror=leave_out):
+        if result_folders.is_marked(Path(here)):
+            found.left_out.append(f"{Path(here)}: results of lookalike's")
+            below.clear()
+            continue
         below[:] = sorted(name for name in below if not is_system_file(name))
         links = [name for name in below if (Path(here) / name).is_symlink()]
         for name in sorted(name for name in files if not is_system_file(name)):

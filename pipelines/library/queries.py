@@ -11,6 +11,7 @@ from pipelines.library import blocks, picture_sources
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from stages.record import block_names
+from stages.record.file_kinds import HEAD, why_unreadable
 from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
@@ -68,8 +69,8 @@ def find(arguments: Sequence[Path]) -> QueryEntries:
     """Each path as one query entry, a directory with all its files. Raises LookalikeError for a missing path, and for
     one without a file that can be read."""
     all_found = QueryEntries([], [], {})
-    for argument in arguments:
-        found = picture_sources.find([argument])
+    for argument in picture_sources.expanded(arguments):
+        found = picture_sources.find([argument], beside=[QUESTION_FILE])
         readable = picture_sources.readable(found.sources)
         all_found.unreadable.update(found.unreadable | readable.unreadable)
         all_found.left_out.extend(found.left_out)
@@ -115,7 +116,9 @@ def put_files(
 def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
     for path, reason in unreadable.items():
         return f"cannot read {path}: {reason}: nothing was put"
-    return f"{argument} has no files: nothing to search for"
+    if argument.is_file():
+        return f"{argument} cannot be searched for: {why_unreadable(argument.read_bytes()[:HEAD])}"
+    return f"{argument} has no pictures: nothing to search for"
 
 
 def put_in_blocks(

@@ -15,6 +15,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.library import result_folders
 from pipelines.library.queries import true_name
 from pipelines.library.snapshots import REPO as LIBRARY
 from stages.datum import text_format
@@ -115,7 +116,7 @@ def missing_sheets(absent: Sequence[str], known: Collection[str], at: str = "") 
 
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> ResultSheet:
     directory = to / directory_name(name)
-    directory.mkdir(parents=True, exist_ok=True)
+    result_folders.make(directory)
     files = {path.rpartition("/")[2]: path for path in connection.retry(lambda: list(repo.list(f"/{entry}")))}
     for file, path in files.items():
         connection.retry(_export_file, repo, path, directory / file)
@@ -145,7 +146,7 @@ def _drop_pages(directory: Path, files: Collection[str]) -> None:
 
 def copy_sheet(files: Path, directory: Path, entry: str) -> ResultSheet:
     """Copies the sheet of an entry from a directory of files into the one for people."""
-    directory.mkdir(parents=True, exist_ok=True)
+    result_folders.make(directory)
     there = sorted(files.iterdir())
     for path in there:
         fresh = directory / f".{path.name}.new"

@@ -82,12 +82,16 @@ _BRANDS = {
 _BRAND_END = 12
 _CONTAINERS = (b"mif1", b"msf1", b"miaf")
 
+_EMPTY = "the file is empty"
 # Files that people put by mistake, named in the rejection: (offset, bytes, name).
-_UNREADABLE = (
+_DOCUMENTS = (
     (0, b"%PDF", "a PDF document: save its pages as PNG"),
     (0, b"%!PS", "a PostScript document: save its pages as PNG"),
     (4, b"ftyp", "a video: save single frames as PNG"),
     (0, b"\x1a\x45\xdf\xa3", "a video: save single frames as PNG"),
+)
+_UNREADABLE = (
+    *_DOCUMENTS,
     (4, b"JXL ", "a JPEG XL picture: save it as PNG"),
     (0, b"\xff\x0a", "a JPEG XL picture: save it as PNG"),
     (0, b"FOVb", "a RAW picture of Sigma's: save it as JPEG"),
@@ -104,6 +108,15 @@ READABLE = (
     "JPEG, PNG, WebP, GIF, BMP, TIFF, HEIC, AVIF, JPEG 2000, camera RAW, Netpbm, TGA, ICO, QOI, zip, tar, tar.gz or "
     "STL-10"
 )
+_NONE_OF_THESE = f"neither {READABLE}, whatever its name says"
+_NOT_PICTURES = frozenset((_EMPTY, _NONE_OF_THESE, *(reason for *_, reason in _DOCUMENTS)))
+_PICTURE_NAME = re.compile(
+    r"""\.(?:jpe?g|jpe|jf?if|thm|a?png|webp|gif|bmp|dib|tiff?|hei[cf]|hif|avif|jp2|j2[kc]|jp[xfc]|jxl|psd|svgz?
+    |cr[23w]|nef|nrw|arw|sr[2fw]|dng|raf|rw[2l]|raw|orf|pef|3fr|fff|iiq|mos|mrw|erf|kdc|dcr|x3f|gpr
+    |p[bgpnaf]m|tga|ico|cur|qoi|zip|tar|t?gz|t?bz2|t?xz|zst|7z|rar|bin)\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The name of a picture or of a file of many, also of a kind that is not read."""
 
 
 def kind_of(head: bytes) -> FileKind:
@@ -156,7 +169,7 @@ def is_tar_header(block: bytes) -> bool:
 def why_unreadable(head: bytes) -> str:
     """The reason for rejecting a file of the kind OTHER, for the user."""
     if not head:
-        return "the file is empty"
+        return _EMPTY
     if head[4:8] == b"ftyp" and len(head) < _BRAND_END:
         return "a damaged or truncated picture or video"
     for offset, mark, name in _UNREADABLE:
@@ -164,4 +177,15 @@ def why_unreadable(head: bytes) -> str:
             return name
     if _SVG.match(head):
         return "an SVG drawing: save it as PNG"
-    return f"neither {READABLE}, whatever its name says"
+    return _NONE_OF_THESE
+
+
+def has_picture_extension(name: str) -> bool:
+    """Whether a file is called like a picture or a file of many."""
+    return _PICTURE_NAME.search(name) is not None
+
+
+def is_not_a_picture(name: str, reason: str) -> bool:
+    """Whether a file that is rejected for this reason, see `why_unreadable`, is not a picture by its name either: a
+    sidecar, a document, a video."""
+    return reason in _NOT_PICTURES and not has_picture_extension(name)

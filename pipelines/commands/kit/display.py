@@ -13,6 +13,7 @@ from pipelines.cluster.job_waits import behind
 from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, ProjectStatus, RejectedFile
 from pipelines.commands.kit.terminal import coloured, console, display_path, files, plain_table, say, say_all
 from pipelines.library import result_sheets
+from pipelines.library.picture_sources import words_of_skipped
 from pipelines.library.result_sheets import ResultSheet
 from stages.datum.text_format import counted, distance, first_of
 
@@ -124,8 +125,9 @@ def _counts(jobs: Sequence[Job]) -> list[str]:
 def _rejected(pipeline: str, rejected: Sequence[RejectedFile]) -> str:
     """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
     repo = REJECTING.get(pipeline)
-    count = sum(each.repo == repo for each in rejected)
-    return f"{count}{'+' if count >= MOST_COUNTED else ''}" if repo else ""
+    own = [each for each in rejected if each.repo == repo]
+    count = sum(not each.is_skipped for each in own)
+    return f"{count}{'+' if len(own) >= MOST_COUNTED else ''}" if repo else ""
 
 
 def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
@@ -194,7 +196,11 @@ def rejected_files(count: int) -> str:
 
 
 def show_rejections(rejected: Sequence[RejectedFile]) -> None:
-    """Prints rejected files with their reasons, if there are any."""
+    """Prints rejected files with their reasons, if there are any, and counts those that are not pictures."""
+    skipped = [each.source for each in rejected if each.is_skipped]
+    if skipped:
+        say(f"skipped {words_of_skipped(skipped)}")
+    rejected = [each for each in rejected if not each.is_skipped]
     if not rejected:
         return
     say(f"{rejected_files(len(rejected))}:")

@@ -112,7 +112,8 @@ def _fields(found: ProjectStatus) -> dict[str, object]:
 
 def _show_overview(facts: LibraryOverview, found: ProjectStatus) -> None:
     """Prints the facts about the library, a line for each."""
-    rejected = {repo: sum(each.repo == repo for each in found.rejected) for repo in REJECTING.values()}
+    bad = [each.repo for each in found.rejected if not each.is_skipped]
+    rejected = {repo: bad.count(repo) for repo in REJECTING.values()}
     lines = {
         "pictures": f"{facts.pictures:,} in the index{_besides(rejected['images'])}",
         "queries": counted(facts.queries, "entry", "entries") + _besides(rejected["queries"]),

@@ -50,18 +50,22 @@ def test_rejected_files_are_reported_with_their_reasons(
     next(library_crops(open_photograph("cat"), "cat", 0)).save(good)
     (directory / "torn #2.jpg").write_bytes(good.read_bytes()[:500])
     (directory / "empty.png").touch()
+    Repository(preprocessing, "images").write([PutFile("/a.xmp", b"<x:xmpmeta/>")])  # as with pachctl
     added = ingest.add(preprocessing, picture_sources.find([directory]).sources)
     asked = queries.put(preprocessing, [directory / "empty.png"])
     assert {job.state for job in wait_for_jobs(added.commit, asked.commit)} == {"success"}
     rejected = pipeline_status.rejections(preprocessing)
     assert [(each.repo, each.source, each.stage) for each in rejected] == [
+        ("images", "a.xmp", "preprocess"),
         ("images", "photos [1]/empty.png", "preprocess"),
         ("images", "photos [1]/torn #2.jpg", "preprocess"),
         ("queries", "empty.png", "preprocess"),
     ]
     assert [each.repo for each in pipeline_status.rejections(preprocessing, 1)] == ["images", "queries"]
-    assert rejected[0].reason == "the file is empty"
-    assert "truncated" in rejected[1].reason
+    assert [each.source for each in rejected if each.is_skipped] == ["a.xmp"]
+    assert rejected[1].reason == "the file is empty"
+    assert "truncated" in rejected[2].reason
+    Repository(preprocessing, "images").write([DeleteFile("/a.xmp")])
     (directory / "torn #2.jpg").write_bytes(good.read_bytes())
     wait_for_jobs(ingest.add(preprocessing, picture_sources.find([directory / "torn #2.jpg"]).sources).commit)
     wait_for_jobs(ingest.remove(preprocessing, ["photos [1]/torn #2.jpg"]).commit)

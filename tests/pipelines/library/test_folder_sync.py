@@ -18,6 +18,9 @@ from tests.pipelines.counted_calls import CountedCalls, counting
 from tests.pipelines.library import picture_contents
 from tests.pipelines.library.picture_contents import ODD
 
+JPEG = b"\xff\xd8\xff"
+"""The beginning of a picture, whatever its name is."""
+
 
 class Mirror:
     """A library, and a folder that is synced with it."""
@@ -160,7 +163,7 @@ def test_what_others_put_while_it_is_compared_stays(mirror: Mirror) -> None:
 
 
 def test_unusual_names_are_mirrored(mirror: Mirror) -> None:
-    mirror.write({name: name.encode("utf-8", "surrogateescape") for name in ODD})
+    mirror.write({name: JPEG + name.encode("utf-8", "surrogateescape") for name in ODD})
     assert mirror.sync().files == len(ODD)
     assert mirror.library() == mirror.on_disk()
     assert mirror.compare().unchanged == len(ODD)
@@ -171,12 +174,12 @@ def test_unusual_names_are_mirrored(mirror: Mirror) -> None:
 
 
 def test_a_file_in_the_place_of_a_folder_and_the_reverse(mirror: Mirror) -> None:
-    mirror.write({"x": b"file", "y/a": b"below", "z": b"z"})
+    mirror.write({"x": JPEG + b"file", "y/a": JPEG + b"below", "z": JPEG})
     mirror.sync()
     (mirror.folder / "x").unlink()
     (mirror.folder / "y" / "a").unlink()
     (mirror.folder / "y").rmdir()
-    mirror.write({"x/a": b"below", "y": b"file"})
+    mirror.write({"x/a": JPEG + b"below", "y": JPEG + b"file"})
     mirror.sync()
     assert mirror.library() == mirror.on_disk()
 

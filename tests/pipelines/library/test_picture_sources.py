@@ -11,8 +11,11 @@ from PIL import Image
 
 from pipelines.client.server import local_server
 from pipelines.errors import LookalikeError
+from pipelines.library import result_folders
 from pipelines.library.picture_sources import PictureSource, find
+from stages.record.file_kinds import FileKind, kind_of
 from stages.record.file_limits import MAX_PICTURE_BYTES
+from tests.stages.scenes import saved
 
 
 def file(path: Path, content: bytes = b"x") -> Path:
@@ -66,6 +69,21 @@ def test_files_of_operating_systems_and_of_a_library_are_skipped(tmp_path: Path)
     assert found.left_out == []
 
 
+def test_folders_that_were_made_for_results_are_left_out(tmp_path: Path) -> None:
+    """By their mark: one of the user's that is called like them, or that results were written into, is not."""
+    mine = tmp_path / "photos"
+    for name in ("a.jpg", "results/b.jpg", "cat.png/c.jpg"):
+        file(mine / name)
+    for each in ("sheets/cat.png", "sheets/dog.png", "cat.png/new", "cat.png"):
+        result_folders.make(mine / each)
+        file(mine / each / "grid.png")
+    found = find([mine])
+    assert [each.name for each in found.sources] == [
+        "photos/a.jpg", "photos/cat.png/c.jpg", "photos/cat.png/grid.png", "photos/results/b.jpg",
+    ]  # fmt: skip
+    assert found.left_out == [f"{mine}/{each}: results of lookalike's" for each in ("cat.png/new", "sheets")]
+
+
 def test_special_files_are_skipped_and_reported(tmp_path: Path) -> None:
     directory = tmp_path / "photos"
     file(directory / "a.jpg")
@@ -104,7 +122,7 @@ def test_unusual_names_are_kept(tmp_path: Path) -> None:
         "back\\slash.jpg",
         "[1]{2}*?!.jpg",
         "😀.jpg",
-        "...",
+        "... .jpg",
         "%2F.jpg",
         "new\nline.jpg",
         "\udcff.jpg",
@@ -130,7 +148,6 @@ def test_files_of_many_pictures_are_recognised_by_content(tmp_path: Path) -> Non
         "unlabeled_X.bin": (bytes(3 * 96 * 96), True),
         "cut_X.bin": (bytes(3 * 96 * 96 + 1), False),
         "empty.jpg": (b"", False),
-        "text.txt": (b"hello", False),
     }
     for name, (content, many) in paths.items():
         (source,) = find([file(tmp_path / name, content)]).sources
@@ -140,3 +157,33 @@ def test_files_of_many_pictures_are_recognised_by_content(tmp_path: Path) -> Non
         sparse.write(picture.getvalue())
         sparse.truncate(MAX_PICTURE_BYTES + 1)
     assert find([huge]).sources[0].holds_many
+
+
+def test_files_that_are_not_pictures_are_counted_by_kind(tmp_path: Path) -> None:
+    beside = {
+        "a.xmp": b"<x:xmpmeta>",
+        "b.XMP": b"<x:xmpmeta>",
+        "c.txt": b"",
+        "d.mov": b"\0\0\0\x14ftypqt  ",
+        "e.pdf": b"%PDF-1",
+    }
+    beside |= {"LICENSE": b"MIT", "Dear Mr. Smith": b"Hello", ".gitignore": b"*.pyc"}
+    for name, content in beside.items():
+        file(tmp_path / "trip" / name, content)
+    file(tmp_path / "trip" / "empty.jpg", b"")
+    found = find([tmp_path / "trip", file(tmp_path / "notes.txt", b"hello")])
+    assert [each.name for each in found.sources] == ["trip/empty.jpg"]
+    assert found.left_out == [
+        "9 files that are not pictures: 3 without extension, 2 .txt, 2 .xmp, 1 .mov, 1 .pdf",
+    ]
+    assert find([tmp_path / "notes.txt"]).left_out == ["1 file that is not a picture: 1 .txt"]
+    assert [each.name for each in find([tmp_path / "notes.txt"], beside=["notes.txt"]).sources] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "AVIF", "PPM", "TGA", "ICO"])
+def test_a_picture_is_taken_whatever_its_name_says_and_a_damaged_one_by_its_name(tmp_path: Path, kind: str) -> None:
+    content = saved(Image.new("RGB", (32, 32), "red"), kind)
+    assert kind_of(content[:512]) is not FileKind.OTHER
+    whole = [file(tmp_path / name, content) for name in ("a.txt", "b", "c.xmp", "d.pdf")]
+    damaged = [file(tmp_path / f"e.{each}", b"\0" + content) for each in ("jpg", "PNG", "nef", "jxl", "zip", "bin")]
+    assert names(*whole, *damaged) == sorted(each.name for each in (*whole, *damaged))

@@ -18,6 +18,10 @@ pytestmark = pytest.mark.late_alone
 LONG = "x" + "😀" * 60 + ".jpg"
 
 
+JPEG = b"\xff\xd8\xff"
+"""The beginning of a picture, whatever its name is."""
+
+
 @pytest.fixture
 def repo(connection: Connection) -> Repository:
     connection.client.create_repo("queries", project_name=connection.project)
@@ -58,12 +62,12 @@ def test_an_entry_is_replaced_by_one_of_any_kind(connection: Connection, repo: R
     directory = tmp_path / "one" / "entry"
     file(directory / "a.jpg")
     file(directory / "b.jpg")
-    queries.put(connection, [directory, file(tmp_path / "other", b"stays")])
+    queries.put(connection, [directory, file(tmp_path / "other", JPEG + b"stays")])
     (directory / "a.jpg").unlink()
     queries.put(connection, [directory])
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
-    queries.put(connection, [file(tmp_path / "two" / "entry", b"a file now")])
-    assert held(repo) == {"entry": b"a file now", "other": b"stays"}
+    queries.put(connection, [file(tmp_path / "two" / "entry", JPEG + b"a file now")])
+    assert held(repo) == {"entry": JPEG + b"a file now", "other": JPEG + b"stays"}
     queries.put(connection, [directory])
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
@@ -135,7 +139,7 @@ def test_unusable_queries_are_reported(connection: Connection, repo: Repository,
     (tmp_path / "empty").mkdir()
     good = file(tmp_path / "a.jpg")
     for paths, said in (
-        ([good, tmp_path / "empty"], "empty has no files"),
+        ([good, tmp_path / "empty"], "empty has no pictures"),
         ([good, tmp_path / "gone"], "gone: not found"),
         ([good, file(tmp_path / "sub" / "a.jpg")], r"two of the queries are called a\.jpg"),
     ):

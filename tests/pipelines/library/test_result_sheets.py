@@ -7,7 +7,8 @@ import pytest
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import queries, result_sheets
+from pipelines.library import queries, result_folders, result_sheets
+from pipelines.library.picture_sources import PictureSource
 from pipelines.library.result_sheets import directory_name, export
 from tests.pipelines.conftest import WaitForJobs
 
@@ -21,7 +22,8 @@ def ask(connection: Connection, wait_for_jobs: WaitForJobs, directory: Path, **c
     """Puts queries of these names and contents and waits for their sheets; returns the commit."""
     for name, content in contents.items():
         (directory / name).write_text(content)
-    asked = queries.put(connection, [directory / name for name in contents])
+    groups = [[PictureSource(name, directory / name, len(content))] for name, content in contents.items()]
+    asked = queries.put_files(connection, groups)
     assert [job.state for job in wait_for_jobs(asked.commit)] == ["success"]
     return asked.commit
 
@@ -40,7 +42,7 @@ def test_all_sheets_or_the_wanted_ones(
 ) -> None:
     ask(sheets, wait_for_jobs, tmp_path, a="A", b="B", c="C")
     assert [each.entry for each in export(sheets, to)] == ["a", "b", "c"]
-    assert sorted(path.name for path in to.iterdir()) == ["a", "b", "c"]
+    assert sorted(path.name for path in to.iterdir()) == [result_folders.MARK, "a", "b", "c"]
     wanted = export(sheets, tmp_path / "wanted", ["c", "a"])
     assert [(each.entry, read(each)) for each in wanted] == [("c", "C"), ("a", "A")]
     assert sorted(path.name for path in wanted[0].directory.iterdir()) == FILES
