@@ -57,6 +57,7 @@ def run() -> int:
             terminal.complain(_words(error))
     finally:
         terminal.only_data(False)
+        terminal.be_brief(False)
     return 1
 
 

@@ -3,8 +3,9 @@
 A picture is a top-level file of its own or is in a block; never both, whoever writes at the same time.
 """
 
+import contextlib
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,21 +14,28 @@ from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.library import blocks
 from pipelines.library.folder_sync import FolderDifference
 from pipelines.library.library_commit import LibraryCommit, PictureChoice, UploadProgress
+from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
 
+_MOST_KEPT = 8
+"""Most blocks that are kept between the comparison and the upload."""
+
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The outcome of a write: the true names of the pictures put or removed, its commit, and the reasons for which
-    files could not be read, by path on disk."""
+    """The outcome of a write: the true names of the pictures put or removed, its commit, "" if there was nothing to do,
+    the reasons for which files could not be read, by path on disk, and, of the pictures to put that the library had
+    already, whether they were equal."""
 
     names: list[str]
     commit: str
     unreadable: dict[str, str] = field(default_factory=dict)
+    held: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def files(self) -> int:
@@ -40,24 +48,57 @@ def add(
     sources: Sequence[PictureSource],
     report: UploadProgress = lambda _: None,
     most_single: int | None = None,
+    agree: Callable[[Mapping[str, bool]], UploadProgress] | None = None,
 ) -> IngestResult:
     """Puts files under their true names, replacing those of the same name; files that cannot be read are left out.
+
+    agree: is called before anything is put with the names that the library has already, and whether their pictures are
+    equal, and returns what `report` is. It raises an exception to put nothing. With it, equal pictures are left alone.
 
     Up to `most_single` (see Changing) become one top-level file each, except those that are in a block already. More go
     into blocks, except archives and other files of many pictures. Raises LookalikeError if there are none or none can
     be read.
     """
     require_files(sources)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = LibraryCommit(connection, filesets, Path(scratch), sources, most_single=most_single, report=report)
-        commit = CommitWriter(connection, REPO).make(changing.content)
-        return IngestResult(changing.names, commit, changing.unreadable)
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        downloads, held = BlockDownloads(Path(scratch)), dict[str, bool]()
+        if agree is not None:
+            held = connection.retry(_held, connection, downloads, sources)
+            report = agree(held)
+            sources = [each for each in sources if not held.get(each.name)]
+            if not sources:
+                return IngestResult([], "", held=held)
+        with FileSets(connection) as filesets:
+            changing = LibraryCommit(connection, filesets, downloads, sources, most_single=most_single, report=report)
+            commit = CommitWriter(connection, REPO).make(changing.content)
+            return IngestResult(changing.names, commit, changing.unreadable, held)
+
+
+def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[PictureSource]) -> dict[str, bool]:
+    """The names of pictures to put that the library has already, and whether they are equal. Those that cannot be read
+    are left out."""
+    library = LibrarySnapshot(connection, CommitWriter(connection, REPO).newest(), downloads)
+    by_name = {each.name: each for each in sources}
+    found: dict[str, bool] = {}
+    by_leaf = library.by_leaf(by_name)
+    for prefix, names in by_leaf.items():
+        block = library.block(prefix)
+        for name in names:
+            files = library.files(name)
+            if name not in block and not files:
+                continue
+            there = digest(blocks.content(block[name]) if name in block else library.content(files[0]))
+            with contextlib.suppress(OSError):
+                found[name] = there == digest(blocks.content(by_name[name].span))
+        if len(by_leaf) > _MOST_KEPT:
+            library.forget(prefix)
+    return found
 
 
 def require_files(sources: Sequence[PictureSource]) -> None:
     """Raises LookalikeError if there are none."""
     if not sources:
-        raise LookalikeError("no files found: nothing was put")
+        raise LookalikeError("no pictures found: nothing was put")
 
 
 def mirror(
@@ -76,8 +117,9 @@ def mirror(
         return [name for name in different.removed if library.holds(name)]
 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
+        downloads = BlockDownloads(Path(scratch))
         changing = LibraryCommit(
-            connection, filesets, Path(scratch), sources, present, most_single, report, different.copies
+            connection, filesets, downloads, sources, present, most_single, report, different.copies
         )
         commit = CommitWriter(connection, REPO).make(changing.content)
         return IngestResult(changing.names, commit, changing.unreadable)
@@ -135,6 +177,6 @@ def _absence(library: LibrarySnapshot, name: str) -> str:
 
 def _remove(connection: Connection, choose: PictureChoice) -> IngestResult:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = LibraryCommit(connection, filesets, Path(scratch), choose=choose)
+        changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
         commit = CommitWriter(connection, REPO).make(changing.content)
         return IngestResult(changing.removed, commit)

@@ -6,7 +6,6 @@ after another writer's commit only the blocks that this changed are built again.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipelines.client.deployment import part_sizes
 from pipelines.client.file_sets import FileSets
@@ -60,7 +59,7 @@ class LibraryCommit:
         self,
         connection: Connection,
         filesets: FileSets,
-        scratch: Path,
+        downloads: BlockDownloads,
         sources: Sequence[PictureSource] = (),
         choose: PictureChoice = lambda _: (),
         most_single: int | None = None,
@@ -73,7 +72,7 @@ class LibraryCommit:
         self._connection = connection
         self._repo = Repository(connection, REPO)
         self._filesets = filesets
-        self._downloads = BlockDownloads(scratch)
+        self._downloads = downloads
         self._uploads = BlockUploads(self._repo, filesets)
         self._choose = choose
         self._most_single = most_single

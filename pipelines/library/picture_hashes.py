@@ -43,7 +43,7 @@ class PictureHashes:
         state = state_of(source.path)
         known = self._files.get(source.path)
         if known is None or known[0] != state:
-            known = state, _digest(blocks.content(source.span))
+            known = state, digest(blocks.content(source.span))
             if state_of(source.path) != state:
                 raise OSError(0, "it has changed while it was read", str(source.path))
             self._files[source.path] = known
@@ -56,7 +56,7 @@ class PictureHashes:
         for prefix, content in library.blocks.items():
             held = self._kept.get(content)
             if held is None:
-                held = {name: _digest(blocks.content(span)) for name, span in library.block(prefix).items()}
+                held = {name: digest(blocks.content(span)) for name, span in library.block(prefix).items()}
                 library.forget(prefix)
                 self._kept.put(content, held)
             found |= {name: LibraryPicture(digest) for name, digest in held.items() if name.startswith(f"{folder}/")}
@@ -64,7 +64,7 @@ class PictureHashes:
         for name, path, content in library.outside_blocks(folder):
             held = self._kept.get(content)
             if held is None or _ALONE not in held:
-                held = {_ALONE: _digest(library.content(path))}
+                held = {_ALONE: digest(library.content(path))}
                 self._kept.put(content, held)
             found[name] = LibraryPicture(held[_ALONE], path)
         self._kept.save()
@@ -77,8 +77,9 @@ def state_of(path: Path) -> object:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _digest(pieces: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
+def digest(pieces: Iterable[bytes]) -> str:
+    """The hash of content, piece by piece."""
+    found = hashlib.sha256()
     for piece in pieces:
-        digest.update(piece)
-    return digest.hexdigest()
+        found.update(piece)
+    return found.hexdigest()

@@ -7,7 +7,6 @@ blocks. What is there and equal stays; what is there and differs is replaced onl
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from pipelines.client.commit_writer import CommitWriter
@@ -17,6 +16,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import archive_members, blocks, queries
 from pipelines.library.library_commit import LibraryCommit
+from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
@@ -183,7 +183,8 @@ class _Restoration:
         sources = [each for name in names if isinstance(each := origins[name], PictureSource)]
         single = {name: each for name in names if isinstance(each := origins[name], str)}
         copies = [CopyFile(path, REPO, self._commit, path) for path in single.values()]
-        changing = LibraryCommit(self._connection, filesets, self._scratch, sources, most_single=0) if sources else None
+        downloads = BlockDownloads(self._scratch)
+        changing = LibraryCommit(self._connection, filesets, downloads, sources, most_single=0) if sources else None
         copied = filesets.make(repo.requests(copies)) if copies else ""
 
         def content(parent: str) -> str:
@@ -249,9 +250,5 @@ class _Restoration:
             return self._then.hash_of(then) == self._now.hash_of(now)
         return self._digest(then, self._then) == self._digest(now, self._now)
 
-    def _digest(self, origin: str | PictureSource, library: LibrarySnapshot) -> bytes:
-        digest = sha256()
-        pieces = blocks.content(origin.span) if isinstance(origin, PictureSource) else library.content(origin)
-        for piece in pieces:
-            digest.update(piece)
-        return digest.digest()
+    def _digest(self, origin: str | PictureSource, library: LibrarySnapshot) -> str:
+        return digest(blocks.content(origin.span) if isinstance(origin, PictureSource) else library.content(origin))

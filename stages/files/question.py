@@ -87,6 +87,11 @@ class Question(StrictModel):
         said = self.model_dump(exclude_unset=True, exclude_none=True)
         return {name: value for name, value in said.items() if value != ""}
 
+    @property
+    def for_pipelines(self) -> bool:
+        """Whether the pipelines can answer it, and not only a service."""
+        return self.given.keys() <= _OF_ENTRIES
+
 
 def describe(field: str) -> str:
     """The meaning of a field in a sentence, for helps."""

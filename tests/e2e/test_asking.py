@@ -13,6 +13,7 @@ from pipelines.analysis.time_travel import past_library, past_search
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import PutFile
 from pipelines.commands.ask.past_query import STEPS
+from pipelines.library import queries
 from pipelines.specifications import pipeline_specs
 from stages.datum.file_cache import FileCache
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
@@ -137,7 +138,7 @@ def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told
     store = FileCache(tmp_path / "small", most=1)
     arguments = [told.world.scratch / each for each in ARGUMENTS]
     at = told.commits["asked"]
-    answered = past_search.ask(told.world.connection, at, arguments, tmp_path, STEPS, store=store)
+    answered = past_search.ask(told.world.connection, at, queries.find(arguments), tmp_path, STEPS, store=store)
     found = {each.entry: {name: (each.directory / name).read_bytes() for name in FILES} for each in answered.sheets}
     assert found == recorded(told.world, at)
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []

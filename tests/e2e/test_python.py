@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,22 +200,25 @@ def test_a_library_by_the_address_of_its_service(served: World, paint: Paint) ->
         lookalike.Library.open("http://127.0.0.1:1")
 
 
-def test_a_query_is_answered_by_the_service_and_leaves_nothing(served: World, paint: Paint) -> None:
+def test_a_query_is_answered_by_the_service_at_once_and_its_sheet_follows(served: World, paint: Paint) -> None:
     (served.scratch / "asked.png").write_bytes(paint(3, 1))
     before = CommitWriter(served.connection, "queries").newest()
+    said = served.lookalike("query", "asked.png", "-k", "2", "--service")
+    assert said.splitlines()[0] == "asked.png:"
+    assert CommitWriter(served.connection, "queries").newest() == before, "--service stores something"
     said = served.lookalike("query", "asked.png", "-k", "2")
     lines = said.splitlines()
     assert lines[0] == "asked.png:"
     assert lines[1].endswith("  trip/3.png")
-    assert len(lines) == 4
     assert lines[3].startswith("answered by the service at http://127.0.0.1:")
-    assert "--pipeline puts the pictures into queries" in lines[3]
-    told = json.loads(served.lookalike("query", "asked.png", "--json"))
+    assert lines[5] == "asked.png: results/asked.png/index.html, results/asked.png/grid.png"
+    assert "asked.png" in served.lookalike("trace", "asked.png")
+    command = Command(served.scratch, {"PACHD_ADDRESS": served.pachd.address, "PACH_CONFIG": "none"})
+    told = json.loads(command.run("query", "asked.png", "--json").stdout)
     batch = in_batch(served)
-    (line,) = told["queries"]
-    assert line == batch | {"sources": ["asked.png"]}
+    (line,), (sheet,) = told["queries"], told["sheets"]
+    assert line == batch | {"sources": ["asked.png"]} == sheet["queries"][0]
     assert told["commits"]["index"] == served.newest("index")
-    assert CommitWriter(served.connection, "queries").newest() == before
 
 
 @pytest.mark.parametrize(
@@ -233,7 +237,9 @@ def test_every_option_of_a_question_reaches_the_service(options: dict[str, Any],
         each.write_bytes(paint(3 + number, 1))
     texts = {name: ",".join(map(str, each)) if name == "box" else str(each) for name, each in options.items()}
     flags = [text for name, each in texts.items() for text in (f"--{name.replace('_', '-')}", each)]
-    told = json.loads(served.lookalike("query", *(each.name for each in files), "-k", "5", "--json", *flags))
+    told = json.loads(
+        served.lookalike("query", *(each.name for each in files), "-k", "5", "--service", "--json", *flags)
+    )
     (line,) = told["queries"]
     assert line["sources"] == [each.name for each in files]
     with lookalike.Library.open(served.pachd.address) as library:
@@ -289,13 +295,26 @@ def test_a_folder_of_an_odd_name_is_meant_and_its_file_named_first_on_every_way(
 
 def test_a_query_goes_to_the_pipelines_where_the_service_cannot_take_it(served: World, paint: Paint) -> None:
     (served.scratch / "put.png").write_bytes(paint(4, 1))
-    assert "put 1 file into queries" in served.lookalike("query", "put.png", "--pipeline")
-    assert "put 1 file into queries" in served.lookalike("query", "put.png", "--output", "elsewhere")
+    assert "put 1 file into queries" in served.lookalike("query", "-v", "put.png", "--pipeline")
+    assert "answered by" in served.lookalike("query", "put.png", "--output", "elsewhere")
+    assert (served.scratch / "elsewhere" / "put.png" / "index.html").is_file()
+    with zipfile.ZipFile(served.scratch / "more.zip", "w") as archive:
+        archive.writestr("put.png", bytes(paint(4, 1)))
+    assert "single pictures: asking the pipelines" in served.lookalike("query", "more.zip")
+
+
+@pytest.mark.parametrize("way", [(), ("--pipeline",), ("--service",)], ids=lambda way: "".join(way) or "default")
+def test_a_bad_picture_is_refused_and_leaves_no_entry(served: World, paint: Paint, way: tuple[str, ...]) -> None:
     (served.scratch / "text.png").write_text("no picture")
-    said = served.lookalike("query", "text.png")
-    assert "did not answer (text.png: neither JPEG" in said
-    assert "asking the pipelines" in said
-    assert Repository(served.connection, "queries").exists("/text.png")
+    (served.scratch / "cut.png").write_bytes(bytes(paint(4, 1))[:300])
+    (served.scratch / "good.png").write_bytes(paint(4, 1))
+    for bad, why in (("text.png", "neither JPEG"), ("cut.png", "damaged or truncated PNG")):
+        refused = served.lookalike("query", bad, *way, fails=True)
+        assert f"{bad} cannot be searched for: {why}" in refused
+    said = served.lookalike("query", "text.png", "good.png", "cut.png", *way, fails=True)
+    assert "left out text.png: neither JPEG" in said
+    assert "trip/4.png" in said
+    assert not any(Repository(served.connection, "queries").exists(f"/{each}") for each in ("text.png", "cut.png"))
 
 
 def test_a_query_insists_on_the_service_if_told_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

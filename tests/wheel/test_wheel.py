@@ -156,7 +156,7 @@ def test_a_directory_of_ones_own_is_used_by_the_commands_in_it(installed: Instal
     below.mkdir()
     for label in ("cat", "coffee"):
         open_photograph(label).save(below / f"{label}.png")
-    added = installed.says("add", "cat.png", "coffee.png", at="pictures/photos")
+    added = installed.says("add", "-v", "cat.png", "coffee.png", at="pictures/photos")
     assert "preprocess" in added and "success" in added
     deployed = installed.says("deploy", at="pictures/photos")
     assert "pipeline preprocess: unchanged" in deployed  # with BUCKETS=3

@@ -16,7 +16,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
-from pipelines.library.queries import QueryUpload
+from pipelines.library.queries import QueryEntries, QueryUpload
 from pipelines.library.result_sheets import ResultSheet
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec
 from stages.datum.file_cache import FileCache, default_place
@@ -44,7 +44,7 @@ class PastAnswers:
 def ask(
     connection: Connection,
     commit: str,
-    arguments: Sequence[Path],
+    found: QueryEntries,
     to: Path,
     steps: StepDisplay,
     k: int | None = None,
@@ -52,14 +52,13 @@ def ask(
     question: bytes = b"",
     store: FileCache | None = None,
 ) -> PastAnswers:
-    """Answers each path, as one query entry, from the library at a commit set, and writes its sheet to the directory
+    """Answers each query entry from the library at a commit set, and writes its sheet to the directory
     `<entry>@<commit>` below `to`.
 
     todays_code: whether stages that have changed since may compute the library again. k: the neighbours that are wanted
     of each query. question: a question.json for each entry, b"" for none. Raises LookalikeError, with the way out,
     if the library of then cannot be asked.
     """
-    found = queries.find(arguments)
     then, now = past_library.read(connection, commit), past_library.shipped_environments()
     if not todays_code:
         past_library.check(then, now)

@@ -1,6 +1,8 @@
 """The command that searches for look-alikes, and the ways to ask: a service, the pipelines, an earlier library."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +19,20 @@ from pipelines.commands.kit import display, interrupts, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, NearestOption, SheetsOption, WaitOption, path
+from pipelines.commands.kit.options import (
+    AddressOption,
+    JsonOption,
+    NearestOption,
+    SheetsOption,
+    VerboseOption,
+    WaitOption,
+    path,
+)
 from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.content_cache import ContentCache, default_path
+from pipelines.library.query_check import checked
 from pipelines.library.result_sheets import ResultSheet
 from pipelines.library.snapshots import REPO as LIBRARY
 from stages.datum.contract import StageError
@@ -44,7 +55,6 @@ def _by_a_service(field: str) -> str:
     ),
 )
 def query(
-    context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them. Each is one entry."),
@@ -57,6 +67,7 @@ def query(
     max_distance: Annotated[str, typer.Option(metavar="NUMBER", help=describe("max_distance"))] = "",
     exact: Annotated[str, typer.Option(metavar="true|false", help=_by_a_service("exact"))] = "",
     output: SheetsOption = Path("results"),
+    verbose: VerboseOption = False,
     wait: WaitOption = True,
     at: Annotated[
         str,
@@ -85,46 +96,61 @@ def query(
 ) -> None:
     """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
 
-    Where `lookalike serve` runs for this library it answers at once, with no entry in `queries` and no sheet; --output,
-    --no-wait and --pipeline ask the pipelines, which know --filter and --max-distance. The sheets and their files hold
-    all neighbours that are kept, whatever -k is. With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
+    Where `lookalike serve` runs for this library it answers at once, and the sheet follows; --service alone makes none.
+    --no-wait and --pipeline ask the pipelines, which know --filter and --max-distance. A picture that cannot be read is
+    refused, and not stored. The sheets and their files hold all neighbours that are kept, whatever -k is. With --at the
+    sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
     options = {"filter": filter, "metric": metric, "box": box, "combine": combine}
     options |= {"max_distance": max_distance, "exact": exact}
     question = _question({name: text for name, text in options.items() if text})
+    found = queries.find(paths)
     if at or with_todays_code:
         if not at:
             raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
         interrupts.explain("interrupted: nothing was written")
-        connection = open_connection(address)
-        commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
-        file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit))
+        with checked(found) as wait_for_good:
+            connection = open_connection(address)
+            commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
+            file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit))
+            found = wait_for_good()
         say(f"asking the library of commit {commit}; nothing is written to the server")
-        answered = past_search.ask(connection, commit, paths, output, STEPS, k, with_todays_code, file)
-        say_all(f"skipped {each}" for each in answered.asked.left_out)
-        say_unreadable(answered.asked.unreadable)
+        answered = past_search.ask(connection, commit, found, output, STEPS, k, with_todays_code, file)
+        _say_left_out(found)
         _answer(answered.asked, answered.sheets, k, as_json)
         return
-    if by_service is not False and (by_service or (wait and _is_default(context, "output"))):
-        served = service_query.ask(open_connection(address), paths, k, question)
-        if served is not None:
-            _answer_of_service(served, as_json)
-            return
-        if by_service:
+    served = None
+    if by_service is not False and (by_service or wait):
+        served = service_query.ask(open_connection(address), found, k, question)
+        if served is None and by_service:
             raise LookalikeError("no service answered: start one with `lookalike serve`, or ask without --service")
-    connection = open_write_connection(address)
-    file = _question_file(question, connection)
-    result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)
+    if served is not None:
+        found = served.asked
+        _say_left_out(found)
+        if not as_json:
+            _show_served(served)
+        if by_service or not question.for_pipelines:
+            if as_json:
+                say_json({**_served_data(served), "skipped": found.left_out, "unreadable": found.unreadable})
+            require_readable(found.unreadable)
+            return
+    with ExitStack() as checks:
+        good = checks.enter_context(checked(found)) if served is None else None
+        connection = open_write_connection(address)
+        file = _question_file(question, connection)
+        if good is not None:
+            result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)
+            found = good()
+            _say_left_out(found)
     with progress.counting("putting queries") as report:
-        put = queries.put(connection, paths, report, file)
-    say_all(f"skipped {each}" for each in put.left_out)
-    say_unreadable(put.unreadable)
-    names = UploadedNames("queries", frozenset(put.entries))
-    conclude(connection, f"put {files(put.files)} into queries", put.commit, wait, names)
+        put = queries.put_files(connection, found.groups, report, file)
+    put = replace(put, left_out=found.left_out, unreadable=found.unreadable)
+    said = f"put {files(put.files)} into queries" if verbose else ""
+    conclude(connection, said, put.commit, wait, UploadedNames("queries", frozenset(put.entries)))
     sheets = result_sheets.export(connection, output, put.entries) if wait else []
-    _answer(put, sheets, k, as_json)
+    _answer(put, sheets, k, as_json, served)
 
 
 def _question(options: Mapping[str, str]) -> Question:
@@ -147,33 +173,38 @@ def _question_file(question: Question, connection: Connection, commit: str = "")
         raise LookalikeError(str(error)) from error
 
 
-def _answer_of_service(answered: service_query.ServiceAnswers, as_json: bool) -> None:
-    """Prints what the service answered; raises LookalikeError if files could not be read."""
-    say_all(f"skipped {each}" for each in answered.left_out)
-    say_unreadable(answered.unreadable)
-    if as_json:
-        told = {"service": answered.service.url, "commits": answered.commits}
-        unread = {"skipped": answered.left_out, "unreadable": answered.unreadable}
-        say_json({**told, **unread, "queries": [line for _, line in answered.answers]})
-    else:
-        display.show_lines(answered.answers)
-        say(
-            f"answered by {answered.service.words} in {answered.seconds:.1f} s, from commit "
-            f"{answered.commits['index'][:12]}; --pipeline puts the pictures into queries and writes result sheets"
-        )
-    require_readable(answered.unreadable)
+def _show_served(answered: service_query.ServiceAnswers) -> None:
+    """Prints what a service answered."""
+    display.show_lines(answered.answers)
+    commit = answered.commits["index"][:12]
+    say(f"answered by {answered.service.words} in {answered.seconds:.1f} s, from commit {commit}")
 
 
-def _is_default(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is None or source.name == "DEFAULT"
+def _served_data(answered: service_query.ServiceAnswers) -> dict[str, object]:
+    lines = [line for _, line in answered.answers]
+    return {"service": answered.service.url, "commits": answered.commits, "queries": lines}
 
 
-def _answer(asked: queries.QueryUpload, sheets: Sequence[ResultSheet], k: int | None, as_json: bool) -> None:
-    """Prints the answers; raises LookalikeError if files could not be read."""
+def _say_left_out(found: queries.QueryEntries) -> None:
+    say_all(f"skipped {each}" for each in found.left_out)
+    say_unreadable(found.unreadable)
+
+
+def _answer(
+    asked: queries.QueryUpload,
+    sheets: Sequence[ResultSheet],
+    k: int | None,
+    as_json: bool,
+    served: service_query.ServiceAnswers | None = None,
+) -> None:
+    """Prints the answers, and of those that a service has given the sheets only; raises LookalikeError if files could
+    not be read."""
     if as_json:
         told = {"commit": asked.commit, "put": asked.files, "skipped": asked.left_out, "unreadable": asked.unreadable}
-        say_json({**told, "sheets": [display.sheet_data(each, k) for each in sheets]})
+        told |= _served_data(served) if served is not None else {}
+        say_json({**told, "sheets": [display.sheet_data(each, k if served is None else None) for each in sheets]})
+    elif served is not None:
+        display.show_sheets(sheets)
     else:
         display.show_answers(sheets, k)
     require_readable(asked.unreadable)

@@ -1,9 +1,8 @@
-"""The part of the command `query` that a running service answers: nothing is put, and no sheet is written."""
+"""The part of the command `query` that a running service answers. It puts nothing and writes no sheet."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pipelines.client.server.connection import Connection
@@ -11,36 +10,39 @@ from pipelines.client.services import service_discovery
 from pipelines.client.services.search_client import QueryPicture, SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from pipelines.commands.kit.terminal import say
-from pipelines.library import queries, result_sheets
+from pipelines.library import result_sheets
+from pipelines.library.queries import QueryEntries
+from pipelines.library.query_check import checked
 from stages.files.question import DEFAULT_K, Question
 from stages.record.pfs_names import QUESTION_FILE
 
 _MOST = 100
 """Most pictures of one call; more of them are better put in one commit."""
 
+_BAD_PICTURE = "not-a-picture"
+"""The service's code for a file that is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswers:
-    """What a service answered: for each picture its entry and an answer in the form of a line of neighbors.jsonl; the
-    commits that it comes from; the skipped directory entries, and why files could not be read, by path."""
+    """What a service answered: for each picture its entry and an answer in the form of a line of neighbors.jsonl, the
+    commits that it comes from, and the entries that were asked, without bad pictures."""
 
     service: ServiceEndpoint
     seconds: float
     answers: Sequence[tuple[str, Mapping[str, Any]]]
     commits: Mapping[str, str]
-    left_out: Sequence[str]
-    unreadable: Mapping[str, str]
+    asked: QueryEntries
 
 
-def ask(connection: Connection, paths: Sequence[Path], k: int | None, question: Question) -> ServiceAnswers | None:
+def ask(connection: Connection, found: QueryEntries, k: int | None, question: Question) -> ServiceAnswers | None:
     """The answers of the service that runs for this library, to a question about each picture, or about all together
     if it combines them; None, with the reason where a user would wonder, if there is none or if it cannot take these
-    pictures. k: by default as many as the pipelines keep. Raises LookalikeError for a path without files."""
+    pictures. k: by default as many as the pipelines keep. Raises LookalikeError if no picture can be read."""
     service = service_discovery.running(connection)
     if service is None or service.status.get("state") != "ready":
         return None
     began = time.monotonic()
-    found = queries.find(paths)
     sources = [source for group in found.groups for source in group]
     if len(sources) > _MOST or any(source.holds_many for source in sources):
         say(f"{service.words} takes up to {_MOST} single pictures: asking the pipelines")
@@ -59,6 +61,8 @@ def ask(connection: Connection, paths: Sequence[Path], k: int | None, question: 
             else:
                 answers = searches.search_each(pictures, **options)
     except SearchError as error:
+        if error.code == _BAD_PICTURE and (good := _good(found)).groups != found.groups:
+            return ask(connection, good, k, question)
         say(f"{service.words} did not answer ({error}): asking the pipelines")
         return None
     return ServiceAnswers(
@@ -66,9 +70,13 @@ def ask(connection: Connection, paths: Sequence[Path], k: int | None, question: 
         time.monotonic() - began,
         [_line(some, answer) for some, answer in zip(names, answers, strict=True)],
         answers[0]["commits"],
-        found.left_out,
-        found.unreadable,
+        found,
     )
+
+
+def _good(found: QueryEntries) -> QueryEntries:
+    with checked(found) as good:
+        return good()
 
 
 def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -1,5 +1,6 @@
 """The form of all commands: `-h`, types in words, summaries that are not cut off, and examples at the end of a help."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -52,11 +53,20 @@ class AppCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the command line; words the errors of values for people."""
         try:
-            return super().parse_args(ctx, list(self._completed(args)))
+            return super().parse_args(ctx, list(self._completed(list(self._with_files(ctx, args)))))
         except typer.BadParameter as error:
             kind = next((kind for start, kind in _NOT_VALID.items() if error.message.startswith(start)), None)
             error.message = error.message.removeprefix("Value error, ") if kind is None else f"it takes {kind}"
             raise
+
+    def _with_files(self, ctx: Any, args: Sequence[str]) -> Iterator[str]:
+        """The words, with ./ before each that is not an option but a file, as `*` may give one called -1.jpg."""
+        known = {"-", "--", *(name for each in self.get_params(ctx) for name in each.opts + each.secondary_opts)}
+        words = args[: args.index("--")] if "--" in args else args
+        for word in words:
+            is_file = word.startswith("-") and word.partition("=")[0] not in known and os.path.lexists(word)
+            yield f"./{word}" if is_file else word
+        yield from args[len(words) :]
 
     def _completed(self, args: Sequence[str]) -> Iterator[str]:
         """The words, with a value after each option that may be without one and is."""

@@ -8,7 +8,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.cluster import pipeline_status
 from pipelines.cluster.pipeline_status import RejectedFile
 from pipelines.commands.kit import display, interrupts, progress
-from pipelines.commands.kit.terminal import console, say, say_all
+from pipelines.commands.kit.terminal import console, is_brief, say, say_all
 from pipelines.errors import LookalikeError
 
 
@@ -33,10 +33,10 @@ def conclude(connection: Connection, done: str, commit: str, wanted: bool, *put:
 def conclude_all(
     connection: Connection, done: Mapping[str, str], wanted: bool, *put: UploadedNames
 ) -> list[RejectedFile]:
-    """Prints the outcome of each commit, waits for the jobs of all of them if that is wanted, and tells which of the
-    files that were put are rejected; returns these."""
+    """Prints the outcome of each commit unless it is "", waits for the jobs of all of them if that is wanted, and tells
+    which of the files that were put are rejected; returns these."""
     try:
-        say_all(f"{what}: commit {commit}" for commit, what in done.items())
+        say_all(what if is_brief() else f"{what}: commit {commit}" for commit, what in done.items() if what)
         jobs = progress.wait(connection, list(done)) if wanted else []
     except KeyboardInterrupt:
         interrupts.explain("no longer waiting, but the jobs continue: see `lookalike status`")
@@ -45,7 +45,7 @@ def conclude_all(
         say("its jobs are running: see `lookalike status`")
         return []
     rejected = finish(connection, jobs, *put)
-    say_all(pipeline_status.notes(connection))
+    say_all(pipeline_status.notes(connection, all_empty=not is_brief()))
     return rejected
 
 
@@ -53,10 +53,10 @@ def finish(connection: Connection, jobs: Sequence[Job], *put: UploadedNames) -> 
     """Prints the table of results, and the files among those put that are rejected, which it returns; raises
     LookalikeError if a job did not succeed."""
     rejected = [each for each in pipeline_status.rejections(connection) if any(one.holds(each) for one in put)]
-    if jobs:
+    failed = [each for each in jobs if each.state != "success"]
+    if failed or (jobs and not is_brief()):
         console.print(display.job_table(jobs, rejected))
     display.show_rejections(rejected)
-    failed = [each for each in jobs if each.state != "success"]
     if failed:
         names = ", ".join(dict.fromkeys(each.pipeline for each in failed))
         raise LookalikeError(f"{names} did not succeed: {_reason(connection, failed)}")

@@ -55,6 +55,11 @@ def _only_data(wanted: bool) -> bool:
     return wanted
 
 
+def _verbosely(wanted: bool) -> bool:
+    terminal.be_brief(not wanted)
+    return wanted
+
+
 def _pipelines() -> list[str]:
     return sorted(path.stem for path in optional_specs.files(specs_directory.current()))
 
@@ -79,6 +84,9 @@ ListOption = Annotated[
 ]
 OnceOption = Annotated[
     bool, typer.Option("--once", help="Compute this once, and delete the pipelines for it again at the end.")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", callback=_verbosely, help="Show commits, and the table of jobs, too.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

@@ -27,7 +27,7 @@ from pipelines.cluster.job_waits import JobWaits
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.display import at_work
 from pipelines.commands.kit.estimates import JobEstimate, datums_done, is_idle, result, time_left
-from pipelines.commands.kit.terminal import coloured, console, say
+from pipelines.commands.kit.terminal import coloured, console, is_brief, say
 from stages.datum.text_format import counted
 
 _TELL_EVERY = 30.0
@@ -78,7 +78,7 @@ def _bars() -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[state]}"),
     )
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    return Progress(*columns, console=console, transient=is_brief(), disable=not console.is_terminal)
 
 
 class _JobLines:
@@ -119,8 +119,9 @@ class _JobLines:
         """Prints the jobs that have ended since the last call, and now and then those that run."""
         waits = self._news(jobs, infos)
         for job in _worth_a_line(jobs):
-            if job.ended and self._is_new(job.pipeline, "idle" if is_idle(job) else job.id):
-                say(f"{job.pipeline}: {result(job)}")
+            if job.ended:
+                if not is_brief() and self._is_new(job.pipeline, "idle" if is_idle(job) else job.id):
+                    say(f"{job.pipeline}: {result(job)}")
             elif job.state == "running" and job.pipeline not in waits:
                 now = time.monotonic()
                 if now - self._told.setdefault(job.pipeline, now) >= _TELL_EVERY:

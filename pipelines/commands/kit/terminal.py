@@ -22,6 +22,8 @@ errors = Console(stderr=True)
 _MOST_UNREADABLE = 20
 """Most unreadable files that are named."""
 
+_brief = [False]
+
 _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 
 
@@ -33,6 +35,16 @@ def say(text: str, on: Console | None = None) -> None:
 def only_data(wanted: bool) -> None:
     """Prints all but `say_json` on stderr from now on, for readers that are programs; or all on stdout again."""
     console.stderr = wanted
+
+
+def be_brief(wanted: bool) -> None:
+    """Shows commits and the tables of jobs no more, but only what was done and what went wrong; or all again."""
+    _brief[0] = wanted
+
+
+def is_brief() -> bool:
+    """Whether commits and the tables of jobs are left out."""
+    return _brief[0]
 
 
 def say_json(value: object, indent: int | None = 2) -> None:

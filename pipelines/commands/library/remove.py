@@ -8,7 +8,15 @@ import typer
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, ListOption, WaitOption, YesOption, listed
+from pipelines.commands.kit.options import (
+    AddressOption,
+    JsonOption,
+    ListOption,
+    VerboseOption,
+    WaitOption,
+    YesOption,
+    listed,
+)
 from pipelines.commands.kit.terminal import ask, files, say, say_first, say_json, say_unreadable
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, queries
@@ -42,6 +50,7 @@ def remove(
         bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
     ] = False,
     yes: YesOption = False,
+    verbose: VerboseOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
     address: AddressOption = "",

@@ -14,7 +14,7 @@ from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, ListOption, WaitOption, listed
+from pipelines.commands.kit.options import AddressOption, JsonOption, ListOption, VerboseOption, WaitOption, listed
 from pipelines.commands.kit.terminal import say, say_json
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, restoration, snapshots
@@ -52,6 +52,7 @@ def restore(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace pictures of these names that have other content now.")
     ] = False,
+    verbose: VerboseOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
     address: AddressOption = "",

@@ -14,7 +14,7 @@ from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, path
+from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOption, WaitOption, path
 from pipelines.commands.kit.terminal import complain, files, say, say_all, say_json, say_unreadable
 from pipelines.errors import LookalikeError
 from pipelines.library import folder_sync, ingest
@@ -46,6 +46,7 @@ def sync(
     interval: Annotated[
         float, typer.Option(min=0.1, help="With --watch: seconds between looks, and for which a file must be at rest.")
     ] = 2.0,
+    verbose: VerboseOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
     address: AddressOption = "",

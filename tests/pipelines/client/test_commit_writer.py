@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import grpc
 import pytest
+from PIL import Image
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
@@ -21,6 +22,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from tests.command import HEED_INTERRUPTS, Command
 from tests.pipelines.grpc_proxy import passed_on
+from tests.stages.scenes import saved
 
 REPO = "images"
 
@@ -143,7 +145,7 @@ def test_a_search_finishes_the_commit_of_a_killed_writer_of_the_library(
 ) -> None:
     """Which holds up the index, and with it every search."""
     as_user.client.create_repo("queries", project_name=as_user.project)
-    (command.directory / "a.png").write_bytes(b"a")
+    (command.directory / "a.png").write_bytes(saved(Image.new("L", (8, 8))))
     with writer(as_user) as process:
         assert "had left open" not in command.says("query", "a.png", "--no-wait")
         assert not head(as_user).HasField("finishing")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
@@ -16,7 +17,9 @@ from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.stages.scenes import saved
 
+SMALL = saved(Image.new("L", (8, 8)))
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
 
 
@@ -41,6 +44,7 @@ EVERY = (["status"], ["deploy"], ["add", "x"], ["query", "x"], ["results"], ["mo
 def test_without_a_server_every_command_says_how_to_get_one(command: Command, nowhere: str) -> None:
     assert "start one here with `lookalike up`" in command.fails("status")
     command.environment["PACHD_ADDRESS"] = nowhere
+    (command.directory / "x").write_bytes(SMALL)
     for arguments in EVERY:
         assert command.fails(*arguments).startswith(NO_SERVER)
     assert "not running" in command.as_process.says("down")
@@ -61,7 +65,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert command.fails("add", "gone.jpg") == "gone.jpg: not found"
     assert command.fails("query", "gone.jpg") == "gone.jpg: not found"
     assert "nothing was put" in command.fails("add", "empty")
-    assert "empty has no files" in command.fails("query", "empty")
+    assert "empty has no pictures" in command.fails("query", "empty")
     assert "no result sheet for nosuch" in command.fails("results", "nosuch")
     assert "'nosuch' is not a valid commit or date" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
@@ -73,7 +77,7 @@ def test_from_pictures_to_sheets(
     as_user: Connection, sheets: Connection, preprocessing: Connection, command: Command, picture: Path
 ) -> None:
     (command.directory / "bad.jpg").write_bytes(b"")
-    said = command.says("add", picture.name, "bad.jpg")
+    said = command.says("add", "-v", picture.name, "bad.jpg")
     assert "put 2 files into images: commit " in said
     assert "preprocess: success, 2 of 2 datums" in said
     assert "1 file rejected:\n  images: bad.jpg: the file is empty" in said
@@ -88,7 +92,10 @@ def test_from_pictures_to_sheets(
     said = command.says("status")
     assert "bad.jpg" not in said
     assert "file rejected" not in said
+    assert command.says("add", "--no-wait", picture.name).endswith("1 picture unchanged\n")
+    (command.directory / picture.name).write_bytes(SMALL)
     said = command.says("add", "--no-wait", picture.name)
+    assert "1 picture replaced\n" in said
     assert said.endswith("its jobs are running: see `lookalike status`\n")
     assert picture.name in command.says("results", "-o", "elsewhere", picture.name)
     assert (command.directory / "elsewhere" / picture.name / "grid.png").is_file()
@@ -149,27 +156,27 @@ def test_datums_are_counted_against_repos(as_user: Connection, command: Command)
 
 def test_a_failed_job_is_a_failure(as_user: Connection, command: Command) -> None:
     deploy_specs(as_user, shell_spec("render", "queries", "echo no; exit 1", datum_tries=1))
-    (command.directory / "a").write_text("x")
+    (command.directory / "a").write_bytes(SMALL)
     assert "render did not succeed: see `lookalike status` for the reasons" in command.fails("query", "a")
     assert "render failed on /a: " in command.says("status")
 
 
 def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
     odd = "[red]a :smile: \x1b[31m.jpg"
-    (command.directory / odd).write_text("x")
+    (command.directory / odd).write_bytes(SMALL)
     assert "[red]a :smile: ␛[31m.jpg: results/" in command.says("query", odd)
 
 
 def test_names_that_are_not_valid_text(as_user: Connection, sheets: Connection, command: Command) -> None:
     command.environment["PYTHONIOENCODING"] = "ascii"
-    (command.directory / "\udcff😀.jpg").write_text("x")
+    (command.directory / "\udcff😀.jpg").write_bytes(SMALL)
     assert "results" in command.as_process.says("query", "\udcff😀.jpg")
 
 
 def test_interrupting_the_wait_says_that_the_jobs_continue(as_user: Connection, command: Command) -> None:
     deploy_specs(as_user, shell_spec("render", "queries", "sleep 60"))
-    (command.directory / "a").write_text("x")
-    typed = command.start("query", "a", interruptible=True)
+    (command.directory / "a").write_bytes(SMALL)
+    typed = command.start("query", "-v", "a", interruptible=True)
     assert typed.stdout is not None
     assert "writing to " in typed.stdout.readline()
     assert "put 1 file" in typed.stdout.readline()

@@ -1,13 +1,13 @@
 """Commands and jobs on a server whose disk is full: they say so, lose nothing, and continue when there is room."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
@@ -17,6 +17,7 @@ from tests.command import Command, next_line
 from tests.disks import MOUNTED, SIZE, SmallDisk, can_mount
 from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
 from tests.servers import LATE
+from tests.stages.scenes import saved
 
 
 def connection(disk: SmallDisk) -> Connection:
@@ -54,7 +55,7 @@ def render(disk: SmallDisk, gate: Path, grid: str) -> None:
 )
 def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path, grid: str) -> None:
     render(disk, tmp_path / "gate", grid)
-    (command.directory / "a").write_text("x")
+    (command.directory / "a").write_bytes(saved(Image.new("L", (8, 8))))
     typed = command.start("query", "a")
     next_line(typed, "put 1 file")
     jobs = ProjectJobs(connection(disk))
@@ -75,15 +76,15 @@ def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path,
 
 def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> None:
     connection(disk).client.create_repo("queries")
-    (command.directory / "small").write_text("x")
+    (command.directory / "small").write_bytes(saved(Image.new("L", (8, 8))))
     command.says("query", "small", "--no-wait")
-    (command.directory / "large").write_bytes(os.urandom(3 << 20))
+    (command.directory / "large").write_bytes(saved(Image.new("L", (8, 8))) + os.urandom(3 << 20))
     disk.fill()
     said = command.fails("query", "large", "--no-wait")
     assert said == f"no space left on the disk of {disk.root}: free some"
     assert "the repo models" in command.says("status")
     disk.free()
-    assert re.search("put 1 file into queries", command.says("query", "large", "--no-wait"))
+    assert "its jobs are running" in command.says("query", "large", "--no-wait")
     kept = Repository(connection(disk), "queries")
     assert (kept.read("/small"), len(kept.read("/large"))) == (b"x", 3 << 20)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from PIL import Image
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.jobs.jobs import ProjectJobs
@@ -21,6 +22,7 @@ from pipelines.errors import LookalikeError
 from tests.command import Command
 from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
 from tests.servers import OwnPort, StartPachd
+from tests.stages.scenes import saved
 
 LARGE = 64 << 20
 """Bytes, far more than lie in the buffers of a stream."""
@@ -84,7 +86,7 @@ def waiting(
     request: pytest.FixtureRequest, server: Server, command: Command, tmp_path: Path
 ) -> "Iterator[subprocess.Popen[str]]":
     """A command that waits for a running job."""
-    (command.directory / "a").write_text("x")
+    (command.directory / "a").write_bytes(saved(Image.new("L", (8, 8))))
     if request.param == "import":
         client = server.connection().client
         for repo in ("images", "queries", "models"):
@@ -94,7 +96,8 @@ def waiting(
         for repo in ("images", "queries", "models"):
             client.delete_repo(repo)
     render(server, tmp_path)
-    typed = command.start(request.param, "a" if request.param == "query" else "library.tar", interruptible=True)
+    words = ["query", "-v", "a"] if request.param == "query" else ["import", "library.tar"]
+    typed = command.start(*words, interruptible=True)
     seen(lines_of(typed), "put 1 file into queries" if request.param == "query" else "imported 1 commit")
     while not running(server):
         assert typed.poll() is None
@@ -130,7 +133,7 @@ def test_a_watch_of_the_pipelines_goes_on_after_a_restart(server: Server, comman
     seen(lines, " does not answer")
     server.start()
     seen(lines, " answers again")
-    (command.directory / "a").write_text("x")
+    (command.directory / "a").write_bytes(saved(Image.new("L", (8, 8))))
     command.says("query", "a", "--no-wait")
     seen(lines, "render: running, 1 datum")
     (tmp_path / "gate").touch()
@@ -156,7 +159,7 @@ def test_ctrl_c_ends_the_wait_for_a_server(waiting: "subprocess.Popen[str]", ser
 def test_a_file_whose_stream_breaks_is_fetched_again(server: Server, command: Command, tmp_path: Path) -> None:
     render(server, tmp_path, LARGE)
     (tmp_path / "gate").touch()
-    (command.directory / "a").write_text("x")
+    (command.directory / "a").write_bytes(saved(Image.new("L", (8, 8))))
     command.says("query", "a", "-o", "first")
     typed = command.start("results")
     part = command.directory / "results" / "a" / ".grid.png.new"
@@ -218,7 +221,7 @@ def test_a_server_that_stays_away_is_given_up(server: Server, monkeypatch: pytes
     server.kill()
     with pytest.raises(LookalikeError) as raised:
         connection.retry(ProjectJobs(connection).pipelines)
-    assert str(raised.value).startswith(f"no Pachyderm answers at {server.address}: ")
+    assert f" at {server.address}" in str(raised.value)
     assert ("`lookalike up`" in str(raised.value), "`kubectl get pods --namespace pach`" in str(raised.value)) == (
         local,
         not local,

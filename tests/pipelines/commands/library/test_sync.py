@@ -92,10 +92,12 @@ def test_a_folder_is_mirrored_by_content_in_one_commit(repo: Connection, command
 def test_only_what_changed_is_computed(
     as_user: Connection, preprocessing: Connection, command: Command, trip: Path
 ) -> None:
-    assert "preprocess: success, 3 of 3 datums" in command.says("sync", "trip")
+    assert "preprocess: success, 3 of 3 datums" in command.says("sync", "-v", "trip")
     (trip / "a.png").rename(trip / "d.png")
     (trip / "b.png").write_bytes((trip / "late" / "c.png").read_bytes())
-    (row,) = (line.split() for line in command.says("sync", "trip").splitlines() if line.startswith("preprocess "))
+    (row,) = (
+        line.split() for line in command.says("sync", "-v", "trip").splitlines() if line.startswith("preprocess ")
+    )
     assert row[:5] == ["preprocess", "success", "2", "1", "0"]
     (trip / "b.png").write_bytes(b"")
     assert "1 file rejected:\n  images: trip/b.png: the file is empty\n" in command.says("sync", "trip")
