@@ -11,6 +11,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
+from stages.decode.stl10 import RECORD
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone
@@ -24,30 +25,30 @@ def answer(*sources: str) -> dict[str, Any]:
 
 @pytest.fixture
 def asked(as_user: Connection, sheets: Connection, command: Command) -> Command:
-    """The command, with a picture to search for and an archive of seven."""
-    (command.directory / "mine.jpg").write_text(json.dumps(answer("mine.jpg")) + "\n")
-    lines = (json.dumps(answer(f"more.zip/{n}.jpg")) + "\n" for n in range(7))
-    (command.directory / "more.zip").write_text("".join(lines))
+    """The command, with two files to search for, which are answers: one of one query and one of seven. They look like
+    files of records, which are not decoded before they are put."""
+    for name, lines in (("mine.bin", [answer("mine.bin")]), ("more.bin", [answer(f"more.bin/{n}") for n in range(7)])):
+        (command.directory / name).write_text("\n".join(map(json.dumps, lines)).ljust(RECORD))
     return command
 
 
 def test_a_query_lists_the_nearest_pictures(asked: Command) -> None:
-    said = asked.says("query", "mine.jpg").splitlines()
-    sheet = said.index("mine.jpg: results/mine.jpg/index.html, results/mine.jpg/grid.png")
+    said = asked.says("query", "mine.bin").splitlines()
+    sheet = said.index("mine.bin: results/mine.bin/index.html, results/mine.bin/grid.png")
     assert said[sheet + 1 :] == ["          0  trip/0.jpg", "     0.1250  trip/1.jpg", "     0.2500  trip/2.jpg"]
     assert asked.says("results", "-k", "1").splitlines() == [said[sheet], said[sheet + 1]]
     assert asked.says("results").splitlines() == [said[sheet], "all entries: results/index.html"]
 
 
 def test_of_a_large_query_the_first_ones_are_listed(asked: Command) -> None:
-    said = asked.says("query", "more.zip", "-k", "1").splitlines()
-    start = said.index("more.zip: results/more.zip/index.html, results/more.zip/grid.png")
+    said = asked.says("query", "more.bin", "-k", "1").splitlines()
+    start = said.index("more.bin: results/more.bin/index.html, results/more.bin/grid.png")
     assert len(said[start + 1 :]) == 11
     assert said[-1] == "  and 2 queries more: see the sheet"
 
 
 def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command, as_user: Connection) -> None:
-    asked.says("query", "mine.jpg")
+    asked.says("query", "mine.bin")
     refused = asked.fails("results", "-k", "4")
     assert refused.startswith("K is 3: only the 3 nearest of each query are kept, not 4. `lookalike deploy --set K=4`")
 
@@ -74,27 +75,27 @@ def test_what_the_pipelines_cannot_answer_is_refused_before_anything_is_put(
     options: list[str], words: str, asked: Command, as_user: Connection
 ) -> None:
     before = CommitWriter(as_user, "queries").newest()
-    assert asked.fails("query", "mine.jpg", *options).startswith(words)
+    assert asked.fails("query", "mine.bin", *options).startswith(words)
     assert CommitWriter(as_user, "queries").newest() == before
 
 
 def test_options_of_a_question_to_the_past_that_mean_nothing_are_refused(asked: Command) -> None:
-    assert asked.run("query", "mine.jpg", "--with-todays-code").returncode == 2
-    assert asked.run("query", "mine.jpg", "--at", "master", "--no-wait").returncode == 2
-    refused = asked.fails("query", "mine.jpg", "--at", "2001-01-01")
+    assert asked.run("query", "mine.bin", "--with-todays-code").returncode == 2
+    assert asked.run("query", "mine.bin", "--at", "master", "--no-wait").returncode == 2
+    refused = asked.fails("query", "mine.bin", "--at", "2001-01-01")
     assert refused.startswith(("2001-01-01 is before the first commit", "there are no commits yet"))
 
 
 def test_a_library_of_other_pipelines_is_refused_with_the_reason(asked: Command) -> None:
-    asked.says("query", "mine.jpg")
-    refused = asked.fails("query", "mine.jpg", "--at", "master")
+    asked.says("query", "mine.bin")
+    refused = asked.fails("query", "mine.bin", "--at", "master")
     assert "preprocess did not exist, or was deleted since; " in refused
     assert "render ran a stage without a version, and this code has render-" in refused
     assert "--with-todays-code computes preprocess, features, partition and index of the whole library again" in refused
 
 
 def test_answers_as_json(asked: Command) -> None:
-    done = asked.run("query", "mine.jpg", "-k", "2", "--json")
+    done = asked.run("query", "-v", "mine.bin", "-k", "2", "--json")
     assert done.returncode == 0
     assert "render: success" in done.stderr
     told = json.loads(done.stdout)
@@ -102,10 +103,10 @@ def test_answers_as_json(asked: Command) -> None:
     assert (told["put"], told["skipped"], told["unreadable"]) == (1, [], {})
     (sheet,) = told["sheets"]
     assert [*sheet] == ["entry", "directory", "notes", "queries"]
-    assert (sheet["entry"], sheet["directory"], sheet["notes"]) == ("mine.jpg", "results/mine.jpg", [])
-    assert sheet["queries"] == [{**answer("mine.jpg"), "neighbors": answer()["neighbors"][:2]}]
+    assert (sheet["entry"], sheet["directory"], sheet["notes"]) == ("mine.bin", "results/mine.bin", [])
+    assert sheet["queries"] == [{**answer("mine.bin"), "neighbors": answer()["neighbors"][:2]}]
     assert json.loads(asked.says("results", "-k", "2", "--json")) == [sheet]
-    assert json.loads(asked.run("query", "mine.jpg", "--no-wait", "--json").stdout)["sheets"] == []
+    assert json.loads(asked.run("query", "mine.bin", "--no-wait", "--json").stdout)["sheets"] == []
 
 
 def test_what_was_put_refused_and_removed_as_json(
@@ -120,7 +121,7 @@ def test_what_was_put_refused_and_removed_as_json(
     done = command.run("add", "cat.png", "more.zip", "folder", "--json")
     assert done.returncode == 0
     told = json.loads(done.stdout)
-    assert [*told] == ["commit", "put", "skipped", "unreadable", "rejected"]
+    assert [*told] == ["commit", "put", "skipped", "replaced", "unreadable", "rejected"]
     assert (told["put"], told["skipped"], told["unreadable"]) == (3, [], {})
     assert [each["source"] for each in told["rejected"]] == ["folder/empty.jpg", "more.zip/torn.png"]
     assert all(each["reason"] for each in told["rejected"])
