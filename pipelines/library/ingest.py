@@ -157,6 +157,19 @@ def forget(connection: Connection, names: Collection[str]) -> IngestResult | Non
         return None
 
 
+def remove_on(connection: Connection, names: Collection[str], head: str, description: str) -> IngestResult:
+    """Removes the pictures with these true names, all of them or none, by one commit on top of `head`. Raises
+    MovedHeadError if another commit is the newest, LookalikeError if a name cannot be removed."""
+
+    def held(library: LibrarySnapshot) -> Collection[str]:
+        for name in names:
+            if not library.holds(name):
+                raise LookalikeError(f"{name} is {_absence(library, name)}")
+        return names
+
+    return _remove(connection, held, head, description)
+
+
 def remove_all(connection: Connection) -> str:
     """Removes everything from `images`; returns the commit."""
 
@@ -175,8 +188,11 @@ def _absence(library: LibrarySnapshot, name: str) -> str:
     return "not in the library" if holder is None else f"inside {holder}, which can only be removed as a whole"
 
 
-def _remove(connection: Connection, choose: PictureChoice) -> IngestResult:
+def _remove(
+    connection: Connection, choose: PictureChoice, head: str | None = None, description: str = ""
+) -> IngestResult:
+    """head: the only commit to remove from, None for whichever is the newest."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
-        commit = CommitWriter(connection, REPO).make(changing.content)
+        commit = CommitWriter(connection, REPO).make(changing.content, description, head)
         return IngestResult(changing.removed, commit)

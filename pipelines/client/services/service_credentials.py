@@ -4,6 +4,7 @@ server. Knows no pipelines but those that have the secret."""
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,6 +97,17 @@ def exists(connection: Connection, role: ServiceRole = SEARCH) -> bool:
             return False
         raise
     return True
+
+
+@contextlib.contextmanager
+def temporary_token() -> Iterator[Path]:
+    """The file of a new token for a service of this process, which only this user can read; gone at the end."""
+    path = service_discovery.state_directory() / "tokens" / f"process-{os.getpid()}"
+    _write(path, secrets.token_urlsafe(_BYTES).encode() + b"\n")
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _certificate(connection: Connection, role: ServiceRole) -> Path:

@@ -1,5 +1,7 @@
 """The command that serves the search over HTTP, here or as a pipeline."""
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -8,8 +10,10 @@ import typer
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.tracing import trace_page, tracer
 from pipelines.client.commit_sets import commit_at
+from pipelines.client.commit_writer import MovedHeadError
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import explained
+from pipelines.client.services import service_credentials
 from pipelines.client.services.service_roles import SEARCH
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import choose_server, open_server_connection, open_write_connection
@@ -17,6 +21,9 @@ from pipelines.commands.kit.options import AddressOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
 from pipelines.commands.service.service_options import ServiceOptions
+from pipelines.errors import LookalikeError
+from pipelines.library import ingest
+from stages.serving.follow.refusals import Refusal
 from stages.serving.run.service_runner import ServiceRole
 
 app = App()
@@ -27,6 +34,7 @@ app = App()
         "lookalike serve",
         "lookalike serve --port 0 --no-browser",
         "lookalike serve --at 2026-11-01",
+        "lookalike serve --edit",
         "lookalike serve --token-file token --behind-proxy pictures.example.org",
         "lookalike serve --deploy",
     ),
@@ -46,6 +54,7 @@ def serve(
     behind_proxy: service_options.ProxyOption = "",
     fetch_from: service_options.NetworksOption = None,
     browser: service_options.BrowserOption = True,
+    edit: service_options.EditOption = False,
     deploy: service_options.DeployOption = False,
     off: service_options.OffOption = False,
     address: AddressOption = "",
@@ -54,17 +63,24 @@ def serve(
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
     given = ServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
-    service_options.check(given, deploy, off, {"--at": at})
+    service_options.check(given, deploy, off, {"--at": at, "--edit": edit})
+    if edit and at:
+        raise typer.BadParameter("--edit changes the newest library: leave out --at")
     if deploy or off:
         service_deployment.change(open_write_connection(address), given, SEARCH, off)
         return
     server = choose_server(address)
-    with service_options.explained():
-        wanted = service_options.configured(given, SEARCH, server)
-    connection = open_server_connection(server)
-    if at:
-        wanted = replace(wanted, at=_moment(connection, at))
-    service_options.serve(connection, wanted, given, SEARCH, ServiceRole(tracer=_Tracer(connection)))
+    with contextlib.ExitStack() as until_the_end:
+        if edit and token_file is None:
+            made = until_the_end.enter_context(service_credentials.temporary_token())
+            given = replace(given, token_file=made, shows_token=True)
+        with service_options.explained():
+            wanted = service_options.configured(given, SEARCH, server)
+        connection = open_server_connection(server)
+        if at:
+            wanted = replace(wanted, at=_moment(connection, at))
+        role = ServiceRole(tracer=_Tracer(connection), remover=CopyRemover(connection) if edit else None)
+        service_options.serve(connection, wanted, given, SEARCH, role)
 
 
 def _moment(connection: Connection, at: str) -> str:
@@ -84,3 +100,21 @@ class _Tracer:
         """See stages.serving.http.trace_renderer. Raises LookalikeError."""
         with explained():
             return trace_page.page(tracer.picture(self._connection, id, path, at))
+
+
+class CopyRemover:
+    """Removes pictures as `lookalike remove` does. See stages.serving.http.copy_routes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def remove(self, names: Sequence[str], head: str, description: str) -> str | None:
+        """Removes all of them by one commit on top of `head`, which it returns; None if another commit is the head.
+        Raises Refusal."""
+        try:
+            with explained():
+                return ingest.remove_on(self._connection, names, head, description).commit
+        except MovedHeadError:
+            return None
+        except LookalikeError as error:
+            raise Refusal(409, "not-removable", f"these files cannot be removed: {error}") from error

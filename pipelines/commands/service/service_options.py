@@ -55,6 +55,12 @@ BrowserOption = Annotated[
 DeployOption = Annotated[
     bool, typer.Option("--deploy", help="Deploy the service as a pipeline in place of running it here.")
 ]
+EditOption = Annotated[
+    bool,
+    typer.Option(
+        "--edit", help="Let the page remove copies that are ticked there. Needs a token; makes one if none is given."
+    ),
+]
 OffOption = Annotated[bool, typer.Option("--off", help="Delete the deployed service, its token and its secret.")]
 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -64,7 +70,8 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
     """The options of a service as they are given. For a deployed one the port is that of the nodes, and None and ""
-    leave a choice as it is; listen, networks and browser are for one that runs here."""
+    leave a choice as it is; listen, networks, browser and shows_token are for one that runs here. shows_token: whether
+    the printed address holds the token, which was made for this start."""
 
     port: int | None = None
     listen: str = ""
@@ -74,6 +81,7 @@ class ServiceOptions:
     proxy: str = ""
     networks: list[str] | None = None
     browser: bool = False
+    shows_token: bool = False
 
 
 def port_of(role: ServiceRole) -> Any:
@@ -126,7 +134,7 @@ def serve(
     with contextlib.ExitStack() as until_the_end:
 
         def announce(url: str) -> None:
-            say(f"{role.command}: {url}")
+            say(f"{role.command}: {url}{f'/#token={wanted.token}' if given.shows_token else ''}")
             if wanted.proxy:
                 say(f"through the proxy: https://{wanted.proxy}")
             found = service_discovery.register(
@@ -134,7 +142,8 @@ def serve(
             )
             if not until_the_end.enter_context(found):
                 say("other commands will not find it: its address cannot be written to the directory of this user")
-            if given.browser and _has_screen(os.environ):
+            # Other users see the arguments of a browser that starts.
+            if given.browser and not given.shows_token and _has_screen(os.environ):
                 threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()
 
         with explained():

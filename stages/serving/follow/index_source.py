@@ -24,11 +24,12 @@ from stages.files.thumbnail_files import ThumbnailPlace
 from stages.knn.search_settings import SearchSettings
 from stages.quality import similarity
 from stages.quality.similarity import SimilarityCalibration
-from stages.serving.follow import backbone_pool, segment_fetcher
+from stages.serving.follow import backbone_pool, copy_listings, segment_fetcher
 from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import NewestCommit
+from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.original_files import OriginalFiles
-from stages.serving.follow.pachyderm_client import Absent, CommitFacts, PachydermClient
+from stages.serving.follow.pachyderm_client import Absent, CommitFacts, PachydermClient, PachydermError, Unreachable
 from stages.serving.follow.segment_fetcher import SegmentFetcher, SegmentListing
 from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, StepReporter
 from stages.serving.search.mapped_library import MappedLibrary
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 REPO = "index"
 
 _LOOK_EVERY = 30.0
-"""Seconds for which one call waits for a new commit. Between two calls the calibration is looked at."""
+"""Seconds for which one call waits for a new commit. Between two calls the calibration and the copies are looked at."""
 
 
 class IndexSource:
@@ -60,14 +61,16 @@ class IndexSource:
         environment: Mapping[str, str],
         report: Callable[[str], None] = print,
         backbones: BackbonePool | None = None,
+        copies: CopyListings | None = None,
     ) -> None:
         """settings: of searches; the metric is the index's own unless the environment names one. backbones: those that
-        others of this process have loaded."""
+        others of this process have loaded. copies: the groups of copies, None for a library of an earlier moment."""
         self._server = server
         self._cache = cache
         self._settings = settings
         self._environment = environment
         self._report = report
+        self._listings = copies
         self._backbones = backbones or BackbonePool(cache, environment)
         self._together: frozenset[str] = frozenset()  # the kept vectors of the snapshot that was made last
 
@@ -136,6 +139,7 @@ class IndexSource:
             self._similarity(library),
             OriginalFiles(self._server, made_from.get("images", ""), self._cache),
             device,
+            self._copies(),
         )
 
     def commit(self, held: Snapshot) -> str:
@@ -147,11 +151,21 @@ class IndexSource:
         return counted(len(held.library), "picture", "pictures")
 
     def wait(self, since: str, held: Snapshot | None, closing: threading.Event) -> Snapshot | None:
-        """Waits for the next finished commit; without one for a while, looks for another calibration."""
+        """Waits for the next finished commit; without one for a while, looks for another calibration and for copies."""
         if closing.is_set() or self._server.next_finished(REPO, since, _LOOK_EVERY) is not None or held is None:
             return held
-        newest = self._similarity(held.library)
-        return held if newest == held.similarity else replace(held, similarity=newest)
+        similarity, copies = self._similarity(held.library), self._copies()
+        if similarity == held.similarity and copies is held.copies:
+            return held
+        return replace(held, similarity=similarity, copies=copies)
+
+    def _copies(self) -> CopyListings | None:
+        try:
+            return self._listings if self._server.newest(copy_listings.REPO) is not None else None
+        except Unreachable:
+            raise
+        except PachydermError:  # a token that may not read them
+            return None
 
     def _similarity(self, library: MappedLibrary) -> SimilarityCalibration | None:
         """The newest calibration, if it is that of the library's model."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from stages.backbone.backbone_spec import BackboneSpec
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
+from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal
 from stages.serving.search.mapped_library import MappedLibrary
@@ -45,7 +46,8 @@ class SnapshotCommits:
 class Snapshot:
     """All that answers a question. spec: of the embedder's model. scale: of its distances; None where it has none.
     similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors of queries,
-    "cpu" or the name of a GPU."""
+    "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody looks for
+    them."""
 
     commits: SnapshotCommits
     library: MappedLibrary
@@ -56,6 +58,7 @@ class Snapshot:
     similarity: SimilarityCalibration | None
     originals: OriginalFiles
     device: str
+    copies: CopyListings | None = None
 
 
 @dataclass(frozen=True)

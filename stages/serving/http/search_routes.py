@@ -13,8 +13,10 @@ from stages.serving.answer import search_answer
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.answer.search_handler import SearchHandler
+from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
+from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_writer import ResponseWriter
@@ -22,7 +24,7 @@ from stages.serving.http.trace_renderer import TraceRenderer
 
 
 class SearchRoutes:
-    """Answers from the snapshot of the moment, with the routes of what the library holds."""
+    """Answers from the snapshot of the moment, with the routes of what the library holds and of its copies."""
 
     def __init__(
         self,
@@ -31,21 +33,26 @@ class SearchRoutes:
         seeing: QueryEmbedder,
         answered: ResponseWriter,
         tracer: TraceRenderer | None,
+        configuration: ServiceConfiguration,
+        remover: PictureRemover | None,
     ) -> None:
         self.state = state
         self._metrics = metrics
         self._answered = answered
         self._ask = SearchHandler(state, metrics, seeing)
         self._browsing = LibraryRoutes(self._ask.snapshot, seeing, tracer)
+        self._copies = CopyRoutes(self._ask.snapshot, configuration, remover)
 
     async def close(self) -> None:
         """Ends the threads."""
         self._browsing.close()
+        self._copies.close()
         await self._ask.close()
 
     def add_to(self, app: FastAPI) -> None:
         app.post("/search", tags=["search"], openapi_extra=api_docs.request_openapi(SEARCH))(self.search)
         self._browsing.add_to(app)
+        self._copies.add_to(app)
 
     async def search(self, request: Request) -> Response:
         """The nearest pictures to a picture, to a region of one, or to several together; several searches in one
@@ -58,6 +65,7 @@ class SearchRoutes:
         snapshot = self.state().snapshot
         return {
             "pictures": 0 if snapshot is None else len(snapshot.library),
+            "copies": snapshot is not None and snapshot.copies is not None,
             "commits": None,
             "model": None,
             "devices": None,

@@ -1,11 +1,12 @@
-/* The page as a whole: its address decides which of the views is shown: the answer to a question, the library, or the
- * labels of pictures; a service that does not search has the last alone. */
+/* The page as a whole: its address decides which of the views is shown: the answer to a question, the library, groups of
+ * copies, or the labels of pictures; a service that does not search has the last alone. */
 
 import * as address from "./kit/address.js";
 import { Answers } from "./search/search-view.js";
 import { arrived } from "./pictures/picture-intake.js";
 import * as browse from "./library/folder-grid.js";
 import { Classified } from "./classify/classify-view.js";
+import { Copies } from "./copies/copies-view.js";
 import { byId } from "./kit/elements.js";
 import * as failing from "./failure-notices.js";
 import { Folders } from "./library/library-view.js";
@@ -28,6 +29,7 @@ const standing = new Standing();
 const answers = new Answers(standing, () => chooser.choose(true));
 const folders = new Folders(standing, fail);
 const classified = new Classified(standing, () => chooser.choose(true));
+const copies = new Copies(standing);
 const chooser = intake.connect(receive, () => moves.state().pictures.length > 0, notices.complain);
 
 let view = folders;
@@ -70,6 +72,7 @@ async function arrive(back, first = false) {
 
 function viewOf(state) {
   if (state.view === address.CLASSIFY || standing.current?.search === false) return classified;
+  if (state.view === address.COPIES) return copies;
   return state.pictures.length > 0 ? answers : folders;
 }
 
@@ -77,15 +80,20 @@ function viewOf(state) {
 function showView() {
   const classifies = view === classified;
   document.body.classList.toggle("classifying", classifies);
+  document.body.classList.toggle("copies", view === copies);
   byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find similar pictures";
   byId("hero-more").hidden = classifies;
   byId("drop-words").textContent = classifies ? "Classify this" : "Search with this";
   byId("newer-words").textContent = classifies
     ? "Another model has been promoted since."
     : "The library has changed since these pictures were found.";
-  for (const [id, on, name] of [["view-search", !classifies, ""], ["view-classify", classifies, address.CLASSIFY]]) {
+  for (const [id, on, href] of [
+    ["view-search", !classifies && view !== copies, moves.viewOf("")],
+    ["view-classify", classifies, moves.viewOf(address.CLASSIFY)],
+    ["view-copies", view === copies, address.copies({})],
+  ]) {
     const link = byId(id);
-    link.href = moves.viewOf(name);
+    link.href = href;
     if (on) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -153,7 +161,9 @@ function showStanding() {
   const { current } = standing;
   if (!current) return;
   byId("newer").hidden = !view.isOld(current);
-  byId("views").hidden = current.search === false || !current.classify;
+  byId("view-classify").hidden = !current.classify;
+  byId("view-copies").hidden = !current.copies;
+  byId("views").hidden = current.search === false || !(current.classify || current.copies);
   const { model } = current.classify ?? {};
   const parts = [
     current.search !== false && words.count(current.pictures, "picture"),
@@ -166,7 +176,7 @@ function showStanding() {
 
 function renew() {
   byId("newer").hidden = true;
-  for (const each of [answers, folders, classified]) each.forget();
+  for (const each of [answers, folders, classified, copies]) each.forget();
   shown = null;
   arrive(false);
 }
@@ -200,6 +210,19 @@ function signed(on) {
   document.body.classList.toggle("signed", on);
 }
 
+/** Signs in with the token of the address that `lookalike serve --edit` prints, and takes it out of the address. */
+async function enter() {
+  const [, token] = /^#token=(.+)$/.exec(location.hash) ?? [];
+  if (!token) return;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  try {
+    await service.signIn(token);
+    signed(true);
+  } catch (failure) {
+    notices.complain(failure.message);
+  }
+}
+
 async function signOut() {
   await service.signOut();
   signed(false);
@@ -231,7 +254,7 @@ keyboard.connect({
   region: () => document.querySelector("#query .tools button:not([hidden])")?.click(),
   details: turnDetails,
   newQuestion: moves.home,
-  turn: () => !byId("views").hidden && moves.turn(view === classified ? "" : address.CLASSIFY),
+  turn: () => standing.current?.classify && moves.turn(view === classified ? "" : address.CLASSIFY),
   add: (tile) => moves.add(tile.dataset.id),
   view: (tile) => moves.show(tile.dataset.id),
 });
@@ -243,5 +266,6 @@ standing.addEventListener("change", () => {
   }
 });
 navigation.connect(arrive);
+await enter();
 standing.start();
 arrive(true, true);

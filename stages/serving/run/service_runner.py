@@ -26,12 +26,14 @@ from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.configuration import ServiceConfiguration
+from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.index_source import IndexSource
 from stages.serving.follow.pachyderm_client import PachydermClient, PachydermError
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http.app import ServiceApplication
+from stages.serving.http.copy_routes import PictureRemover
 from stages.serving.http.trace_renderer import TraceRenderer
 from stages.serving.run.connections import ProxiedConnection, ServiceConnection, ServiceLoop, open_socket
 from stages.serving.run.idle_shutdown import IdleShutdown
@@ -74,11 +76,13 @@ _ARENAS = 2
 @dataclass(frozen=True)
 class ServiceRole:
     """What a service does. searches: whether it follows the index, beside the promoted model. idle: the seconds without
-    a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one."""
+    a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one.
+    remover: removes copies that are ticked on the page, None for a service that changes nothing."""
 
     searches: bool = True
     idle: float | None = None
     tracer: TraceRenderer | None = None
+    remover: PictureRemover | None = None
 
 
 def run(
@@ -107,6 +111,7 @@ def run(
             None if promoted is None else promoted.state,
             role.tracer,
             FetchLimits(allowed=bound.fetched),
+            remover=role.remover,
         )
         begun = [each for each in (index, promoted) if each is not None]
         idling = None
@@ -159,7 +164,8 @@ def _followed(
     promoted: CommitFollower[PromotedModel] | None = None
     if role.searches:
         server = _connected(configuration)
-        source = IndexSource(server, cache, configuration.settings, environment, report, backbones)
+        copies = None if configuration.at else CopyListings(server)
+        source = IndexSource(server, cache, configuration.settings, environment, report, backbones, copies)
         index = CommitFollower(server, source, configuration.at, report)
     if not (role.searches and configuration.at):
         server = _connected(configuration)

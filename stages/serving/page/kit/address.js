@@ -1,5 +1,5 @@
 /* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24, or
- * ?view=classify&upload=3f…&top=10
+ * ?view=classify&upload=3f…&top=10, or ?view=copies&kind=near&after=50
  *
  * Pictures keep their order; a box belongs to the picture before it. Knows neither the service nor the page.
  */
@@ -8,6 +8,7 @@
 export const KINDS = ["id", "url", "upload"];
 
 export const CLASSIFY = "classify";
+export const COPIES = "copies";
 
 const text = (value) => value || null;
 
@@ -27,11 +28,13 @@ export const options = (state) =>
   Object.fromEntries(Object.keys(UNSET).map((name) => [name, state[name]]).filter(([, value]) => value !== null));
 
 export const NOTHING = Object.freeze({
-  view: "", // CLASSIFY for labels in place of neighbours
+  view: "", // CLASSIFY for labels in place of neighbours, COPIES for groups of copies
   pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
   combine: "any",
   ...UNSET,
   top: null, // labels of each picture
+  kind: "", // of copies: "near", or exact ones
+  after: 0, // groups of copies before the page
   folder: "", // browsed while there are no pictures
   show: null, // the id of the picture in the larger view
 });
@@ -42,7 +45,9 @@ export function read(search) {
     if (KINDS.includes(name) && value) found.pictures.push({ kind: name, value, box: null });
     else if (name === "box" && found.pictures.length) found.pictures.at(-1).box = boxOf(value);
     else if (name === "combine" && value === "all") found.combine = value;
-    else if (name === "view" && value === CLASSIFY) found.view = value;
+    else if (name === "view" && [CLASSIFY, COPIES].includes(value)) found.view = value;
+    else if (name === "kind" && value === "near") found.kind = value;
+    else if (name === "after") found.after = positive(value, Number.isSafeInteger) ?? 0;
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
     else if (Object.hasOwn(UNSET, name)) found[name] = OPTIONS[name](value);
     else if (["folder", "show"].includes(name)) found[name] = value;
@@ -64,12 +69,17 @@ export function write(state) {
     if (state.top) add("top", state.top);
     for (const [name, value] of Object.entries(options(state))) add(name, value);
   } else if (state.folder) add("folder", state.folder);
+  if (state.view === COPIES && state.kind) add("kind", state.kind);
+  if (state.view === COPIES && state.after) add("after", state.after);
   if (state.show) add("show", state.show);
   return parts.length ? `?${parts.join("&")}` : "";
 }
 
 /** The state that asks with these pictures, with the options of another one. */
-export const asking = (state, pictures) => ({ ...state, pictures, show: null, folder: "" });
+export const asking = (state, pictures) => ({ ...state, view: state.view === COPIES ? "" : state.view, pictures, show: null, folder: "" });
+
+/** The address of groups of copies. */
+export const copies = ({ kind, after = 0 }) => write({ ...NOTHING, view: COPIES, kind: kind === "near" ? kind : "", after });
 
 export const picture = (kind, value, box = null) => ({ kind, value, box });
 

@@ -53,7 +53,8 @@ const progress = (done) =>
     ? make("progress", { "aria-label": "In progress" })
     : make("progress", { "aria-label": "Uploaded", value: done, max: 1 });
 
-const commandLine = (line) => make("div", { class: "command" }, make("code", {}, line), copying("Copy", line));
+/** A command to type, with a button that copies it. */
+export const commandLine = (line) => make("div", { class: "command" }, make("code", {}, line), copying("Copy", line));
 
 /** Runs what may take long, and says so if it does. run(waiting) calls waiting(reason) with each reason to wait. */
 export async function slowly(title, text, run, stop) {

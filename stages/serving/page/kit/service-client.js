@@ -26,16 +26,21 @@ export function library(folder, after, limit, signal) {
   return call(`/library?${query}`, { signal });
 }
 
+/** A page of the groups of copies: {groups, after, totals, commits, …}. */
+export const copies = (kind, after, limit, signal) => call(`/copies?${new URLSearchParams({ kind, after, limit })}`, { signal });
+
+/** What a removal of files would take and leave. head: the commit of the groups. */
+export const review = (head, names) => send("/copies/review", { head, remove: names });
+
+export const remove = (head, names) => send("/copies/remove", { head, remove: names });
+
 /** The labels of the promoted model, and what is known of it. */
 export const classes = (signal) => call("/classes", { signal });
 
 /** Asks at "/search" or "/classify"; `files` are those that the request's pictures name by {"upload": n}. sent(share)
  * reports their way up. */
 export function ask(path, request, files, { signal, sent }) {
-  if (!files.length) {
-    const headers = { "Content-Type": "application/json" };
-    return call(path, { method: "POST", headers, body: JSON.stringify(request), signal });
-  }
+  if (!files.length) return send(path, request, signal);
   const form = new FormData();
   form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
   for (const file of files) form.append("picture", file, file.name);
@@ -46,12 +51,7 @@ export function ask(path, request, files, { signal, sent }) {
 export const preview = (file) =>
   call("/previews", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }, "blob");
 
-export const signIn = (token) =>
-  call("/session", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ token }),
-  });
+export const signIn = (token) => send("/session", { token });
 
 export const signOut = () => call("/session", { method: "DELETE" });
 
@@ -93,6 +93,11 @@ function passing(failure) {
   if (failure instanceof Unreachable) return "unreachable";
   if (failure.status === 429) return "busy";
   return failure.status === 503 ? "starting" : null;
+}
+
+function send(path, value, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return call(path, { method: "POST", headers, body: JSON.stringify(value), signal });
 }
 
 /** read: "text" for an answer in JSON, or "blob". */

@@ -102,6 +102,25 @@ def test_a_token_is_asked_for_and_idle_clients_do_not_hold_up_its_end(
     assert list((service_discovery.state_directory() / "services").glob("*")) == []
 
 
+def test_with_edit_it_makes_a_token_and_prints_the_address_that_holds_it(as_user: Connection, command: Command) -> None:
+    process = command.start("serve", "--port", "0", "--edit", interruptible=True)
+    try:
+        assert process.stdout is not None
+        said = re.fullmatch(r"lookalike serve: (\S+)/#token=(\S{32})\n", process.stdout.readline())
+        assert said is not None
+        url, token = said.groups()
+        assert asked(url, "/status")[0] == 401
+        assert asked(url, "/status", {"Authorization": f"Bearer {token}"})[0] == 200
+        found = service_discovery.running(as_user)
+        assert found is not None and found.token_file is not None
+        assert found.token_file.stat().st_mode & 0o077 == 0
+        assert ended(process, signal.SIGTERM)[0] == 0
+        assert not found.token_file.exists()
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) -> None:
     (command.directory / "token").write_text(TOKEN)
     self_signed(command.directory)
@@ -170,5 +189,11 @@ def test_what_it_refuses(as_user: Connection, command: Command) -> None:
     (command.directory / "short").write_text("abc")
     for arguments, reason in REFUSED:
         assert reason in command.fails("serve", "--no-browser", *arguments)
-    for wrong in (["--deploy", "--off"], ["--listen", "127.0.0.1:0", "--port", "8000"], ["--port", "70000"]):
+    for wrong in (
+        ["--deploy", "--off"],
+        ["--listen", "127.0.0.1:0", "--port", "8000"],
+        ["--port", "70000"],
+        ["--edit", "--deploy"],
+        ["--edit", "--at", "2026-11-01"],
+    ):
         assert command.run("serve", *wrong).returncode == 2

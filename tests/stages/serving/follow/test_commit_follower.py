@@ -20,6 +20,7 @@ from stages.knn.search_settings import SearchSettings
 from stages.record.sources import Source
 from stages.serving.follow import segment_fetcher
 from stages.serving.follow.commit_follower import CommitFollower
+from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.index_source import IndexSource
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient
@@ -127,7 +128,11 @@ def with_pipeline(world: World) -> World:
 @pytest.fixture
 def follow(bare: World, tmp_path: Path) -> Iterator[Follow]:
     cache, settings = FileCache(tmp_path / "cache"), SearchSettings(backend="numpy")
-    with followers(bare.server, lambda server, _: IndexSource(server, cache, settings, {}, lambda _: None)) as begin:
+
+    def source(server: PachydermClient, _: object) -> IndexSource:
+        return IndexSource(server, cache, settings, {}, lambda _: None, copies=CopyListings(server))
+
+    with followers(bare.server, source) as begin:
         yield begin
 
 
@@ -260,13 +265,13 @@ def test_what_is_missing_is_said(bare: World, follow: Follow) -> None:
     served(following, bare.change({"0": 2}))
 
 
-def test_a_calibration_is_taken_without_a_new_index(
+def test_a_calibration_and_groups_of_copies_are_taken_without_a_new_index(
     world: World, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stages.serving.follow.index_source._LOOK_EVERY", 0.5)
     following = follow()
     before = served(following, world.change({"0": 5}))
-    assert before.similarity is None
+    assert before.similarity is None and before.copies is None
     client = world.client
     client.create_repo("evaluate")
     spec = world.specs["first"]
@@ -277,6 +282,13 @@ def test_a_calibration_is_taken_without_a_new_index(
     state = until(following, lambda each: each.snapshot is not None and each.snapshot.similarity is not None)
     assert state.snapshot is not None
     assert state.snapshot.library is before.library
+    client.create_repo("duplicates")
+    with client.commit("duplicates", "master"):
+        pass
+    copies = until(following, lambda each: each.snapshot is not None and each.snapshot.copies is not None).snapshot
+    assert copies is not None and copies.copies is not None
+    assert copies.library is before.library
+    assert copies.copies.newest().lines == {"exact": [], "near": []}
 
 
 def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(

@@ -1,0 +1,86 @@
+"""The groups of copies of the newest good commit of `duplicates`, read when they are asked for.
+
+Knows their commit; what is in a group is described in docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from stages.serving.follow.original_files import REPO as PICTURES
+from stages.serving.follow.pachyderm_client import Absent, PachydermClient
+
+REPO = "duplicates"
+
+KINDS = {"exact": "groups.jsonl", "near": "near.jsonl"}
+"""The files of the kinds of copies, by the names that requests give them."""
+
+
+@dataclass(frozen=True)
+class CopyListing:
+    """The groups of one commit. commit: of `duplicates`. images: the commit of `images` that they were found in, "" if
+    the provenance does not tell. lines: the groups of each kind as JSON, as they stand in its file."""
+
+    commit: str
+    images: str
+    lines: Mapping[str, Sequence[bytes]]
+
+    def read(self, kind: str, first: int = 0, most: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """At most so many groups of a kind, from one on."""
+        return map(json.loads, self.lines[kind][first : None if most is None else first + most])
+
+    @cached_property
+    def unneeded(self) -> tuple[int, int]:
+        """The files beside those to keep, of all exact groups, and their bytes."""
+        files, frees = 0, 0
+        for group in self.read("exact"):
+            files += sum(not each["keep"] for each in sources(group))
+            frees += group["frees"]
+        return files, frees
+
+
+class CopyListings:
+    """The groups of one Pachyderm. All methods raise PachydermError; may be used from several threads."""
+
+    def __init__(self, server: PachydermClient) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._held: CopyListing | None = None
+
+    def newest(self) -> CopyListing:
+        """The groups of the newest good commit. Raises Absent without one."""
+        with self._lock:
+            newest = self._server.newest(REPO)
+            if newest is None:
+                raise Absent("the pipeline `duplicates` has no good commit any more")
+            if self._held is None or self._held.commit != newest.id:
+                there = {each.path for each in self._server.files(REPO, newest.id, "/*.jsonl")}
+                lines = {name: self._lines(newest.id, file, there) for name, file in KINDS.items()}
+                images = self._server.provenance(newest).get(PICTURES, "")
+                self._held = CopyListing(newest.id, images, lines)
+            return self._held
+
+    def head(self) -> str:
+        """The newest commit of `images`."""
+        return self._server.head(PICTURES, "master")
+
+    def age(self, images: str, of: CopyListing) -> str:
+        """How a commit of `images` relates to the one that groups were found in: same, newer or older."""
+        if images == of.images:
+            return "same"
+        newest = next((each.id for each in self._server.commits(PICTURES) if each.id in (images, of.images)), images)
+        return "newer" if newest == images else "older"
+
+    def _lines(self, commit: str, file: str, there: set[str]) -> list[bytes]:
+        """An empty library has no files."""
+        return b"".join(self._server.read(REPO, commit, file)).splitlines() if file in there else []
+
+
+def sources(group: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The files of a group."""
+    return (source for picture in group["pictures"] for source in picture["sources"])

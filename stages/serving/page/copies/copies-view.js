@@ -1,0 +1,172 @@
+/* The view of copies: pages of groups and, where the service lets the library be changed, the ticks of files to remove. */
+
+import * as address from "../kit/address.js";
+import { byId, make } from "../kit/elements.js";
+import * as groups from "./copy-groups.js";
+import * as notices from "../kit/notices.js";
+import * as review from "./removal-review.js";
+import * as service from "../kit/service-client.js";
+import * as words from "../kit/text-format.js";
+
+const PAGE = 50; // groups
+const LOOK_EVERY = 2; // seconds
+const SELDOM = 8; // looks at a library that is up to date
+
+const KINDS = { exact: ["exact copy", "exact copies"], near: ["group of near copies", "groups of near copies"] };
+
+export class Copies {
+  heading = "#copies-title"; // what takes the focus
+  tiles = null; // there are none
+  pictures = []; // for the larger view, which it does not have
+  #page = null; // as the service gave it
+  #ticked = new Map(); // path -> bytes
+  #removed = null; // the answer to the last removal
+
+  /** standing: a Standing. */
+  constructor(standing) {
+    this.standing = standing;
+    byId("copies-all").addEventListener("click", () => this.#tick(this.#page.groups.flatMap(({ files }) => files.filter((each) => !each.keep))));
+    byId("copies-none").addEventListener("click", () => this.#tick([]));
+    byId("copies-review").addEventListener("click", () => this.#review());
+  }
+
+  /** It follows the newest groups by itself. */
+  isOld() {
+    return false;
+  }
+
+  forget() {}
+
+  /** Shows the groups of a state. signal: ends what is under way. */
+  async show(state, signal) {
+    document.title = "Copies · lookalike";
+    const load = () => service.copies(state.kind || "exact", state.after, PAGE, signal);
+    this.#page = await notices.slowly("Loading", "The groups are on their way.", async (waiting) => {
+      await this.standing.settled(signal, waiting);
+      return service.patiently(load, { signal, waiting });
+    });
+    this.#draw();
+    this.#follow(load, signal);
+  }
+
+  /** Draws the page again whenever the library or its groups have changed: soon after a removal, else now and then. */
+  async #follow(load, signal) {
+    for (let looks = 1; !signal.aborted; looks += 1) {
+      await service.pause(LOOK_EVERY, signal).catch(() => {});
+      if (signal.aborted || document.hidden || (looks % SELDOM && !this.#isBehind)) continue;
+      const before = JSON.stringify(this.#page.commits);
+      const page = await load().catch(() => this.#page); // the standing says what is wrong
+      if (signal.aborted || JSON.stringify(page.commits) === before) continue;
+      this.#page = page;
+      this.#draw();
+    }
+  }
+
+  /** Whether the library has changed since the groups were found. */
+  get #isBehind() {
+    return this.#page.commits.images !== this.#page.commits.head;
+  }
+
+  get #editable() {
+    return this.#page.edit && !this.#isBehind;
+  }
+
+  #draw() {
+    const { kind, groups: shown, totals, copies, frees } = this.#page;
+    const exact = kind === "exact";
+    byId("copies-title").textContent = words.count(exact ? copies : totals.near, ...KINDS[kind]);
+    byId("copies-summary").textContent = exact
+      ? `in ${words.count(totals.exact, "group")} · ${words.bytes(frees)} to free`
+      : "Look at each before you remove any.";
+    byId("copies-kinds").replaceChildren(...Object.keys(KINDS).map((each) => this.#kindLink(each)));
+    byId("copies-said").replaceChildren(...this.#said());
+    const ticks = this.#editable ? { has: (path) => this.#ticked.has(path), turn: (...file) => this.#turn(...file) } : null;
+    byId("copies-groups").replaceChildren(
+      ...shown.map((each) => groups.card(each, exact, ticks)),
+      ...(shown.length ? [] : [make("p", { class: "nothing" }, exact ? "No exact copies." : "No near copies.")]),
+    );
+    byId("copies-pages").replaceChildren(...this.#pages());
+    byId("copies-ticked").hidden = !this.#editable || !shown.length;
+    byId("copies-all").hidden = !exact;
+    this.#drawTicks();
+  }
+
+  #kindLink(kind) {
+    const name = kind === "exact" ? "Exact copies" : "Near copies";
+    const current = kind === this.#page.kind && { "aria-current": "page" };
+    return link(`${name} (${words.number(this.#page.totals[kind])})`, { kind }, current);
+  }
+
+  /** What is to be known of these groups: an older library, missing rights, what was removed. */
+  #said() {
+    const { edit, index } = this.#page;
+    const said = [];
+    if (this.#removed) {
+      said.push(make("p", {}, `${words.count(this.#removed.removed, "copy", "copies")} removed. To take this back:`));
+      said.push(notices.commandLine("lookalike undo"));
+    }
+    if (this.#isBehind) {
+      const old = "The library has changed since these groups were found, and copies are being looked for again.";
+      said.push(make("p", {}, edit ? `${old} Until that is done, nothing can be ticked.` : old));
+    } else if (index !== "same") {
+      said.push(make("p", {}, `The index that gives the thumbnails is ${index} than these groups; some may be missing.`));
+    }
+    if (!edit) {
+      said.push(make("p", {}, "This view is read-only. To remove copies here, start the service with ", make("code", {}, "lookalike serve --edit")));
+    }
+    return said;
+  }
+
+  #pages() {
+    const { kind, after, totals, groups: shown } = this.#page;
+    if (totals[kind] === shown.length) return [];
+    const [first, last] = shown.length ? [shown[0].number, shown.at(-1).number] : [Infinity, 0];
+    return [
+      first > 1 && link(last ? "Previous" : "First page", { kind, after: last && Math.max(0, first - 1 - PAGE) }, { class: "button" }),
+      last > 0 && make("span", { class: "count" }, `Groups ${words.number(first)} to ${words.number(last)} of ${words.number(totals[kind])}`),
+      after !== null && link("Next", { kind, after }, { class: "button" }),
+    ].filter(Boolean);
+  }
+
+  #turn({ path, bytes }, on) {
+    if (on) this.#ticked.set(path, bytes);
+    else this.#ticked.delete(path);
+    this.#drawTicks();
+  }
+
+  /** Ticks these files, too; without any, unticks all. */
+  #tick(files) {
+    if (!files.length) this.#ticked.clear();
+    for (const { path, bytes } of files) this.#ticked.set(path, bytes);
+    for (const each of byId("copies-groups").querySelectorAll("[data-path]")) each.checked = this.#ticked.has(each.dataset.path);
+    this.#drawTicks();
+  }
+
+  #drawTicks() {
+    const some = this.#ticked.size > 0;
+    const size = [...this.#ticked.values()].reduce((sum, each) => sum + each, 0);
+    byId("copies-count").textContent = some ? `${words.count(this.#ticked.size, "file")} ticked · ${words.bytes(size)}` : "Tick the files to remove.";
+    byId("copies-none").disabled = !some;
+    byId("copies-review").disabled = !some;
+  }
+
+  async #review() {
+    const head = this.#page.commits.images;
+    const names = [...this.#ticked.keys()];
+    byId("message").replaceChildren();
+    try {
+      review.open(await service.review(head, names), head, async () => {
+        this.#removed = await service.remove(head, names);
+        this.#ticked.clear();
+        notices.tell(`${words.count(this.#removed.removed, "copy", "copies")} removed.`);
+        this.#page.commits.head = this.#removed.commit;
+        this.#draw();
+        scrollTo(0, 0);
+      });
+    } catch (failure) {
+      notices.complain(failure.message);
+    }
+  }
+}
+
+const link = (text, to, attributes) => make("a", { href: address.copies(to), "data-search": true, ...attributes }, text);
