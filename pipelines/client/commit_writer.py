@@ -191,7 +191,7 @@ class CommitWriter:
 
     def _take_over(self, head: Any, owner: commit_owner.CommitOwner) -> None:
         """Finishes a commit for its owner. One with files is all that its description says; an import reads it."""
-        if self._finish(head.commit, head.description if self._holds_change(head.commit) else str(owner)):
+        if self._finish(head.commit, head.description if self._holds_change(head) else str(owner)):
             self._connection.waiting(
                 f"{self._repo.name}: finished commit {head.commit.id}, which {owner.user} (process {owner.process}) "
                 "had left open"
@@ -206,8 +206,10 @@ class CommitWriter:
             f"commits {self._repo.name}` lists it"
         )
 
-    def _holds_change(self, commit: Any) -> bool:
-        call = self._stub.DiffFile(pfs_pb2.DiffFileRequest(new_file=pfs_pb2.File(commit=commit, path="/")))
+    def _holds_change(self, head: Any) -> bool:
+        if head.HasField("parent_commit"):
+            self._connection.inspect(head.parent_commit, pfs_pb2.FINISHED)  # no difference is known before
+        call = self._stub.DiffFile(pfs_pb2.DiffFileRequest(new_file=pfs_pb2.File(commit=head.commit, path="/")))
         try:
             return next(iter(call), None) is not None
         finally:

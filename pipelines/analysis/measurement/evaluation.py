@@ -103,8 +103,7 @@ def put(connection: Connection, files: Mapping[str, bytes], to_train: bool = Fal
     on. A file without labels if the repo would stay empty, for the cross of evaluate with it would have no datum.
     Returns the commit, "" if all are there already.
 
-    A file for evaluation takes the place of another one of its name that classifiers were trained on, see `trained_on`.
-    """
+    A file for evaluation replaces one of its name that classifiers are trained on, see `trained_on`."""
     make_repo(connection, LABELS)
     there = labels_files(connection)
     if not files and not there:

@@ -112,8 +112,7 @@ def import_library(
         return
     progress.wait(connection, [*library_import.computing(connection, imported), *made])
     if pictures := library_overview.pictures(connection):
-        took = time.monotonic() - began
-        say(f"{counted(pictures, 'picture', 'pictures')} imported, searchable after {took:,.0f} s")
+        say(f"{counted(pictures, 'picture', 'pictures')} imported, searchable after {time.monotonic() - began:,.0f} s")
     _say_comparison(connection, imported.outputs)
 
 
