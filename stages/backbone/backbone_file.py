@@ -16,7 +16,7 @@ import h5py
 from numpy.typing import NDArray
 
 from stages.backbone.backbone_spec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec
-from stages.backbone.model_header import STATELESS, check_header
+from stages.backbone.model_header import STATELESS, check_header, parts
 from stages.datum.contract import StageError
 
 _IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
@@ -123,21 +123,14 @@ def _identified(path: Path, spec: BackboneSpec, kept: dict[str, NDArray[Any]] | 
 def foreign(path: Path) -> list[str]:
     """The classes in a .keras file that are not Keras's own, each with its package; none if it cannot be read."""
     found: dict[str, None] = {}
-
-    def walk(value: Any) -> None:
-        if isinstance(value, Mapping):
-            package = str(value.get("module") or value.get("registered_name") or "keras").split(".")[0].split(">")[0]
-            if "class_name" in value and "config" in value and package not in ("keras", "builtins"):
-                found[f"{value['class_name']} of {package}"] = None
-            for item in value.values():
-                walk(item)
-        elif isinstance(value, list):
-            for item in value:
-                walk(item)
-
     try:
         with zipfile.ZipFile(path) as archive:
-            walk(json.loads(archive.read("config.json")))
+            for value in parts(json.loads(archive.read(_CONFIG_MEMBER))):
+                if isinstance(value, Mapping) and "class_name" in value and "config" in value:
+                    name = str(value.get("module") or value.get("registered_name") or "keras")
+                    package = name.split(".")[0].split(">")[0]
+                    if package not in ("keras", "builtins"):
+                        found[f"{value['class_name']} of {package}"] = None
     except _DAMAGE:
         return []
     return list(found)

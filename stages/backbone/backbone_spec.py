@@ -8,8 +8,7 @@ from stages.datum.contract import StageError
 
 _MOST_PIXELS = 1 << 30  # bytes of a batch: 32 pictures of 3,344 × 3,344 pixels
 _MOST_DIMENSIONS = 1 << 20
-MOST_BYTES = 1 << 16
-"""Bytes of backbone.json."""
+MOST_BYTES = 1 << 16  # of backbone.json
 
 MODEL_FILE = "backbone.keras"
 SPEC_FILE = "backbone.json"

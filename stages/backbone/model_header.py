@@ -16,7 +16,6 @@ _SLACK = 1 << 20  # numbers that a model may have beside those of its file
 STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
 """Packages of the parts of layers that compute the same wherever they are equal."""
 
-_PARTS = ("DTypePolicy", "__keras_tensor__")
 _WIDTHS = ("units", "filters", "output_dim", "embedding_dim", "intermediate_dim", "hidden_dim")
 """Settings of which a layer has at least as many weights."""
 
@@ -24,15 +23,16 @@ _WIDTHS = ("units", "filters", "output_dim", "embedding_dim", "intermediate_dim"
 def check_header(config: Any, numbers: int) -> None:
     """Raises ValueError for a configuration of more layers than any network has, of more weights than the `numbers` in
     its file, or of arrays that do not fit in memory."""
-    layers = list(_layers(config))
+    layers = list(filter(_is_layer, parts(config)))
     if len(layers) > _MOST_LAYERS:
         raise ValueError(f"it has {len(layers):,} layers, and the most are {_MOST_LAYERS:,}")
     stated = sum(_stated(layer["config"], layer.get("build_config")) for layer in layers)
     if stated > numbers + _SLACK:
         raise ValueError(f"its layers have at least {stated:,} weights, but the file holds {numbers:,}")
     for layer in layers:
-        for shape in _shapes([layer.get("build_config"), layer["config"].get("batch_shape")]):
-            check_activation(shape)
+        for shape in parts([layer.get("build_config"), layer["config"].get("batch_shape")]):
+            if isinstance(shape, list) and all(each is None or type(each) is int for each in shape):
+                check_activation(shape)
 
 
 def check_activation(shape: Sequence[int | None]) -> None:
@@ -42,17 +42,21 @@ def check_activation(shape: Sequence[int | None]) -> None:
         raise ValueError(f"a layer has {size:,} numbers for each picture, and the most are {_LARGEST:,}")
 
 
-def _layers(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The layers of a model, those in them, and whatever else is not known to be a part of a layer."""
-    if isinstance(value, Mapping):
-        part = value.get("module") in STATELESS or str(value.get("class_name")).endswith(_PARTS)
-        if isinstance(value.get("config"), Mapping) and not part:
-            yield value
-        for each in value.values():
-            yield from _layers(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _layers(each)
+def parts(value: Any) -> Iterator[Any]:
+    """A value of JSON, and all values in it."""
+    yield value
+    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from parts(each)
+
+
+def _is_layer(value: Any) -> bool:
+    """Whether it is a model, a layer, or whatever else is not known to be a part of one."""
+    return (
+        isinstance(value, Mapping)
+        and isinstance(value.get("config"), Mapping)
+        and value.get("module") not in STATELESS
+        and not str(value.get("class_name")).endswith(("DTypePolicy", "__keras_tensor__"))
+    )
 
 
 def _stated(settings: Mapping[str, Any], built: Any) -> int:
@@ -66,14 +70,3 @@ def _stated(settings: Mapping[str, Any], built: Any) -> int:
         # Half of it, as two weights of four bits are one number.
         others += [each // 2 for each in built["input_shape"][-1:] if type(each) is int]
     return int(max(widths)) * math.prod(each for each in others if type(each) is int and each > 0)
-
-
-def _shapes(value: Any) -> Iterator[list[int | None]]:
-    """The lists of lengths in a value."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        if len(value) > 1 and all(each is None or type(each) is int for each in value):
-            yield value
-        for each in value:
-            yield from _shapes(each)

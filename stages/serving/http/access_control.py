@@ -22,8 +22,7 @@ from stages.serving.http.json_responses import refused
 
 _COOKIE = "lookalike-session"
 
-COOKIE_SECONDS = 30 * 24 * 3600
-"""Seconds after which one has to sign in again."""
+COOKIE_SECONDS = 30 * 24 * 3600  # after which one has to sign in again
 
 OPEN = ("/", "/health", "/ready", "/session", "/docs", "/openapi.json", "/favicon.ico")
 """Paths that need no token: they tell nothing about the library."""
@@ -37,8 +36,7 @@ _OF_ADDRESS = ("/health", "/ready")
 _ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type", "content-length")
 """Headers of which a second one could be the one that another program heeds."""
 
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{0,5}))?", re.IGNORECASE)
-"""A name or address, and a port."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{0,5}))?", re.IGNORECASE)  # a name, and a port
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "

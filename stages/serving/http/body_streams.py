@@ -23,7 +23,7 @@ class StalledError(Exception):
 
 
 class RequestStream:
-    """The body of a request, whose state says once the rest of it is read for nothing."""
+    """The body of a request. state: the request's, whose `lingers` hears once the rest is read for nothing."""
 
     def __init__(self, receive: Receive, bounds: ServiceLimits, headers: Headers, state: dict[str, Any]) -> None:
         self._receive = receive
@@ -58,7 +58,8 @@ class RequestStream:
 
     async def linger(self) -> None:
         """Reads on for a while: a client that still sends when the connection is closed may never see the response."""
-        self._state["refused"] = True
+        if lingers := self._state.get("lingers"):
+            lingers()
         left = self._bounds.discarded
         try:
             async with asyncio.timeout(self._bounds.linger):

@@ -4,6 +4,8 @@ uvicorn limits the time between two requests, but not that until the first one, 
 limit of connections counts silent ones, and refuses probes as well.
 """
 
+from __future__ import annotations
+
 import asyncio
 import errno
 import ipaddress
@@ -11,10 +13,13 @@ import itertools
 import os
 import select
 import socket
+from collections import Counter, defaultdict
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from stages.datum.contract import StageError
 
@@ -23,6 +28,9 @@ _BACKLOG = 1024
 
 WITHIN = 10.0
 """Seconds for the handshake of TLS, then to the end of the first headers, and from the first byte of later ones."""
+
+
+_LOOKED_AT = 64  # connections of which one may give way to a new one
 
 
 class ServiceLoop(asyncio.SelectorEventLoop):
@@ -34,6 +42,18 @@ class ServiceLoop(asyncio.SelectorEventLoop):
             named["ssl_handshake_timeout"] = WITHIN
         made: asyncio.Server = await super().create_server(*arguments, **named)
         return made
+
+
+class _Crowd:
+    """The connections of one server, by client. waiting: those that may give way, the oldest first. busy: the number of
+    those whose requests are under way."""
+
+    def __init__(self) -> None:
+        self.waiting: defaultdict[str, dict[ServiceConnection, None]] = defaultdict(dict)
+        self.busy: Counter[str] = Counter()
+
+
+_crowds: WeakKeyDictionary[ServerState, _Crowd] = WeakKeyDictionary()
 
 
 class ServiceConnection(H11Protocol):
@@ -48,19 +68,20 @@ class ServiceConnection(H11Protocol):
     spare: ClassVar[int] = 60
 
     _due: asyncio.TimerHandle | None = None
-    _state: dict[str, Any] = {}  # noqa: RUF012  replaced with each request
+    _under_way = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begins the time for the first request; closes the connection that has waited longest if there are too
-        many."""
+        """Begins the time for the first request; closes connections that have waited longest if there are too many."""
         super().connection_made(transport)
-        self._begun = self.loop.time()
         self._peer = client_key(self.client[0] if self.client else "")
-        self._service, self.app = self.app, self._marked
+        self._crowd = _crowds.setdefault(self.server_state, _Crowd())
+        self._service, self.app = self.app, self._serve
         self._expect()
-        others = self._others()
-        self._make_room([each for each in others if self._peer and each._peer == self._peer], self.share)
-        self._make_room(others, self.most + self.spare)
+        waiting, busy, own = self._crowd.waiting, self._crowd.busy, self._crowd.waiting[self._peer]
+        own[self] = None
+        _make_room(own, len(own) + busy[self._peer] - self.share if self._peer else 0)
+        whole = sum(map(len, waiting.values())) + busy.total()
+        _make_room(max(waiting.values(), key=len), whole - self.most - self.spare)
 
     def data_received(self, data: bytes) -> None:
         """Takes bytes; ends the time once the headers are complete."""
@@ -73,45 +94,39 @@ class ServiceConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the time."""
         self._heard()
+        self._crowd.waiting[self._peer].pop(self, None)
+        if not self._crowd.waiting[self._peer]:
+            del self._crowd.waiting[self._peer]
         super().connection_lost(exc)
 
-    @property
-    def _waits(self) -> bool:
-        """Whether nothing is lost with it: no request, or one whose refusal is sent."""
-        return self.cycle is None or self.cycle.response_complete or bool(self._state.get("refused"))
-
-    def _others(self) -> list["ServiceConnection"]:
-        """The other connections that are open, once there are so many that a limit may be reached."""
-        if len(self.connections) <= self.share:
-            return []
-        return [
-            each
-            for each in self.connections
-            if isinstance(each, ServiceConnection) and each is not self and not each.transport.is_closing()
-        ]
-
-    @staticmethod
-    def _make_room(others: list["ServiceConnection"], most: int) -> None:
-        beyond = len(others) - most + 1
-        if beyond > 0:
-            longest = sorted(others, key=lambda other: (other.cycle is not None, other._begun))
-            silent = (each for each in longest if each._waits and not each._is_spoken_to())
-            for each in itertools.islice(silent, beyond):
-                each.transport.abort()
-
-    def _is_spoken_to(self) -> bool:
+    def is_spoken_to(self) -> bool:
         """Whether it has bytes that the loop has not read yet: many connections may come before these."""
         poll = select.poll()
         poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
         return bool(poll.poll(0))
 
-    async def _marked(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves a request whose state tells the client, and whether there are too many requests."""
-        self._state = scope["state"]
-        under_way = [each._peer for each in self._others() if not each._waits and not each._state.get("crowded")]
-        of_client = under_way.count(self._peer) if self._peer else 0
-        self._state |= {"client": self._peer, "crowded": len(under_way) >= self.most or of_client >= self.share}
-        await self._service(scope, receive, send)
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request whose state tells the client, and whether there are too many requests; `lingers` is called
+        once it is refused."""
+        busy = self._crowd.busy
+        crowded = busy.total() >= self.most or (bool(self._peer) and busy[self._peer] >= self.share)
+        scope["state"] |= {"client": self._peer, "crowded": crowded, "lingers": self._wait}
+        if not crowded:
+            self._under_way = True
+            busy[self._peer] += 1
+            self._crowd.waiting[self._peer].pop(self, None)
+        try:
+            await self._service(scope, receive, send)
+        finally:
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._under_way:
+            self._under_way = False
+            self._crowd.busy.subtract({self._peer: 1})
+            self._crowd.busy = +self._crowd.busy
+            if not self.transport.is_closing():
+                self._crowd.waiting[self._peer][self] = None
 
     def _expect(self) -> None:
         self._due = self.loop.call_later(WITHIN, self.transport.close)
@@ -120,6 +135,15 @@ class ServiceConnection(H11Protocol):
         if self._due is not None:
             self._due.cancel()
             self._due = None
+
+
+def _make_room(waiting: dict[ServiceConnection, None], beyond: int) -> None:
+    """Closes so many connections, as far as the oldest ones are silent."""
+    for each in list(itertools.islice(waiting, _LOOKED_AT)) if beyond > 0 else []:
+        if beyond > 0 and not each.is_spoken_to():
+            beyond -= 1
+            del waiting[each]
+            each.transport.abort()
 
 
 class ProxiedConnection(ServiceConnection):
@@ -131,10 +155,7 @@ class ProxiedConnection(ServiceConnection):
 def client_key(host: str) -> str:
     """The client at an address, for its share: of IPv6 a network of 64 bits, which one client usually has. "" for this
     machine, whose programs and proxies have no share."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return ""
+    address = ipaddress.ip_address(host.partition("%")[0] or "::1")
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_loopback:
         return ""

@@ -1,5 +1,6 @@
 """Errors of the server, and aborted uploads, as lines of the service's log, never as tracebacks."""
 
+import asyncio
 import contextlib
 import logging
 import traceback
@@ -37,7 +38,7 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage()
-        if text.startswith(_STALLED):
+        if text.startswith(_STALLED) or isinstance(error, asyncio.CancelledError):  # a request at the service's end
             return
         if error is not None:
             at = traceback.extract_tb(error.__traceback__)[-1:]

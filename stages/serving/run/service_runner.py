@@ -44,8 +44,6 @@ LineReporter = Callable[[str], None]
 INTERRUPTED = signal.SIGINT
 """What `run` returns after Ctrl-C."""
 
-_OPEN_FILES = 1 << 14
-
 _KEPT = 75
 """Seconds for which a connection without a request stays open: longer than proxies keep theirs, which would otherwise
 send a request into one that is just being closed."""
@@ -145,7 +143,7 @@ def configure_allocator() -> None:
 def _raise_file_limit() -> None:
     """Lets the process open a file for each connection and each large body; the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    wanted = 1 << 14 if hard == resource.RLIM_INFINITY else min(hard, 1 << 14)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

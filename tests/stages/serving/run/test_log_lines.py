@@ -1,5 +1,6 @@
 """The lines of the service's log: errors, each as one line, and nothing that a client can cause at will."""
 
+import asyncio
 import logging
 
 from stages.serving.run.log_lines import errors_as_lines
@@ -11,6 +12,8 @@ def test_errors_are_one_line_and_warnings_none() -> None:
         logging.getLogger("python_multipart.multipart").warning("Found invalid character 13")
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
         logging.getLogger("uvicorn.error").error("ASGI callable returned without completing response.")
+        cancelled = asyncio.CancelledError("Task cancelled, timeout graceful shutdown exceeded")
+        logging.getLogger("uvicorn.error").error("Exception in ASGI application\n", exc_info=cancelled)
         assert lines == []
         logging.getLogger("uvicorn.error").error("cannot\nlisten")
         try:
