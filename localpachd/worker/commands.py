@@ -12,11 +12,8 @@ _QUOTED = 300  # characters of a process's last line that go into a reason
 LONGEST_LINE = 64 << 10
 """Bytes of a line of output that are kept; the rest of the line is dropped."""
 
-_BURST = 8 << 20
-"""Bytes of a process's output that are kept at once, with _LINE for each line; then as much as comes in at _RATE."""
-_RATE = 128 << 10
-"""Bytes a second."""
-_LINE = 100
+_BURST, _RATE, _LINE = 8 << 20, 128 << 10, 100
+"""Bytes of a process's output that are kept at once, then each second, and that a line counts more than it has."""
 _LAST = 500
 """Lines that are kept before the end of output that is left out: they say why a process failed."""
 
