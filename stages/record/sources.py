@@ -64,8 +64,8 @@ def may_be_copies(one: Collection[Source], other: Collection[Source], turned: bo
 
 
 def paths(sources: Iterable[Source]) -> list[str]:
-    """The distinct true paths of the sources, sorted."""
-    return sorted({source.path for source in sources})
+    """The distinct true paths of the sources, in their order."""
+    return list(dict.fromkeys(source.path for source in sources))
 
 
 def chosen(thumbnails: Iterable[tuple[Iterable[Source], _SourceT]]) -> _SourceT:

@@ -280,6 +280,8 @@ def test_a_folder_of_an_odd_name_is_meant_and_its_file_named_first_on_every_way(
     served.settle(odd)
     (served.scratch / "odd.png").write_bytes(paint(3, 1))
     command = Command(served.scratch, {"PACHD_ADDRESS": served.pachd.address, "PACH_CONFIG": "none"})
+    with lookalike.Library.open(served.pachd.address) as library:
+        until(lambda: library.search(served.scratch / "odd.png").commits["index"] == odd)
     two = ["odd [1]/3.png", "trip/3.png"]
     for filter, first, count in (("odd [1]/", two, 1), ("odd [1]", two, 1), ("trip/", two[::-1], 3)):
         with lookalike.Library.open(served.pachd.address) as library:
