@@ -27,7 +27,7 @@ NO_QUERIES = "the repo queries is empty"
 BAD = {
     "archive.zip/../up.png": 'an archive member with ".." in its path',
     "archive.zip//absolute.png": "an archive member with an absolute path",
-    "archive.zip/notes.txt": f"neither {READABLE}",
+    "archive.zip/notes.jpg": f"neither {READABLE}",
     "bomb.tar.gz": "expands to more than 1,073,741,824 bytes",
     "bomb.png": "60,000 × 60,000 pixels: a PNG picture may have at most 100,000,000",
     "cut.png": "damaged or truncated PNG picture",
@@ -82,7 +82,7 @@ def bad_files(paint: Paint) -> dict[str, bytes]:
     with zipfile.ZipFile(zipped, "w") as archive:
         for name, data in {"../up.png": paint(1), "/absolute.png": paint(2), "fine.png": paint(3)}.items():
             archive.writestr(name, data)
-        archive.writestr("notes.txt", "no picture")
+        archive.writestr("notes.jpg", "no picture")
     with tarfile.open(fileobj=tarred, mode="w") as archive:
         for name, kind in {"hard": tarfile.LNKTYPE, "soft": tarfile.SYMTYPE}.items():
             member = tarfile.TarInfo(name)
@@ -131,7 +131,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     """Runs all steps once, with the command that people type."""
     world = make_world("bad", late=True)
     write(world.scratch / "bad", bad_files(paint))
-    write(world.scratch / "hopeless", {"notes.txt": b"no picture", "cut.png": paint(1)[:-100]})
+    write(world.scratch / "hopeless", {"notes.jpg": b"no picture", "cut.png": paint(1)[:-100]})
     write(world.scratch, {"query.png": paint(10)})
     write(world.scratch / "strange", {name: paint(seed) for seed, name in enumerate(STRANGE, start=20)})
     (world.scratch / "#ask [me].png").write_bytes(paint(20))
@@ -149,7 +149,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     run("push", "model", "push", backbones["usual"] / "backbone.keras")
     run("results without library", "results")
     sheets["without library"] = sheet(world, "query.png")
-    run("bad", "add", "bad")
+    run("bad", "add", "-v", "bad")
     run("results", "results", "query.png")
     sheets["small library"] = sheet(world, "query.png")
     run("strange", "add", "strange")
@@ -222,7 +222,7 @@ def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story
     note = "This entry has no pictures to search for."
     assert note in words
     assert note in story.said["queries"]
-    assert "hopeless/notes.txt" in words
+    assert "hopeless/notes.jpg" in words
     assert "damaged or truncated PNG picture" in words
     assert answers == []
     assert "hopeless: results/hopeless/index.html" in story.said["queries"]

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from tests.command import Command, next_line
 from tests.pipelines.stand_ins import RENDER, deploy_specs, shell_spec, wait_for
+from tests.stages.scenes import saved
 
 Render = Callable[..., Path]
 
@@ -37,7 +39,7 @@ def render(as_user: Connection, tmp_path: Path) -> Render:
 @pytest.fixture(autouse=True)
 def pictures(command: Command) -> None:
     for name in "abc":
-        (command.directory / name).write_text(name)
+        (command.directory / name).write_bytes(saved(Image.new("L", (8, 8), ord(name))))
 
 
 def ended(typed: "subprocess.Popen[str]") -> str:
@@ -52,7 +54,7 @@ def test_a_job_behind_another(as_user: Connection, render: Render, command: Comm
     assert "its jobs are running" in command.says("query", "a", "--no-wait")
     first = ProjectJobs(as_user).newest("render")
     assert first is not None
-    typed = command.start("query", "b")
+    typed = command.start("query", "-v", "b")
     line = next_line(typed, "waits behind")
     assert line.startswith(f"render: waits behind commit {first.id[:12]} (")
     assert "its jobs are running" in command.says("query", "c", "--no-wait")
@@ -70,7 +72,7 @@ def test_a_stopped_pipeline(as_user: Connection, render: Render, command: Comman
     gate.touch()
     as_user.client.stop_pipeline("render", project_name=as_user.project)
     stopped = "render: is stopped: `pachctl start pipeline render` lets it continue"
-    assert f"{stopped}\n" in command.run("query", "a").stdout
+    assert f"{stopped}\n" in command.run("query", "-v", "a").stdout
     assert f"{stopped}\n" in command.says("status")
 
 
@@ -81,7 +83,7 @@ def test_an_open_commit(as_user: Connection, render: Render, command: Command) -
     gate = render(input={"cross": [leaf("queries", "/*"), leaf("models", "/")]})
     gate.touch()
     opened = as_user.client.start_commit("models", "master", project_name=as_user.project)
-    typed = command.start("query", "a")
+    typed = command.start("query", "-v", "a")
     waits = (
         f"waits for commit {opened.id[:12]} of models, which is open: its writer, or `pachctl finish commit "
         f"models@{opened.id}`, finishes it"
@@ -98,7 +100,7 @@ def test_an_open_commit(as_user: Connection, render: Render, command: Command) -
 
 def test_a_worker_that_is_killed(render: Render, command: Command) -> None:
     gate = render("[ -e {gate}.first ] || {{ touch {gate}.first; kill -9 $$; }}\n")
-    typed = command.start("query", "a")
+    typed = command.start("query", "-v", "a")
     line = next_line(typed, "attempt")
     assert re.fullmatch(
         r"render: an attempt at /a failed after \d+ s: signal: killed \(the machine may lack memory\)", line
@@ -112,7 +114,7 @@ def test_the_progress_within_a_datum(as_user: Connection, render: Render, comman
     gate = render("echo '120 of 400 pictures'\n")
     here, there = pty.openpty()
     command.environment["TERM"] = "xterm"
-    typed = command.start("query", "a", stdin=there, stdout=there, stderr=there)
+    typed = command.start("query", "-v", "a", stdin=there, stdout=there, stderr=there)
     os.close(there)
     said = ""
     with contextlib.suppress(OSError), os.fdopen(here, "rb", buffering=0) as terminal:
@@ -133,4 +135,4 @@ def test_a_job_without_datums(render: Render, command: Command) -> None:
         return {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}}
 
     render(input={"cross": [leaf("queries"), leaf("images")]})
-    assert "render: nothing to do\n" in command.run("query", "a").stdout
+    assert "render: nothing to do\n" in command.run("query", "-v", "a").stdout

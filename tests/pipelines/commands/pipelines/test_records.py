@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job
@@ -14,6 +15,7 @@ from pipelines.client.server.connection import Connection
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.stages.scenes import saved
 
 pytestmark = pytest.mark.late_alone
 
@@ -61,7 +63,7 @@ def test_commits_are_listed_newest_first_with_their_ids(judged: Job, command: Co
 
 
 def test_a_commit_says_which_command_made_it(sheets: Connection, as_user: Connection, command: Command) -> None:
-    (command.directory / "a cat.jpg").write_bytes(b"no picture")
+    (command.directory / "a cat.jpg").write_bytes(saved(Image.new("L", (8, 8))))
     command.says("query", "a cat.jpg", "--no-wait")
     assert command.says("commits", "queries").splitlines()[1].endswith("  queries  query 'a cat.jpg' --no-wait")
     (found,) = data(command, "commits")
