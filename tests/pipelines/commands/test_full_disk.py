@@ -56,7 +56,7 @@ def render(disk: SmallDisk, gate: Path, grid: str) -> None:
 def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path, grid: str) -> None:
     render(disk, tmp_path / "gate", grid)
     (command.directory / "a").write_bytes(saved(Image.new("L", (8, 8))))
-    typed = command.start("query", "a")
+    typed = command.start("query", "-v", "a")
     next_line(typed, "put 1 file")
     jobs = ProjectJobs(connection(disk))
     while (job := jobs.newest("render")) is None or job.state != "running":
@@ -76,9 +76,11 @@ def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path,
 
 def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> None:
     connection(disk).client.create_repo("queries")
-    (command.directory / "small").write_bytes(saved(Image.new("L", (8, 8))))
+    small = saved(Image.new("L", (8, 8)))
+    large = small + os.urandom(3 << 20)
+    (command.directory / "small").write_bytes(small)
     command.says("query", "small", "--no-wait")
-    (command.directory / "large").write_bytes(saved(Image.new("L", (8, 8))) + os.urandom(3 << 20))
+    (command.directory / "large").write_bytes(large)
     disk.fill()
     said = command.fails("query", "large", "--no-wait")
     assert said == f"no space left on the disk of {disk.root}: free some"
@@ -86,7 +88,7 @@ def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> Non
     disk.free()
     assert "its jobs are running" in command.says("query", "large", "--no-wait")
     kept = Repository(connection(disk), "queries")
-    assert (kept.read("/small"), len(kept.read("/large"))) == (b"x", 3 << 20)
+    assert (kept.read("/small"), kept.read("/large")) == (small, large)
 
 
 def test_a_server_cannot_start_without_room(tmp_path: Path) -> None:
