@@ -123,13 +123,13 @@ class CopyRoutes:
         return self._remover, list(dict.fromkeys(names)), head
 
     def _check_sender(self, request: Request) -> None:
-        """Lets in pages of this service alone, whatever cookie or token comes with the request."""
+        """Lets in pages of this service alone, whatever cookie or token comes with the request. AccessControl has seen
+        to it that each of these headers is there once at most."""
         scheme = "https" if self._configuration.certificate or self._configuration.proxy else "http"
-        own = [f"{scheme}://{each}".lower() for each in request.headers.getlist("host")]
-        if len(own) != 1 or [each.lower() for each in request.headers.getlist("origin")] != own:
+        headers = request.headers
+        if headers.get("origin", "").lower() != f"{scheme}://{headers['host']}".lower():
             raise Refusal(403, "wrong-origin", "only the page of this service may change the library: send its Origin")
-        kinds = [each.partition(";")[0].strip().lower() for each in request.headers.getlist("content-type")]
-        if kinds != ["application/json"]:
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "wrong-type", "send application/json")
 
     def _listings(self) -> CopyListings:

@@ -18,7 +18,7 @@ export function card(group, exact, ticks) {
 
 /** The files of a group that go or stay, as names and sizes. */
 export const names = (files) =>
-  files.map((each) => make("li", {}, make("bdi", {}, each.path), make("span", { class: "count" }, words.facts(each))));
+  files.map((each) => make("li", {}, make("bdi", {}, each.path), make("span", { class: "count" }, facts(each))));
 
 function row(file, why, exact, ticks) {
   const tick = ticks && make("input", { type: "checkbox", "aria-label": `Remove ${file.path}`, "data-path": file.path });
@@ -36,6 +36,15 @@ function row(file, why, exact, ticks) {
     {},
     tick,
     make("a", { class: "picture", "aria-label": `Open ${file.path}`, ...shown }, image),
-    make("div", {}, reason, make("p", { class: "path" }, make("bdi", {}, file.path)), make("p", { class: "facts" }, words.facts(file))),
+    make("div", {}, reason, make("p", { class: "path" }, make("bdi", {}, file.path)), make("p", { class: "facts" }, facts(file))),
   );
+}
+
+/** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a file. */
+function facts(file) {
+  const parts = [];
+  if (file.width && file.height) parts.push(`${file.width} × ${file.height}`);
+  if (file.bytes) parts.push(words.bytes(file.bytes));
+  if (file.taken) parts.push(file.taken.slice(0, 16).replace("T", " "));
+  return parts.join(" · ");
 }
