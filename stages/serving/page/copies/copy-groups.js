@@ -42,9 +42,7 @@ function row(file, why, exact, ticks) {
 
 /** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a file. */
 function facts(file) {
-  const parts = [];
-  if (file.width && file.height) parts.push(`${file.width} × ${file.height}`);
-  if (file.bytes) parts.push(words.bytes(file.bytes));
-  if (file.taken) parts.push(file.taken.slice(0, 16).replace("T", " "));
+  const taken = file.taken?.slice(0, 16).replace("T", " ");
+  const parts = [words.pixels(file), file.bytes && words.bytes(file.bytes), taken].filter(Boolean);
   return parts.join(" · ");
 }
