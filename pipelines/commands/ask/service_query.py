@@ -83,7 +83,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
     """The names of pictures, and the answer about them as a line of neighbors.jsonl: of the nearest pictures, however
     alike they are, as the pipelines give them."""
     limits = {name: answer[name] for name in ("filter", "max_distance") if answer[name] not in ("", None)}
-    return ", ".join(names), {
+    line = {
         **limits,
         "backbone": answer["model"]["described"],
         "k": answer["k"],
@@ -101,3 +101,4 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
         "query": answer["pictures"][0]["id"],
         "sources": list(names),
     }
+    return ", ".join(names), line
