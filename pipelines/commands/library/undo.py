@@ -9,7 +9,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, YesOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOption, WaitOption, YesOption
 from pipelines.commands.kit.terminal import ask, files, say, say_json
 from pipelines.library import last_change
 from pipelines.library.content_cache import ContentCache, default_path
@@ -26,6 +26,7 @@ _NAMED = 3
 def undo(
     yes: YesOption = False,
     wait: WaitOption = True,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:

@@ -56,6 +56,7 @@ def test_an_addition_is_named_taken_back_and_made_again(
     said = command.says("undo", "--yes")
     assert re.search(rf"takes back: 5 pictures removed on {TIME} \(.+: undo --yes --json\)\n", said)
     assert said.endswith("to make the change again: lookalike undo\n")
+    assert "processed" not in said  # the table of jobs, which -v shows
     assert content(images) == before
 
 
