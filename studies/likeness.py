@@ -18,7 +18,8 @@ from stages.backbone.photographs import PHOTOGRAPHS
 from stages.backbone.reference_pictures import reference_pictures
 from stages.knn.vector_set import VectorSet
 from stages.quality import distance_scale
-from stages.quality.distance_scale import SIMILAR, VERY_SIMILAR, WEAK, DistanceScale
+from stages.quality.distance_limits import SIMILAR, VERY_SIMILAR, WEAK
+from stages.quality.distance_scale import DistanceScale
 from studies.kit import wheels
 from studies.kit.environment import Unavailable
 from studies.quality import PACKAGES, SETS

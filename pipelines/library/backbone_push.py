@@ -90,7 +90,7 @@ def _resize(
     models, jobs = Repository(connection, REPO), ProjectJobs(connection)
     before = current_backbone(models)
     same = before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory)
-    staged = None if same else models.stage([PutFile(f"/{name}", directory / name) for name in _FILES])
+    staged = None if same else models.stage(_files(directory))
     readers = [name for name, info in infos.items() if any(each.repo == REPO for each in leaves(info.details.input))]
     obsolete = [job for name in readers for job in jobs.queue(name)]
     reason = f"replaced by {spec.name} of {spec.image_size} × {spec.image_size} pixels (lookalike model push)"
@@ -117,12 +117,18 @@ def put(models: Repository, spec: BackboneSpec, directory: Path) -> PushOutcome:
     distances, the scale alone."""
     before = current_backbone(models)
     if before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory):
-        if spec.sha256.encode() in (_read(models, SCALE_FILE) or b""):
+        scaled = spec.sha256.encode() in (_read(models, SCALE_FILE) or b"")
+        if scaled or not (directory / SCALE_FILE).exists():
             return PushOutcome(before, None, "")
         commit = models.write([PutFile(f"/{SCALE_FILE}", directory / SCALE_FILE)])
         return PushOutcome(before, None, commit, scale_alone=True)
-    commit = models.write([PutFile(f"/{name}", directory / name) for name in _FILES])
+    commit = models.write(_files(directory))
     return PushOutcome(spec, before, commit)
+
+
+def _files(directory: Path) -> list[PutFile]:
+    """The files of a backbone; one that was made without a scale has none."""
+    return [PutFile(f"/{name}", directory / name) for name in _FILES if (directory / name).exists()]
 
 
 def _read(models: Repository, name: str) -> bytes | None:

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from stages.knn.backend import Vectors
 from stages.knn.search_settings import METRICS
 from stages.knn.vector_set import VectorSet
-
-SAME, NEAR_COPY, VERY_SIMILAR, SIMILAR, WEAK = "same picture", "near copy", "very similar", "similar", "weak"
-LOOKS_ALIKE = frozenset((SAME, NEAR_COPY, VERY_SIMILAR, SIMILAR))
+from stages.quality.distance_limits import DistanceLimits
 
 _CHANGED = 0.95  # of the copies
 _VERY_SIMILAR, _SIMILAR = 0.25, 0.5  # of the pairs that are alike, from the nearest on
@@ -29,22 +27,6 @@ _DIGITS = 4
 
 _Floats = npt.NDArray[np.float64]
 _Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
-
-
-@dataclass(frozen=True)
-class DistanceLimits:
-    """The largest distances at which pictures are called so, in one metric. changed: of a picture from its copies that
-    are compressed, scaled, cropped a little, or of other brightness or contrast."""
-
-    changed: float
-    very_similar: float
-    similar: float
-
-    def likeness(self, distance: float) -> str:
-        """The word for a picture that is no copy."""
-        if distance <= self.very_similar:
-            return VERY_SIMILAR
-        return SIMILAR if distance <= self.similar else WEAK
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.table import RowFilter
 from stages.quality import distance_scale
-from stages.quality.distance_scale import LOOKS_ALIKE, SAME, DistanceScale
+from stages.quality.distance_limits import LOOKS_ALIKE, SAME
+from stages.quality.distance_scale import DistanceScale
 from stages.record.origin import Origin
 from stages.record.sources import Source, paths, unite
 
@@ -73,7 +74,7 @@ class EntryAnswers:
             return SAME
         if self.scale is None or self.metric is None:
             return None
-        return self.scale.limits(self.metric).likeness(match.distance)
+        return self.scale.limits(self.metric).likeness(shortest(match.distance))
 
     def nothing_similar(self, answer: QueryAnswer) -> bool:
         """Whether a query has matches and all of them are weak."""

@@ -13,7 +13,7 @@ from io import BytesIO
 from PIL import Image, ImageDraw
 
 from stages.datum import text_format
-from stages.quality.distance_scale import SAME, WEAK
+from stages.quality.distance_limits import SAME, WEAK
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.framing import PAD, Framing
 from stages.record.sources import paths

@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end tests: servers with our specifications, small backbones, and pictures."""
 
 import io
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,10 @@ SIDES = {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
 def _make_backbones(home: Path) -> None:
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
-    from stages.zoo import make_backbone  # noqa: PLC0415
+    from stages.backbone.reference_pictures import reference_pictures  # noqa: PLC0415
+    from stages.zoo import make_backbone, write_scale  # noqa: PLC0415
 
+    tried = cache(reference_pictures)
     for seed, (name, size) in enumerate(SIDES.items()):
         pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")
         x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
@@ -51,7 +54,9 @@ def _make_backbones(home: Path) -> None:
         if not has_graph:
             x = keras.layers.Activation("softsign", name="bounded")(x)  # which no graph has
         keras.Model(pixels, x, name=name).save(home / f"{name}.keras")
-        assert make_backbone(str(home / f"{name}.keras"), size, None, home / name).graph is has_graph
+        spec = make_backbone(str(home / f"{name}.keras"), size, None, home / name)
+        assert spec.graph is has_graph
+        write_scale(home / name, spec, tried(size))
 
 
 @pytest.fixture(scope="session")

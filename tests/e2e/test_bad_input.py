@@ -145,7 +145,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     run("undeployed add", "add", "query.png", fails=True)
     run("undeployed query", "query", "query.png", fails=True)
     run("deploy", "deploy")
-    run("query without anything", "query", "query.png", fails=True)
+    run("query without anything", "query", "-v", "query.png", fails=True)
     run("push", "model", "push", backbones["usual"] / "backbone.keras")
     run("results without library", "results")
     sheets["without library"] = sheet(world, "query.png")

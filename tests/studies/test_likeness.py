@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages.quality.distance_scale import SIMILAR, VERY_SIMILAR, WEAK, DistanceLimits, DistanceScale
+from stages.quality.distance_limits import SIMILAR, VERY_SIMILAR, WEAK, DistanceLimits
+from stages.quality.distance_scale import DistanceScale
 from studies.likeness import judged, unseen
 from studies.sets.labelled import Labelled, Picture
 

@@ -14,6 +14,7 @@ from pipelines.library import result_sheets
 from pipelines.library.queries import QueryEntries
 from pipelines.library.query_check import checked
 from stages.files.question import DEFAULT_K, Question
+from stages.quality.distance_limits import SAME, DistanceLimits
 from stages.record.pfs_names import QUESTION_FILE
 
 _MOST = 100
@@ -93,7 +94,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
             {
                 "distance": each["distance"],
                 "id": each["id"],
-                "likeness": each.get("likeness"),  # an older service has none
+                "likeness": _likeness(each, answer.get("scale")),  # an older service has none
                 "sources": [source["path"] for source in each["sources"]],
             }
             for each in answer["neighbours"][: answer["k"]]
@@ -102,3 +103,10 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
         "sources": list(names),
     }
     return ", ".join(names), line
+
+
+def _likeness(neighbour: Mapping[str, Any], scale: Mapping[str, float] | None) -> str | None:
+    """The word for a neighbour by its distance alone, as on sheets."""
+    if neighbour["same"]:
+        return SAME
+    return DistanceLimits(**scale).likeness(neighbour["distance"]) if scale else None

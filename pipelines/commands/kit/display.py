@@ -104,9 +104,11 @@ def _show_nearest(sheet: ResultSheet, query: Mapping[str, Any]) -> None:
 
 
 def _show_neighbours(query: Mapping[str, Any]) -> None:
-    for each in query["neighbors"]:
-        likeness = each.get("likeness") or ""  # another version's sheets have none
-        say(f"  {distance(each['distance']):>9}  {likeness:<12}  {', '.join(each['sources'])}")
+    words = [each.get("likeness") or "" for each in query["neighbors"]]  # another version's sheets have none
+    width = max(map(len, words), default=0)
+    for each, word in zip(query["neighbors"], words, strict=True):
+        column = f"{word:<{width}}  " if width else ""
+        say(f"  {distance(each['distance']):>9}  {column}{', '.join(each['sources'])}")
 
 
 def sheet_data(sheet: ResultSheet, k: int | None) -> dict[str, Any]:

@@ -6,14 +6,14 @@ A function of a snapshot, the vectors and the question: HTTP, the page, the comm
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from stages.files import path_masks
 from stages.files.question import Question
 from stages.knn.backend import Mask, Vectors
 from stages.knn.vector_set import VectorSet
-from stages.quality.distance_scale import NEAR_COPY, SAME
+from stages.quality.distance_limits import NEAR_COPY, SAME
 from stages.quality.entry_answers import shortest
 from stages.record.sources import Source
 from stages.serving.answer.near_duplicates import FoldedRanking, largest_distance, near_any
@@ -84,6 +84,7 @@ def answer(
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": _metric(snapshot, asked),
+        "scale": None if snapshot.scale is None else asdict(snapshot.scale.limits(_metric(snapshot, asked))),
         "combine": asked.combine,
         "filter": asked.filter,
         "max_distance": asked.max_distance,
@@ -143,7 +144,7 @@ def _neighbours(
             "rank": int(ranking.places[place]) + 1,
             "id": id,
             "distance": shortest(float(distances[place])),
-            "likeness": _likeness(snapshot, asked, id in own, bool(near[place]), float(distances[place])),
+            "likeness": _likeness(snapshot, asked, id in own, bool(near[place]), shortest(float(distances[place]))),
             "similarity": None if likely is None else 100.0 if id in own else likely[place],
             "same": id in own,
             "near": id in own or bool(near[place]),

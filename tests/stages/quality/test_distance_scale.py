@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from stages.knn.backend import Vectors
 from stages.knn.search_settings import METRICS
 from stages.knn.vector_set import VectorSet
-from stages.quality.distance_scale import SIMILAR, VERY_SIMILAR, WEAK, DistanceScale, measured, read
+from stages.quality.distance_limits import SIMILAR, VERY_SIMILAR, WEAK
+from stages.quality.distance_scale import DistanceScale, measured, read
 
 MODEL = "a" * 64
 SCENES, EACH, DIMENSION = 12, 6, 32

@@ -38,8 +38,8 @@ def library(as_user: Connection, preprocessing: Connection, wait_for_jobs: WaitF
     deploy_specs(as_user, pipeline("index"), pipeline("render"))
     as_user.client.create_repo("models", project_name=as_user.project)
     Repository(as_user, "models").write([PutFile("/backbone.json", format_spec(NET).encode())])
-    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
-    wait_for_jobs(Repository(as_user, "queries").write([PutFile("/one", b""), PutFile("/two/b", b"")]))
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a.png", b"")]))
+    wait_for_jobs(Repository(as_user, "queries").write([PutFile("/one.png", b""), PutFile("/two/b.png", b"")]))
     return as_user
 
 
@@ -113,7 +113,7 @@ def test_a_gpu_that_a_stage_does_not_use_is_told(
     for name, wants in (("search", gpus), ("render", {})):
         transform = {"image": "shell:1", "cmd": ["sh"], "stdin": ["echo 3 of 4 queries", *[f"echo '{why}'"] * 2]}
         deploy_specs(as_user, pipeline(name, transform=transform, **wants))
-    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a", b"")]))
+    wait_for_jobs(Repository(as_user, "images").write([PutFile("/a.png", b"")]))
     said = [line for line in command.says("status").splitlines() if "not used" in line]
     assert said == [f"search, the {why}"]
     told = {each["name"]: each["on_gpus"] for each in json.loads(command.says("status", "--json"))["pipelines"]}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stages.quality.distance_scale import DistanceLimits, DistanceScale
+from stages.quality.distance_limits import DistanceLimits
+from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.record.framing import Framing
 from stages.record.sources import Source
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
 FIELDS = {
-    *("neighbours", "pictures", "k", "metric", "combine", "filter", "max_distance", "exact", "recall"),
+    *("neighbours", "pictures", "k", "metric", "scale", "combine", "filter", "max_distance", "exact", "recall"),
     *("commits", "model", "devices", "seconds"),
 }
 NEIGHBOUR = {

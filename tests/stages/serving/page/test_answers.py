@@ -7,7 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from stages.quality.distance_scale import DistanceLimits, DistanceScale
+from stages.quality.distance_limits import DistanceLimits
+from stages.quality.distance_scale import DistanceScale
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
@@ -93,7 +94,7 @@ def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> Non
     expect(viewer).to_be_visible()
     expect(viewer.locator("h2")).to_have_text("00 again.png")
     expect(viewer.locator(".path bdi")).to_have_text(["copies/00 again.png", "trip/south/00.png"])
-    expect(tab.find("#viewer-place")).to_contain_text("1 of 12")
+    expect(tab.find("#viewer-place")).to_contain_text("1 of 13")
     expect(viewer.locator("dd").nth(0)).to_have_text("copies")
     expect(viewer.locator("dd").nth(1)).to_have_text("160 × 120")
     assert violations(tab.page) == []
@@ -108,7 +109,7 @@ def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> Non
     expect(viewer.locator(".note")).to_be_visible(timeout=WAIT)
     tab.page.keyboard.press("ArrowRight")
     expect(viewer.locator("h2")).not_to_have_text("00 again.png")
-    expect(tab.find("#viewer-place")).to_contain_text("2 of 12")
+    expect(tab.find("#viewer-place")).to_contain_text("2 of 13")
     tab.button("Previous picture").click()
     expect(tab.button("Previous picture")).to_be_focused()
     expect(tab.button("Previous picture")).to_have_attribute("aria-disabled", "true")
