@@ -53,7 +53,7 @@ class Oracle:
 
     def _datums(self, tree: Mapping[str, Any], run: Path) -> list[Member]:
         """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key,
-        whole or with a member of an outer input."""
+        whole or with a member of an outer input, of a group one, which names its last file."""
         if "cross" in tree:
             members = (self._datums(each, run) for each in tree["cross"])
             return [dict(ChainMap(*combined)) for combined in itertools.product(*members)]
@@ -67,6 +67,9 @@ class Oracle:
             outer = {each["pfs"]["name"] for each in tree["join"] if each["pfs"].get("outer_join")}
             whole = len(tree["join"])
             return [by_key[key] for key in sorted(by_key) if outer & by_key[key].keys() or len(by_key[key]) == whole]
+        if "group" in tree:
+            (member,) = tree["group"]  # whose files have one key
+            return self._datums(member, run)[-1:]
         pfs = tree["pfs"]
         root = run / pfs["repo"]
         pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")

@@ -35,7 +35,7 @@ def archive(*names: str) -> bytes:
 
 
 def plan(*arguments: Path, files: tuple[Path, ...] = ()) -> LabelPlan:
-    return label_plan.plan(arguments, picture_sources.find(arguments), files)
+    return label_plan.plan(arguments, picture_sources.find(arguments, beside=[label_plan.LABELS_FILE]), files)
 
 
 def test_folders_are_labels_also_in_archives(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_folders_are_labels_also_in_archives(tmp_path: Path) -> None:
         "pets/top.png": "pets",
     }
     assert [each.name for each in made.sources] == [
-        *("pets/cat/1.png", "pets/cat/notes.txt", "pets/dog/2.png", "pets/dog/more.zip", "pets/top.png")
+        *("pets/cat/1.png", "pets/dog/2.png", "pets/dog/more.zip", "pets/top.png")
     ]
     (content,) = made.contents().values()
     assert label_files.unite([("x.csv", content)]).of == made.of
