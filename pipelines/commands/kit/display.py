@@ -171,7 +171,7 @@ def at_work(worker: BusyWorker) -> str:
     within = worker.progress
     of = f" of {within.total:,}" if within and within.total else ""
     far = f", {within.done:,}{of} {within.unit}" if within else ""
-    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s{far}"
+    return f"{_inputs(worker.paths)} for {worker.seconds:,.0f} s{far}"
 
 
 def _show_failures(job: Job, failures: Sequence[DatumFailure]) -> None:
@@ -189,7 +189,16 @@ def _line(text: str) -> str:
 
 
 def _datum(failure: DatumFailure) -> str:
-    return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
+    return _inputs(failure.paths) or f"datum {failure.datum[:12]}"
+
+
+def _inputs(paths: Sequence[str]) -> str:
+    """The paths of a datum's inputs. Files that differ in their endings alone, as a model's do, are one."""
+    by_name: dict[str, list[str]] = {}
+    for path in paths:
+        name, _, ending = path.rpartition(".")
+        by_name.setdefault(path if "/" in ending else name, []).append(path)
+    return ", ".join(each[0] if len(each) == 1 else f"{name}.*" for name, each in by_name.items())
 
 
 def rejected_files(count: int) -> str:
