@@ -18,7 +18,7 @@ from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.cluster.job_waits import STOPPED, JobWaits, older
 from pipelines.errors import LookalikeError
-from stages.backbone.backbone_spec import SCALE_FILE
+from stages.backbone.backbone_spec import SCALE_FILE, BackboneSpec
 from stages.record.file_kinds import is_not_a_picture
 
 MOST_FAILURES = 10
@@ -196,27 +196,28 @@ def notes(connection: Connection, all_empty: bool = True) -> list[str]:
     there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
     lacking = [note for repo, note in _LACKING.items() if not there[repo] and (all_empty or repo != "queries")]
     pipelines = connection.retry(ProjectJobs(connection).pipelines)
-    return [
-        *lacking,
-        *connection.retry(_mismatch, connection, pipelines),
-        *connection.retry(_without_scale, connection),
-        *retired_pipelines.notes(pipelines),
-    ]
+    of_backbone = connection.retry(_backbone_notes, connection, pipelines)
+    return [*lacking, *of_backbone, *retired_pipelines.notes(pipelines)]
 
 
-def _without_scale(connection: Connection) -> list[str]:
+def _backbone_notes(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
     models = Repository(connection, backbones.REPO)
     backbone = backbones.current_backbone(models)
-    if backbone is None or models.exists(f"/{SCALE_FILE}"):
+    if backbone is None:
+        return []
+    return [*_mismatch(backbone, pipelines), *_without_scale(backbone, models)]
+
+
+def _without_scale(backbone: BackboneSpec, models: Repository) -> list[str]:
+    if models.exists(f"/{SCALE_FILE}"):
         return []
     again = "push its file again" if backbone.pooling == "own" else f"`{backbones.push_command(backbone)}`"
     return [f"answers have distances without words, since the model {backbone.name} has no scale: {again}"]
 
 
-def _mismatch(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
+def _mismatch(backbone: BackboneSpec, pipelines: Mapping[str, Any]) -> list[str]:
     sizes = set(image_sizes.sizes(pipelines.values()).values())
-    backbone = backbones.current_backbone(Repository(connection, backbones.REPO))
-    if backbone is None or sizes <= {backbone.image_size}:
+    if sizes <= {backbone.image_size}:
         return []
     size, takes = min(sizes - {backbone.image_size}), backbone.image_size
     again = f"`lookalike model push {backbone.name} --image-size {size}` (or {takes})"

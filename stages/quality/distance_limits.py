@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 SAME, NEAR_COPY, VERY_SIMILAR, SIMILAR, WEAK = "same picture", "near copy", "very similar", "similar", "weak"
-LOOKS_ALIKE = frozenset((SAME, NEAR_COPY, VERY_SIMILAR, SIMILAR))
 
 
 @dataclass(frozen=True)
@@ -20,3 +19,11 @@ class DistanceLimits:
         if distance <= self.very_similar:
             return VERY_SIMILAR
         return SIMILAR if distance <= self.similar else WEAK
+
+
+def likeness(limits: DistanceLimits | None, distance: float, same: bool) -> str | None:
+    """How alike two pictures are, in a word, by their distance alone; None without limits, except for one and the
+    same picture."""
+    if same:
+        return SAME
+    return None if limits is None else limits.likeness(distance)

@@ -20,8 +20,8 @@ from stages.files.packs import Rejection
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.table import RowFilter
-from stages.quality import distance_scale
-from stages.quality.distance_limits import LOOKS_ALIKE, SAME
+from stages.quality import distance_limits, distance_scale
+from stages.quality.distance_limits import WEAK
 from stages.quality.distance_scale import DistanceScale
 from stages.record.origin import Origin
 from stages.record.sources import Source, paths, unite
@@ -70,16 +70,12 @@ class EntryAnswers:
 
     def likeness(self, answer: QueryAnswer, match: QueryMatch) -> str | None:
         """How alike a query and its match are, in a word; None without a scale, except for the same picture."""
-        if match.id == answer.query:
-            return SAME
-        if self.scale is None or self.metric is None:
-            return None
-        return self.scale.limits(self.metric).likeness(shortest(match.distance))
+        limits = None if self.scale is None or self.metric is None else self.scale.limits(self.metric)
+        return distance_limits.likeness(limits, shortest(match.distance), match.id == answer.query)
 
     def nothing_similar(self, answer: QueryAnswer) -> bool:
         """Whether a query has matches and all of them are weak."""
-        found = {self.likeness(answer, match) for match in answer.matches}
-        return bool(found) and not found & {None, *LOOKS_ALIKE}
+        return {self.likeness(answer, match) for match in answer.matches} == {WEAK}
 
     @property
     def searched(self) -> bool:

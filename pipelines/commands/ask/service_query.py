@@ -14,7 +14,7 @@ from pipelines.library import result_sheets
 from pipelines.library.queries import QueryEntries
 from pipelines.library.query_check import checked
 from stages.files.question import DEFAULT_K, Question
-from stages.quality.distance_limits import SAME, DistanceLimits
+from stages.quality.distance_limits import DistanceLimits, likeness
 from stages.record.pfs_names import QUESTION_FILE
 
 _MOST = 100
@@ -84,6 +84,8 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
     """The names of pictures, and the answer about them as a line of neighbors.jsonl: of the nearest pictures, however
     alike they are, as the pipelines give them."""
     limits = {name: answer[name] for name in ("filter", "max_distance") if answer[name] not in ("", None)}
+    scale = answer.get("scale")  # an older service has none
+    scaled = DistanceLimits(**scale) if scale else None
     line = {
         **limits,
         "backbone": answer["model"]["described"],
@@ -94,7 +96,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
             {
                 "distance": each["distance"],
                 "id": each["id"],
-                "likeness": _likeness(each, answer.get("scale")),  # an older service has none
+                "likeness": likeness(scaled, each["distance"], each["same"]),
                 "sources": [source["path"] for source in each["sources"]],
             }
             for each in answer["neighbours"][: answer["k"]]
@@ -103,10 +105,3 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
         "sources": list(names),
     }
     return ", ".join(names), line
-
-
-def _likeness(neighbour: Mapping[str, Any], scale: Mapping[str, float] | None) -> str | None:
-    """The word for a neighbour by its distance alone, as on sheets."""
-    if neighbour["same"]:
-        return SAME
-    return DistanceLimits(**scale).likeness(neighbour["distance"]) if scale else None

@@ -13,7 +13,7 @@ from stages.files import path_masks
 from stages.files.question import Question
 from stages.knn.backend import Mask, Vectors
 from stages.knn.vector_set import VectorSet
-from stages.quality.distance_limits import NEAR_COPY, SAME
+from stages.quality.distance_limits import NEAR_COPY, likeness
 from stages.quality.entry_answers import shortest
 from stages.record.sources import Source
 from stages.serving.answer.near_duplicates import FoldedRanking, largest_distance, near_any
@@ -79,12 +79,13 @@ def answer(
 ) -> dict[str, Any]:
     """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). ranking: the
     neighbours that were found."""
+    metric = _metric(snapshot, asked)
     return {
         "neighbours": list(_neighbours(snapshot, asked, pictures, points, ranking)),
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
-        "metric": _metric(snapshot, asked),
-        "scale": None if snapshot.scale is None else asdict(snapshot.scale.limits(_metric(snapshot, asked))),
+        "metric": metric,
+        "scale": None if snapshot.scale is None else asdict(snapshot.scale.limits(metric)),
         "combine": asked.combine,
         "filter": asked.filter,
         "max_distance": asked.max_distance,
@@ -124,6 +125,8 @@ def _neighbours(
     ranking: FoldedRanking,
 ) -> Iterator[dict[str, Any]]:
     library, similarity = snapshot.library, snapshot.similarity
+    metric = _metric(snapshot, asked)
+    limits = None if snapshot.scale is None else snapshot.scale.limits(metric)
     distances, rows = ranking.distances, ranking.rows
     own = {each.id for each in pictures}
     vectors = VectorSet(library.vectors(rows))
@@ -134,31 +137,25 @@ def _neighbours(
         library.hashes(rows),
         largest_distance(snapshot.scale),
     )
-    calibrated = similarity is not None and similarity.metric == _metric(snapshot, asked)
+    calibrated = similarity is not None and similarity.metric == metric
     meant = library.paths.meant(asked.filter) if asked.filter else ""
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
         id, sources = library.id(row), library.sources(row)
+        distance, same, is_near = shortest(float(distances[place])), id in own, bool(near[place])
         order = path_masks.inside_first(sources, meant)
         yield {
             "rank": int(ranking.places[place]) + 1,
             "id": id,
-            "distance": shortest(float(distances[place])),
-            "likeness": _likeness(snapshot, asked, id in own, bool(near[place]), shortest(float(distances[place]))),
-            "similarity": None if likely is None else 100.0 if id in own else likely[place],
-            "same": id in own,
-            "near": id in own or bool(near[place]),
+            "distance": distance,
+            "likeness": NEAR_COPY if is_near and not same else likeness(limits, distance, same),
+            "similarity": None if likely is None else 100.0 if same else likely[place],
+            "same": same,
+            "near": same or is_near,
             "group": int(ranking.groups[place]),
             "sources": [source_data(sources[number], number) for number in order],
             **addresses(id, order[0]),
         }
-
-
-def _likeness(snapshot: Snapshot, asked: Question, same: bool, near: bool, distance: float) -> str | None:
-    """How alike a picture is to those that were asked about, in a word; None without a scale, but for copies."""
-    if same or near:
-        return SAME if same else NEAR_COPY
-    return None if snapshot.scale is None else snapshot.scale.limits(_metric(snapshot, asked)).likeness(distance)
 
 
 def source_data(source: Source, number: int) -> dict[str, Any]:

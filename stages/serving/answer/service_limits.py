@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """body_bytes: of one request. requests, bytes, pictures: under way together. idle: seconds for which a
-    body may bring nothing, by which it may be late at `rate` bytes a second, and for which a client may not take any of
-    its response. whole: seconds
-    for a whole body. linger: seconds for which the rest of a refused body is read, up to `discarded` bytes, so that
-    its sender comes to read why. answer: seconds for
-    the answer to one question. guess: seconds after which a wrong token is refused."""
+    """body_bytes: of one request. requests, bytes, pictures: under way together. idle: seconds for which a body may
+    bring nothing, by which it may be late at `rate` bytes a second, and for which a client may not take any of its
+    response. whole: seconds for a whole body. linger: seconds for which the rest of a refused body is read, up to
+    `discarded` bytes, so that its sender comes to read why. answer: seconds for the answer to one question. guess:
+    seconds after which a wrong token is refused."""
 
     body_bytes: int = 64 << 20
     requests: int = 512

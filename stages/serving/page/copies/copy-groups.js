@@ -42,7 +42,6 @@ function row(file, why, exact, ticks) {
 
 /** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a file. */
 function facts(file) {
-  const taken = file.taken?.slice(0, 16).replace("T", " ");
-  const parts = [words.pixels(file), file.bytes && words.bytes(file.bytes), taken].filter(Boolean);
+  const parts = [words.pixels(file), file.bytes && words.bytes(file.bytes), words.date(file.taken)].filter(Boolean);
   return parts.join(" · ");
 }

@@ -1,6 +1,6 @@
 /* The library by folder, a page at a time as it is scrolled. Knows no questions; hooks: whole, the number of
- * pictures where all of the library is shown; folder(path) and search(id) give addresses, view(picture) opens the larger view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs
- * what loads a page. */
+ * pictures where all of the library is shown; folder(path) and search(id) give addresses, view(picture) opens the larger
+ * view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs what loads a page. */
 
 import { button, byId, icon, make } from "../kit/elements.js";
 import { tile } from "../pictures/picture-tile.js";

@@ -5,8 +5,9 @@ import * as uploads from "./upload-store.js";
 import { basename } from "../kit/text-format.js";
 
 /** {name, preview, original, rendered, width, height, inLibrary, pending}; rendered() gives, as a promise, the URL of a
- * JPEG that the service makes, for a picture that the browser cannot show. picture: of the state. told: the answer's words on it, undefined before there is an answer. fit: of the model; with
- * "crop" thumbnails are only the middles of pictures, on which a region cannot be drawn. */
+ * JPEG that the service makes, for a picture that the browser cannot show. picture: of the state. told: the answer's words
+ * on it, undefined before there is an answer. fit: of the model; with "crop" thumbnails are only the middles of pictures,
+ * on which a region cannot be drawn. */
 export async function lookUp(picture, told, fit) {
   const facts = { width: told?.width, height: told?.height, inLibrary: Boolean(told?.known), pending: !told };
   if (picture.kind === "upload") {

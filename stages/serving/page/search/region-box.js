@@ -57,7 +57,8 @@ export function shown(source, known, failed) {
   return image;
 }
 
-/** Shows the picture large in a dialog; done(box or null) is called if the box was changed there. known: of the picture. verb: of the question, "Search" or "Classify". */
+/** Shows the picture large in a dialog; done(box or null) is called if the box was changed there. known: of the picture.
+ * verb: of the question, "Search" or "Classify". */
 export function openDialog(known, first, done, verb) {
   byId("region-title").textContent = `${verb} a region`;
   byId("region-search").textContent = `${verb} this region`;
