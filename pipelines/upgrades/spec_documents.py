@@ -85,7 +85,18 @@ def _input(tree: Mapping[str, Any]) -> dict[str, Any]:
         elif kind == "cron":
             found[kind] = {name: value for name, value in member.items() if name not in _OF_CRON}
         elif isinstance(member, list):
-            found[kind] = [_input(each) for each in member]
+            # Pachyderm sorts members by their names. Here those with a default name are sorted with the others, and
+            # those without one by their content: so the order in a file is never a difference.
+            found[kind] = sorted((_input(each) for each in member), key=lambda each: (_name(each), json.dumps(each)))
         else:
             found[kind] = member
     return found
+
+
+def _name(tree: Mapping[str, Any]) -> str:
+    """The name of an input: that of its first leaf."""
+    for kind, member in tree.items():
+        if isinstance(member, list):
+            return _name(member[0]) if member else ""
+        return str(member.get("name", "")) if isinstance(member, Mapping) else ""
+    return ""
