@@ -18,6 +18,7 @@ from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
+from stages.datum.stage_version import STAGE
 
 ANNOTATION = "lookalike/spec-sha256"
 """The pod annotation that holds the fingerprint of a pipeline's specification."""
@@ -38,6 +39,12 @@ OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, image_sizes.SPECIF
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
+
+
+def is_own(info: Any) -> bool:
+    """Whether a pipeline is one of lookalike's, deployed by it or by pachctl, and not of others in the same project.
+    info: a PipelineInfo with details."""
+    return ANNOTATION in info.details.metadata.annotations or STAGE in info.details.transform.env
 
 
 @dataclass(frozen=True, slots=True)

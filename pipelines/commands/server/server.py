@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pipelines.client.deployment.deployment import is_own
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import ServerTarget
@@ -109,13 +110,19 @@ def down(root: RootOption = None) -> None:
     examples=("lookalike stop",),
 )
 def stop(address: AddressOption = "") -> None:
-    """Stop all running and waiting jobs.
+    """Stop all running and waiting jobs of lookalike's pipelines.
 
-    Pictures and queries stay. The next change of the library or of the queries computes the rest.
+    Pictures and queries stay. The next change of the library or of the queries computes the rest. The jobs of other
+    pipelines in the project go on.
     """
     jobs = ProjectJobs(open_write_connection(address))
-    stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
+    own = {name for name, info in jobs.pipelines().items() if is_own(info)}
+    running = jobs.unfinished()
+    ours = [job for job in running if job.pipeline in own]
+    stopped = [job for job in ours if jobs.stop(job, "stopped by `lookalike stop`")]
     say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
+    if others := sorted({job.pipeline for job in running} - own):
+        say(f"not lookalike's, so still running: {', '.join(others)} (`pachctl stop job` stops one)")
     say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
 
 

@@ -14,6 +14,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import library_commit
 from pipelines.library.datasets.samples import library_crops
+from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.library import picture_contents
@@ -237,8 +238,13 @@ def test_queries_are_removed(repos: Connection, command: Command, trip: Path) ->
 
 
 def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
-    """Here the one that runs and the one that waits for it; the next change computes what they have left."""
-    deploy_specs(as_user, shell_spec("slow", "images", f"test -e {tmp_path}/now || sleep 60"))
+    """Here the one that runs and the one that waits for it; the next change computes what they have left. The jobs of
+    other people's pipelines go on."""
+    waits = f"test -e {tmp_path}/now || sleep 60"
+    deploy_specs(as_user, shell_spec("slow", "images", waits))
+    theirs = PipelineSpec("", Path(), shell_spec("theirs", "images", waits)).request()
+    theirs.pipeline.project.name = as_user.project
+    as_user.client.create_pipeline_from_request(theirs)
     first = ProjectJobs(as_user).newest("slow")
     assert first is not None
     list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))
@@ -247,7 +253,9 @@ def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path:
         assert "its jobs are running" in command.says("add", f"{name}.png", "--no-wait")
     said = command.says("stop")
     assert said.count("stopped slow: job ") == 2
+    assert "still running: theirs" in said
     assert "no job is running" in command.says("stop")
+    assert {ProjectJobs(as_user).newest("theirs").state} <= {"created", "starting", "running"}  # type: ignore[union-attr]
     assert {ProjectJobs(as_user).newest("slow").state} == {"killed"}  # type: ignore[union-attr]
     (tmp_path / "now").touch()
     (command.directory / "c.png").write_text("c")
