@@ -95,7 +95,7 @@ def _input(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 def _name(tree: Mapping[str, Any]) -> str:
     """The name of an input: that of its first leaf."""
-    for kind, member in tree.items():
+    for member in tree.values():
         if isinstance(member, list):
             return _name(member[0]) if member else ""
         return str(member.get("name", "")) if isinstance(member, Mapping) else ""

@@ -11,9 +11,10 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.analysis.measurement import inherited_settings
 from pipelines.client.deployment import deployment, image_sizes, part_sizes, retired_pipelines
-from pipelines.client.deployment.deployment import ANNOTATION, DEPLOYED_BY
+from pipelines.client.deployment.deployment import DEPLOYED_BY
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
 from pipelines.client.deployment.retired_pipelines import SUCCESSORS
+from pipelines.client.pipeline_owner import ANNOTATION
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, pipeline_specs

@@ -14,7 +14,8 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.commit_history import CommitHistory
-from pipelines.client.deployment.deployment import DEPLOYED_BY, is_own
+from pipelines.client.deployment.deployment import DEPLOYED_BY
+from pipelines.client.pipeline_owner import is_own
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 

@@ -13,15 +13,12 @@ from pipelines.client import branches, commit_owner
 from pipelines.client.deployment import image_sizes, part_sizes
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.pipeline_owner import ANNOTATION
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
-from stages.datum.stage_version import STAGE
-
-ANNOTATION = "lookalike/spec-sha256"
-"""The pod annotation that holds the fingerprint of a pipeline's specification."""
 
 DEPLOYED_BY = "lookalike/deployed-by"
 """The pod annotation that names who deployed a version of a pipeline, and the command: the commits of specifications
@@ -39,12 +36,6 @@ OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, image_sizes.SPECIF
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
-
-
-def is_own(info: Any) -> bool:
-    """Whether a pipeline is one of lookalike's, deployed by it or by pachctl, and not of others in the same project.
-    info: a PipelineInfo with details."""
-    return ANNOTATION in info.details.metadata.annotations or STAGE in info.details.transform.env
 
 
 @dataclass(frozen=True, slots=True)

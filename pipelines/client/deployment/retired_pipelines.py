@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.client.deployment.deployment import ANNOTATION
+from pipelines.client.pipeline_owner import ANNOTATION
 from stages.datum.stage_version import STAGE
 
 SUCCESSORS = {"evaluate-sum": "evaluate"}

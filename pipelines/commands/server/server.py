@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.deployment.deployment import is_own
 from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.pipeline_owner import own
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import ServerTarget
 from pipelines.commands.kit import display, library_setup
@@ -116,12 +116,10 @@ def stop(address: AddressOption = "") -> None:
     pipelines in the project go on.
     """
     jobs = ProjectJobs(open_write_connection(address))
-    own = {name for name, info in jobs.pipelines().items() if is_own(info)}
-    running = jobs.unfinished()
-    ours = [job for job in running if job.pipeline in own]
-    stopped = [job for job in ours if jobs.stop(job, "stopped by `lookalike stop`")]
+    ours, running = own(jobs.pipelines()), jobs.unfinished()
+    stopped = [job for job in running if job.pipeline in ours and jobs.stop(job, "stopped by `lookalike stop`")]
     say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
-    if others := sorted({job.pipeline for job in running} - own):
+    if others := sorted({job.pipeline for job in running} - ours.keys()):
         say(f"not lookalike's, so still running: {', '.join(others)} (`pachctl stop job` stops one)")
     say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
 

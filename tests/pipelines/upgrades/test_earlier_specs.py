@@ -1,4 +1,4 @@
-"""Upgrades from every set of specifications that this repository has had: nobody's choices are claimed, none are lost."""
+"""Upgrades from every set of specifications that this repository has had claim no choice that nobody made."""
 
 import json
 import subprocess

@@ -1,15 +1,13 @@
 """The versions of pipelines by newer servers, and beside other people's."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.analysis.changes.pipeline_versions import PipelineVersions, differences
 from pipelines.client.server.connection import Connection
-from pipelines.specifications.pipeline_specs import PipelineSpec
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 
 
 def _deploy(connection: Connection, *values: str) -> None:
@@ -41,9 +39,7 @@ def test_a_version_began_with_its_own_commit_where_the_server_shows_that_of_the_
 
 def test_other_peoples_pipelines_are_left_out(as_user: Connection) -> None:
     _deploy(as_user, "1")
-    request = PipelineSpec("", Path(), shell_spec("theirs", "images")).request()
-    request.pipeline.project.name = as_user.project
-    as_user.client.create_pipeline_from_request(request)
+    create_foreign(as_user, shell_spec("theirs", "images"))
     assert PipelineVersions(as_user).pipelines == ["p"]
 
 

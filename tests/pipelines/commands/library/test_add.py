@@ -14,11 +14,10 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import library_commit
 from pipelines.library.datasets.samples import library_crops
-from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.library import picture_contents
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 from tests.stages import raw_files
 from tests.stages.scenes import saved
 
@@ -242,9 +241,7 @@ def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path:
     other people's pipelines go on."""
     waits = f"test -e {tmp_path}/now || sleep 60"
     deploy_specs(as_user, shell_spec("slow", "images", waits))
-    theirs = PipelineSpec("", Path(), shell_spec("theirs", "images", waits)).request()
-    theirs.pipeline.project.name = as_user.project
-    as_user.client.create_pipeline_from_request(theirs)
+    create_foreign(as_user, shell_spec("theirs", "images", waits))
     first = ProjectJobs(as_user).newest("slow")
     assert first is not None
     list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))
