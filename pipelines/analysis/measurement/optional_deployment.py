@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.analysis.measurement import inherited_settings
 from pipelines.checks import suite
-from pipelines.client.deployment import deployment, retired_pipelines
+from pipelines.client.deployment import deployment
 from pipelines.client.deployment.deployment import DeploymentResult
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
@@ -117,22 +117,16 @@ def deploy(
 def remove(
     connection: Connection, group: str, upstream: bool = True, kept: Collection[str] = ()
 ) -> list[DeploymentResult]:
-    """Deletes a group's pipelines, with retired ones that these have replaced, and, unless told otherwise, those of
-    other groups that only they read, but none that is to be `kept`; returns the outcome for each that is there:
-    deleted, or kept for the pipelines that read it."""
+    """Deletes a group's pipelines and, unless told otherwise, those of other groups that only they read, but none that
+    is to be `kept`; returns the outcome for each that is there: deleted, or kept for the pipelines that read it."""
     there = ProjectJobs(connection).pipelines()
     needed = [
         spec.name
         for spec in reversed(optional_specs.required_specs(specs_directory.current(), group))
         if spec.name in there and spec.name not in kept and (upstream or optional_specs.group(spec.path) == group)
     ]
-    replaced = [
-        name
-        for name in retired_pipelines.retired_among(there)
-        if retired_pipelines.SUCCESSORS[name] in needed and name not in needed
-    ]
     done = []
-    for name in (*replaced, *needed):
+    for name in needed:
         readers = sorted(other for other, info in there.items() if name in repos_read(info.details.input))
         if readers:
             done.append(DeploymentResult("pipeline", name, f"kept for {' and '.join(readers)}"))

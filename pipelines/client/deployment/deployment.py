@@ -105,13 +105,12 @@ def _make_pipeline(
     connection: Connection, spec: PipelineSpec, there: Mapping[str, Any], again: bool, keep_size: bool, keep_parts: bool
 ) -> str:
     request, old = request_of(connection, spec), there.get(spec.name)
-    origin = part_sizes.origin(spec.name, request.transform.env, there) if keep_parts else None
-    sizes = {} if origin is None else part_sizes.keep_deployed(request, origin)
-    kept = "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
-    action = f"created{kept}"
+    action = "created"
     if old is not None:
         pushed = image_sizes.keep_pushed(request, old) if keep_size else None
-        kept = ("" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`") + kept
+        sizes = part_sizes.keep_deployed(request, old) if keep_parts else {}
+        kept = "" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`"
+        kept += "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
         annotations = old.details.metadata.annotations
         unchanged = annotations.get(ANNOTATION) == spec.fingerprint
         let_go = {image_sizes.SPECIFIED: not keep_size, part_sizes.SPECIFIED: not keep_parts}
