@@ -20,7 +20,8 @@ from stages.record.sources import Source
 
 ONE = Framing(1, "pad")
 NAME = st.text(st.characters(exclude_categories=()))  # including lone surrogates, which file names may have
-SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(
+NOWHERE = {name: st.none() for name in ("latitude", "longitude")}
+SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64), **NOWHERE), min_size=1, max_size=3).map(
     lambda each: tuple(sorted(each))
 )
 
