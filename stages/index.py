@@ -27,7 +27,7 @@ from stages.knn.search_settings import SearchSettings, read_settings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 
-VERSION = 15
+VERSION = 16
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 

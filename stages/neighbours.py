@@ -32,7 +32,7 @@ from stages.quality.copy_pairs import CopyPairs, SegmentPictures, confirm_pairs
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
 
-VERSION = 4
+VERSION = 5
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 MOST_BITS = 24
