@@ -33,7 +33,7 @@ _WORDS = ["", "a", "b", "ab", "aB", "cat", "Canon EOS", "a%b", "a_b", "x/y", "it
 _DAYS = ["2019-02-28", "2020-02-29", "2023-12-31", "2024-01-01"]
 
 words = st.sampled_from(_WORDS)
-whole = st.integers(-3, 40) | st.sampled_from([0, 1 << 40, (1 << 53) + 1, (1 << 63) - 1])
+whole = st.integers(-3, 40) | st.sampled_from([0, 1 << 40])
 reals = st.sampled_from([-1.5, 0.0, 0.5, 2.0, 2.5, 1e6])
 moments = st.builds("{}T{:02}:00:00".format, st.sampled_from(_DAYS), st.integers(0, 23))
 
