@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +76,10 @@ BUILT_IN: Mapping[str, Attribute] = _built_in()
 """The columns that every library has. People's columns of these names are not seen."""
 
 
+_OF_SOURCES = frozenset((*SOURCES.value_type.names, *_DERIVED, "id"))
+"""Columns that say what a source and its picture say themselves."""
+
+
 @dataclass(frozen=True)
 class AttributeSegment:
     """What a segment knows of its pictures. annotations: with a column `path`; None where people say nothing."""
@@ -113,6 +118,16 @@ class AttributeTable:
                 self._made[name] = _settled(self._read(attribute), name)
             return self._made[name]
 
+    def facts(self, row: int) -> list[dict[str, Any]]:
+        """What is known of each file of a picture beside the fields of its source, in JSON's types."""
+        first, end = np.searchsorted(self.rows, (row, row + 1)).tolist()
+        names = [name for name in self.columns if name not in _OF_SOURCES]
+        found = {name: self.column(name).slice(first, end - first).to_pylist() for name in names}
+        return [
+            {name: _plain(values[at]) for name, values in found.items() if values[at] is not None}
+            for at in range(end - first)
+        ]
+
     def pictures_of(self, files: Mask) -> Mask:
         """The pictures with one of these files, bool (n,). files: bool (m,)."""
         found = np.zeros(self.pictures, np.bool_)
@@ -142,6 +157,10 @@ class AttributeTable:
             for segment, join, sources in zip(self._segments, self._joins, self._sources, strict=True)
         ]
         return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _join(segment: AttributeSegment, sources: SourceColumn) -> Any:
@@ -184,6 +203,8 @@ def _settled(values: Any, name: str) -> Any:
     """A column as filters want it: what stands for nothing is null, and texts that repeat are a dictionary."""
     if pa.types.is_string(values.type):
         values = pc.if_else(pc.equal(values, ""), None, values)
+        if name == "path":
+            return values
         if name in _DATES:
             return pc.strptime(values, "%Y-%m-%dT%H:%M:%S", "s", error_is_null=True)
         few = len(values[:_SAMPLE].unique()) <= _DISTINCT * min(_SAMPLE, len(values))  # rows are in no order of texts

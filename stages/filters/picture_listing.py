@@ -46,9 +46,10 @@ def sorted_files(table: AttributeTable, sort: str) -> Rows:
     column = table.column(sort.removeprefix("-"))
     keys = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     paths = table.column("path")
-    sorted_by = pa.table({"key": keys, "path": paths.cast(pa.string())})
-    order = [("key", "descending" if sort.startswith("-") else "ascending"), ("path", "ascending")]
-    found: Rows = pc.sort_indices(sorted_by, sort_keys=order, null_placement="at_end").to_numpy().astype(np.int64)
+    sorted_by = pa.table({"key": keys, "path": paths})
+    way = "descending" if sort.startswith("-") else "ascending"
+    order = [("key", way, "at_end"), ("path", "ascending", "at_end")]
+    found: Rows = pc.sort_indices(sorted_by, sort_keys=order).to_numpy().astype(np.int64)
     return found
 
 
@@ -78,7 +79,7 @@ def _following(table: AttributeTable, listed: Rows, after: str) -> int:
     column, place = table.column("path"), int(number) if number.isdecimal() and len(number) < 12 else 0
     if 0 < place <= len(listed) and true_text(column[int(listed[place - 1])].as_py()) == path:
         return place
-    at = pc.index(column.take(pa.array(listed)).cast(pa.string()), stored_text(path)).as_py()
+    at = pc.index(column.take(pa.array(listed)), stored_text(path)).as_py()
     if not colon or at < 0:
         raise FilterError("after is not a cursor of this listing, or its picture is gone: leave it out to start again")
     return int(at) + 1

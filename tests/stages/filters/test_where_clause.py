@@ -190,7 +190,8 @@ class Oracle:
         self._database.create_function("upper", 1, lambda text: text and text.upper())
         self._database.execute(
             "CREATE TABLE t(picture INTEGER, path TEXT, folder TEXT, name TEXT, camera TEXT, taken TEXT, "
-            "width INTEGER, height INTEGER, bytes INTEGER, label TEXT, rating INTEGER, score REAL, mine INTEGER, seen TEXT)"
+            "width INTEGER, height INTEGER, bytes INTEGER, label TEXT, rating INTEGER, score REAL, mine INTEGER, "
+            "seen TEXT)"
         )
         for number, each in enumerate(pictures):
             for source in each:
