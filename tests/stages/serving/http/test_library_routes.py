@@ -175,6 +175,45 @@ def test_originals_are_the_bytes_that_were_put(with_originals: Service) -> None:
     assert "a/lost.png cannot be found" in lost.data["error"]["message"]
 
 
+def ranged(service: Service, path: str, range: str, **headers: str) -> tuple[int, str, bytes]:
+    """The status, the Content-Range and the bytes of a request for a range."""
+    answer = service.ask(
+        path, headers={"Range": range, **{name.replace("_", "-"): each for name, each in headers.items()}}
+    )
+    return answer.status, answer.headers.get("content-range", ""), answer.body
+
+
+def test_parts_of_originals_thumbnails_and_previews(with_originals: Service) -> None:
+    service = with_originals
+    id = service.id_of("a/two.jpg")
+    for route in ("originals", "images", "previews"):
+        path = f"/{route}/{id}"
+        for _ in range(2):  # an original is read whole once, then where it is asked for
+            whole = service.ask(path)
+            size, tag = len(whole.body), whole.headers["etag"]
+            assert whole.headers["accept-ranges"] == "bytes"
+            assert ranged(service, path, "bytes=0-9") == (206, f"bytes 0-9/{size}", whole.body[:10])
+            assert ranged(service, path, "Bytes=10-") == (206, f"bytes 10-{size - 1}/{size}", whole.body[10:])
+            assert ranged(service, path, "bytes=-7") == (206, f"bytes {size - 7}-{size - 1}/{size}", whole.body[-7:])
+            beyond = (206, f"bytes 5-{size - 1}/{size}", whole.body[5:])
+            assert ranged(service, path, f"bytes=5-{size + 100}") == beyond
+            assert ranged(service, path, "bytes=0-9", If_Range=tag)[0] == 206
+            for whole_again in ("bytes=0-1,4-5", "bytes=9-3", "bytes=-", "pages=1-2", "bytes=x-2", "0-9"):
+                assert ranged(service, path, whole_again) == (200, "", whole.body)
+            assert ranged(service, path, "bytes=0-9", If_Range='"another"') == (200, "", whole.body)
+            for nowhere in (f"bytes={size}-", f"bytes={size + 5}-{size + 9}", "bytes=-0"):
+                status, said, _ = ranged(service, path, nowhere)
+                assert (status, said) == (416, f"bytes */{size}")
+            head = service.ask(path, method="HEAD")
+            assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(size))
+            assert head.headers["content-type"] == whole.headers["content-type"]
+            for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+                same = service.ask(path, headers={"If-None-Match": known})
+                assert (same.status, same.body, same.headers["etag"]) == (304, b"", tag)
+            assert service.ask(path, headers={"If-None-Match": '"another"'}).body == whole.body
+    assert service.ask(f"/originals/{service.id_of('a/lost.png')}", method="HEAD").status == 404
+
+
 def test_previews_of_originals_are_upright_files_that_browsers_show(with_originals: Service) -> None:
     service = with_originals
     id = service.id_of("b/turned.tiff")
