@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,11 +60,12 @@ class SourceGoneError(Exception):
 
 @dataclass(frozen=True)
 class OriginalFile:
-    """A picture's file: its name without directories, its size in bytes, its media type by content. read: gives the
-    bytes from an offset up to another one, once. close: for one that is not read."""
+    """A picture's file: its name without directories, its size in bytes, its CRC-32, its media type by content. read:
+    gives the bytes from an offset up to another one, once. close: for one that is not read."""
 
     name: str
     size: int
+    crc: int
     media_type: str
     read: Callable[[int, int], Iterator[bytes]]
     close: Callable[[], None]
@@ -82,7 +84,7 @@ class OriginalFiles:
         self._server = server
         self._commit = commit
         self._cache = cache
-        self._known: dict[Source, str] = {}  # the media types of files that are their source's
+        self._known: dict[Source, tuple[int, str]] = {}  # of files that are their source's: CRC-32, media type
 
     def open(self, source: Source) -> OriginalFile:
         """The file of a source, of which the bytes are those that were seen: its hash is checked before the first of
@@ -133,13 +135,13 @@ class OriginalFiles:
             if found is not None:
                 if len(self._known) >= _KNOWN:
                     self._known.clear()
-                self._known[source] = found.media_type
+                self._known[source] = found.crc, found.media_type
             return found
 
         def read(start: int, stop: int) -> Iterator[bytes]:
             return self._server.read(REPO, self._commit, file.path, start, stop - start)
 
-        return OriginalFile(_name(source), file.size, known, read, lambda: None)
+        return OriginalFile(_name(source), file.size, *known, read, lambda: None)
 
     def _in_archive(self, file: FileFacts, archive: str | None, source: Source) -> OriginalFile | None:
         """archive: its true name; None for a block, whose members have names of their own."""
@@ -181,20 +183,21 @@ def _pieces(member: ArchiveMember) -> Iterator[bytes]:
 
 def _original(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
     """The file with these bytes, if they are the source's."""
-    digest, size, head = hashlib.sha256(), 0, b""
+    digest, size, crc, head = hashlib.sha256(), 0, 0, b""
     spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  it is closed by the one who reads it
     for chunk in chunks:
         digest.update(chunk)
         size += len(chunk)
+        crc = zlib.crc32(chunk, crc)
         head += chunk[: max(0, HEAD - len(head))]
         spool.write(chunk)
     if digest.hexdigest() != source.sha256:
         spool.close()
         return None
-    return _stored(_name(source), size, _MEDIA_TYPES.get(kind_of(head), "application/octet-stream"), spool)
+    return _stored(_name(source), size, crc, _MEDIA_TYPES.get(kind_of(head), "application/octet-stream"), spool)
 
 
-def _stored(name: str, size: int, media_type: str, file: IO[bytes]) -> OriginalFile:
+def _stored(name: str, size: int, crc: int, media_type: str, file: IO[bytes]) -> OriginalFile:
     """The file with the bytes of an open one, which is closed at the end."""
 
     def read(start: int, stop: int) -> Iterator[bytes]:
@@ -204,7 +207,7 @@ def _stored(name: str, size: int, media_type: str, file: IO[bytes]) -> OriginalF
                 start += len(piece)
                 yield piece
 
-    return OriginalFile(name, size, media_type, read, file.close)
+    return OriginalFile(name, size, crc, media_type, read, file.close)
 
 
 def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
@@ -215,7 +218,8 @@ def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
     ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(content))
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
-    return _stored(f"{_name(source)}.png", file.tell(), "image/png", file)
+    crc = zlib.crc32(file.getbuffer())
+    return _stored(f"{_name(source)}.png", file.tell(), crc, "image/png", file)
 
 
 def _name(source: Source) -> str:

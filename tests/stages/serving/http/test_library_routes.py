@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import socket
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -212,6 +213,42 @@ def test_parts_of_originals_thumbnails_and_previews(with_originals: Service) -> 
                 assert (same.status, same.body, same.headers["etag"]) == (304, b"", tag)
             assert service.ask(path, headers={"If-None-Match": '"another"'}).body == whole.body
     assert service.ask(f"/originals/{service.id_of('a/lost.png')}", method="HEAD").status == 404
+
+
+def test_several_originals_are_one_zip(with_originals: Service, tmp_path: Path) -> None:
+    service = with_originals
+    one, two, lost = (service.id_of(f"a/{name}") for name in ("one.png", "two.jpg", "lost.png"))
+    fields = f"id={two}&id={one}:1&id={lost}&id={one}".encode()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = service.ask("/zip", fields, form)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
+    with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
+        assert archive.namelist() == ["a/two.jpg", "b/one again.png", "a/one.png", "MISSING.txt"]
+        assert archive.testzip() is None
+        assert archive.read("b/one again.png") == archive.read("a/one.png") == made(1)
+        assert "a/lost.png: a/lost.png cannot be found" in archive.read("MISSING.txt").decode()
+    for _ in range(2):
+        assert service.ask("/zip", fields, form).body == answer.body
+    listed = service.ask("/zip?filter=*.jpg")
+    with zipfile.ZipFile(io.BytesIO(listed.body)) as archive:
+        assert archive.namelist() == ["a/two.jpg"]
+    with zipfile.ZipFile(io.BytesIO(service.ask("/zip?filter=b/").body)) as archive:
+        assert archive.namelist() == ["b/one again.png", "b/turned.tiff"]
+    for wrong in ("", "filter=&id=x", "folder=a", f"id={one}:2", f"id={one}:x", f"id={one}:-1"):
+        assert service.ask(f"/zip?{wrong}").code == "bad-request"
+    assert service.ask(f"/zip?id={NOT_THERE}").code == "not-in-library"
+    assert service.ask("/zip?filter={a").code == "bad-filter"
+
+
+def test_a_zip_that_would_be_too_large_is_refused_first(ready: Snapshot, tmp_path: Path) -> None:
+    names = ids("0", 3)
+    sources = {id: [Source(f"{id[:4]}.jpg", "1" * 64, bytes=1_500_000_000)] for id in names}
+    vectors = np.ones((3, ready.library.origin.dimension))
+    library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
+    with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
+        answer = service.ask("/zip?filter=")
+        assert (answer.status, answer.code) == (413, "too-large")
+        assert answer.data["error"]["message"].startswith("these are 3 files with 4.5 GB: one archive holds at most")
 
 
 def test_previews_of_originals_are_upright_files_that_browsers_show(with_originals: Service) -> None:
