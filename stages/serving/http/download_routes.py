@@ -21,6 +21,7 @@ from stages.serving.follow.pachyderm_client import PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import stored_zip
+from stages.serving.http.library_routes import source_of
 from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS, ZipMember
 
 _AT_ONCE = 4
@@ -93,42 +94,33 @@ def _files(snapshot: Snapshot, asked: Sequence[tuple[str, str]]) -> list[Source]
     named = [value for name, value in asked if name == "id"]
     if bool(named) == ("filter" in texts):
         raise bad_request("name each picture by id, or all that a filter admits (filter= for the whole library)")
-    found = [_named(snapshot, each) for each in named] if named else list(_admitted(snapshot, texts["filter"]))
+    found = [_named(snapshot, each) for each in named] if named else _admitted(snapshot, texts["filter"])
     whole = sum(each.bytes for each in found)
     if len(found) > MOST_MEMBERS or whole > MOST_BYTES:
-        raise Refusal(
-            413,
-            "too-large",
-            f"these are {len(found):,} files with {size(whole)}: one archive holds at most {MOST_MEMBERS:,} files with "
-            f"{size(MOST_BYTES)}",
-        )
+        raise _too_large(f"{len(found):,} files with {size(whole)}")
     return found
 
 
 def _named(snapshot: Snapshot, name: str) -> Source:
     id, _, number = name.partition(":")
-    row = snapshot.library.row(id) if len(id) == 64 else None
-    if row is None:
-        raise Refusal(404, "not-in-library", f"the library does not have a picture {id[:80]}: was it removed?")
-    sources = snapshot.library.sources(row)
-    place = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 0 if not number else -1
-    if not 0 <= place < len(sources):
-        raise bad_request(f"source {number[:20]}: this picture has {len(sources)}, counted from 0")
-    return sources[place]
+    if number and not (number.isascii() and number.isdigit() and len(number) < 9):
+        raise bad_request(f"the number of a source is a whole number, not {number[:20]}")
+    return source_of(snapshot, id, int(number or 0))
 
 
-def _admitted(snapshot: Snapshot, filter: str) -> Iterator[Source]:
+def _admitted(snapshot: Snapshot, filter: str) -> list[Source]:
     """Of each picture that a filter admits the first file inside it, by path."""
     paths = snapshot.library.paths
     rows, meant = paths.rows(filter).nonzero()[0].tolist(), paths.meant(filter)
     if len(rows) > MOST_MEMBERS:
-        raise Refusal(
-            413,
-            "too-large",
-            f"these are {len(rows):,} pictures: one archive holds at most {MOST_MEMBERS:,}",
-        )
+        raise _too_large(f"{len(rows):,} pictures")
     found = (snapshot.library.sources(row) for row in rows)
-    yield from sorted(sources[path_masks.inside_first(sources, meant)[0]] for sources in found)
+    return sorted(sources[path_masks.inside_first(sources, meant)[0]] for sources in found)
+
+
+def _too_large(what: str) -> Refusal:
+    most = f"one archive holds at most {MOST_MEMBERS:,} files with {size(MOST_BYTES)}"
+    return Refusal(413, "too-large", f"these are {what}: {most}")
 
 
 def _members(originals: OriginalFiles, sources: Sequence[Source]) -> Iterator[ZipMember | str]:

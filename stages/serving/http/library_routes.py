@@ -83,7 +83,7 @@ class LibraryRoutes:
     async def original(self, id: str, request: Request, source: int = 0, download: bool = False) -> Response:
         """The file that a picture came from, as it was put; of several sources the one with this number."""
         snapshot = self._snapshot()
-        chosen = _source(snapshot, id, source)
+        chosen = source_of(snapshot, id, source)
         headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, no-cache"}
         if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
             return unchanged
@@ -102,7 +102,7 @@ class LibraryRoutes:
     async def preview(self, id: str, request: Request, source: int = 0) -> Response:
         """The same file as a JPEG file, upright and at most 2,048 pixels wide and high, as every browser shows it."""
         snapshot = self._snapshot()
-        chosen = _source(snapshot, id, source)
+        chosen = source_of(snapshot, id, source)
         headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, max-age=86400"}
         if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
             return unchanged
@@ -163,7 +163,8 @@ def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, Any]:
     return {**facts, "sources": listed, **search_answer.addresses(id, number)}
 
 
-def _source(snapshot: Snapshot, id: str, number: int) -> Source:
+def source_of(snapshot: Snapshot, id: str, number: int) -> Source:
+    """The source of a picture with this number. Raises Refusal."""
     sources = snapshot.library.sources(_row(snapshot, id))
     if not 0 <= number < len(sources):
         raise bad_request(f"source {number}: this picture has {len(sources)}, counted from 0")

@@ -21,6 +21,7 @@ from stages.serving.http.download_routes import DownloadRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_writer import ResponseWriter
+from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS
 from stages.serving.http.trace_renderer import TraceRenderer
 
 
@@ -78,6 +79,7 @@ class SearchRoutes:
             "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},
+            "zip": {"files": MOST_MEMBERS, "bytes": MOST_BYTES},
         }
 
     def measure(self) -> None:

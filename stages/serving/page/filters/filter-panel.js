@@ -1,7 +1,7 @@
 /* The filters beside the pictures: facets with counts, the map, the text of the filter, and chips of what is filtered. */
 
 import * as facets from "./facet-list.js";
-import { degrees, map } from "./place-map.js";
+import { map } from "./place-map.js";
 import * as clauses from "./where-clauses.js";
 import { button, byId, make } from "../kit/elements.js";
 import { tell } from "../kit/notices.js";
@@ -132,7 +132,7 @@ const chip = (text, remove) =>
 function said({ column, values, unknown, from, to, name, place: box, text }) {
   if (text) return text;
   if (name !== undefined) return `Name contains “${name}”`;
-  if (box) return `Place: ${degrees(box.south, "NS")} to ${degrees(box.north, "NS")}, ${degrees(box.west, "EW")} to ${degrees(box.east, "EW")}`;
+  if (box) return `Place: ${words.degrees(box.south, "NS")} to ${words.degrees(box.north, "NS")}, ${words.degrees(box.west, "EW")} to ${words.degrees(box.east, "EW")}`;
   if (unknown) return `${facets.title(column)}: Unknown`;
   return `${facets.title(column)}: ${values ? values.map((each) => facets.shownValue(column, each)).join(" or ") : facets.span(column, from, to)}`;
 }

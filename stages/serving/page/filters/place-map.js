@@ -21,13 +21,13 @@ export function map(places, choose) {
       const place = axis === "x" ? x(at) : y(at);
       svg.append(draw("path", { d: axis === "x" ? `M${place} 0V${HEIGHT}` : `M0 ${place}H${WIDTH}` }));
       const at_ = axis === "x" ? { x: place + 3, y: HEIGHT - 5 } : { x: 4, y: place - 4 };
-      svg.append(draw("text", at_, degrees(at, axis === "x" ? "EW" : "NS")));
+      svg.append(draw("text", at_, words.degrees(at, axis === "x" ? "EW" : "NS")));
     }
   }
   const circles = clusters(places, view);
   const most = Math.max(...circles.map((each) => each.pictures));
   for (const each of circles.sort((one, other) => other.pictures - one.pictures)) {
-    const said = `${words.count(each.pictures, "picture")} around ${degrees(each.latitude, "NS")}, ${degrees(each.longitude, "EW")}`;
+    const said = `${words.count(each.pictures, "picture")} around ${words.degrees(each.latitude, "NS")}, ${words.degrees(each.longitude, "EW")}`;
     const circle = draw("g", { class: "place", role: "button", tabindex: 0, "aria-label": said, transform: `translate(${x(each.longitude)} ${y(each.latitude)})` });
     circle.append(draw("title", {}, said), draw("circle", { r: 9 + 8 * Math.sqrt(each.pictures / most) }), draw("text", { dy: "0.35em" }, words.brief(each.pictures)));
     circle.addEventListener("click", () => choose(each.box));
@@ -47,12 +47,6 @@ const draw = (tag, attributes, text = "") => {
   element.textContent = text;
   return element;
 };
-
-/** "48.21° N"; ends: the letters of positive and negative degrees. */
-export function degrees(value, [positive, negative]) {
-  const size = Number(Math.abs(value).toFixed(3));
-  return `${size}°${size ? ` ${value > 0 ? positive : negative}` : ""}`;
-}
 
 /** What of the earth is shown: all places with a margin, in the proportions of the drawing. */
 function bounds(places) {

@@ -14,6 +14,12 @@ export const distance = (value) => (value === 0 ? "0" : value.toPrecision(4));
 /** A number of a file or a picture, with at most four digits behind the point. */
 export const measure = (value) => new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 4, useGrouping: Math.abs(value) >= 10_000 }).format(value);
 
+/** "48.21° N"; ends: the letters of positive and negative degrees. */
+export function degrees(value, [positive, negative]) {
+  const size = Number(Math.abs(value).toFixed(3));
+  return `${size}°${size ? ` ${value > 0 ? positive : negative}` : ""}`;
+}
+
 /** "950", "12K". */
 export const brief = (value) => new Intl.NumberFormat(LOCALE, { notation: "compact" }).format(value);
 

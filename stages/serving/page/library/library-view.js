@@ -74,7 +74,7 @@ export class Folders {
   }
 
   #downloads(query, { total }) {
-    const { zip } = this.standing.current?.limits ?? {};
+    const { zip } = this.standing.current ?? {};
     const file = (path, more) => `${path}?${new URLSearchParams({ ...query, ...more })}`;
     return [
       { words: "Table (CSV)", href: file("/table", { format: "csv" }) },

@@ -40,7 +40,7 @@ export class Answers extends QuestionView {
   #downloads(state, { neighbours }) {
     const save = (type, name) => () => table(state, type).then((blob) => saveAs(blob, name), (failure) => notices.complain(failure.message));
     const files = neighbours.map(({ id, sources: [first] }) => ({ id, ...first }));
-    const { zip } = this.standing.current?.limits ?? {};
+    const { zip } = this.standing.current ?? {};
     const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
     const why = zip && (files.length > zip.files || size > zip.bytes) && `more than ${words.count(zip.files, "file")} or ${words.bytes(zip.bytes)}`;
     const pictures = () => saveForm("/zip", files.map(({ id, number }) => ["id", `${id}:${number}`]));
