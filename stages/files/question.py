@@ -20,7 +20,10 @@ from stages.knn.search_settings import LARGEST_K
 DEFAULT_K = 12
 """The nearest pictures that are found for a question that does not say how many."""
 
-_OF_ENTRIES = frozenset({"k", "filter", "max_distance"})
+LONGEST_WHERE = 8000
+"""Characters of a filter by attributes."""
+
+_OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance"})
 """The fields that the pipelines know."""
 
 _MOST_JSON = 1 << 16
@@ -66,6 +69,12 @@ class Question(StrictModel):
         default="",
         max_length=path_globs.LONGEST,
         description="Only library pictures whose path begins so (holiday/), or matches a pattern (*.png).",
+    )
+    where: str = Field(
+        default="",
+        max_length=LONGEST_WHERE,
+        description="Only library pictures with these attributes, as in SQL: camera LIKE 'Canon%' AND taken >= "
+        "'2024-01-01'.",
     )
     metric: Literal["euclidean", "cosine"] | None = Field(
         default=None, description="The distance, if not the index's own."

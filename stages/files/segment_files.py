@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from stages.datum.contract import DatumInput, StageError, spool
 from stages.datum.damage import LONGEST_HEADER, damage_as
 from stages.files import thumbnail_files, vector_files
+from stages.files.tables import annotation_table
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import LazyThumbnails, ThumbnailFiles
 from stages.files.vector_files import VectorPlaces
@@ -95,6 +97,16 @@ def read_hashes(index: DatumInput) -> Hashes:
         if found.dtype != np.uint64 or found.ndim != 1:
             raise ValueError(f"it holds {found.dtype} {found.shape}")
         return found
+
+
+def read_annotations(index: DatumInput) -> pa.Table | None:
+    """What people say of the segment's files, see stages.files.tables.annotation_table; None if it has no such file.
+    Raises StageError for any other file."""
+    file = index.path / annotation_table.FILE
+    if not file.exists():
+        return None
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return annotation_table.read_annotations(spool(file, Path(directory)))
 
 
 def read_codes(index: DatumInput, facts: SegmentFacts) -> CodeIndex | None:

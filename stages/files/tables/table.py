@@ -6,7 +6,7 @@ Knows no table.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from pathlib import Path
@@ -129,6 +129,11 @@ class Table:
                 for name, kind in layout.facts.items()
             }
             return cls(**held, **facts)
+
+
+def stated_columns(table: type[Table]) -> Mapping[str, Column]:
+    """The columns of a class of tables, by the names of their fields."""
+    return _layout(table).columns
 
 
 _LAYOUTS: dict[type, TableLayout] = {}

@@ -66,7 +66,9 @@ def _metric(snapshot: Snapshot, asked: Question) -> str:
 
 
 def _within(snapshot: Snapshot, asked: Question) -> Mask | None:
-    return snapshot.library.paths.rows(asked.filter) if asked.filter else None
+    if not asked.where and not asked.filter:
+        return None
+    return snapshot.library.attributes.pictures(asked.where, asked.filter)
 
 
 def answer(
@@ -88,6 +90,7 @@ def answer(
         "scale": None if snapshot.scale is None else asdict(snapshot.scale.limits(metric)),
         "combine": asked.combine,
         "filter": asked.filter,
+        "where": asked.where,
         "max_distance": asked.max_distance,
         "exact": found.exact,
         "recall": found.recall,
@@ -143,6 +146,7 @@ def _neighbours(
     for place, row in enumerate(rows.tolist()):
         id, sources = library.id(row), library.sources(row)
         distance, same, is_near = shortest(float(distances[place])), id in own, bool(near[place])
+        each_file = source_data(snapshot, row, sources)
         order = path_masks.inside_first(sources, meant)
         yield {
             "rank": int(ranking.places[place]) + 1,
@@ -153,11 +157,24 @@ def _neighbours(
             "same": same,
             "near": same or is_near,
             "group": int(ranking.groups[place]),
-            "sources": [source_data(sources[number], number) for number in order],
+            "sources": [each_file[number] for number in order],
             **addresses(id, order[0]),
         }
 
 
-def source_data(source: Source, number: int) -> dict[str, Any]:
-    """A source in JSON's types. number: among the picture's sources, as the address of its original has it."""
-    return {**source._asdict(), "number": number}
+def source_data(snapshot: Snapshot, row: int, sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """The sources of a picture in JSON's types, each with its number, as the address of its original has it, and with
+    what else is known of it."""
+    known = snapshot.library.attributes.table.facts(row)
+    return [
+        {**source._asdict(), "number": number, **({"attributes": facts} if facts else {})}
+        for number, (source, facts) in enumerate(zip(sources, known, strict=True))
+    ]
+
+
+def listed_picture(snapshot: Snapshot, row: int, path: str) -> dict[str, Any]:
+    """A picture in a listing, with the number and the camera of its file there, and all its sources."""
+    id, sources = snapshot.library.id(row), snapshot.library.sources(row)
+    number = next((at for at, each in enumerate(sources) if each.path == path), 0)
+    facts = {"id": id, "path": path, "number": number, "camera": sources[number].camera}
+    return {**facts, "sources": source_data(snapshot, row, sources), **addresses(id, number)}

@@ -98,8 +98,8 @@ class SearchHandler:
         async with self._seeing.timed("features", seconds):
             points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen)
         async with self._seeing.timed("search", seconds):
-            if search.filter:  # found once and kept, here so that searches of others go on meanwhile
-                await self._seeing.run(lambda: snapshot.library.paths.rows(search.filter))
+            if search.filter or search.where:  # found once and kept, here so that searches of others go on meanwhile
+                await self._seeing.run(lambda: snapshot.library.attributes.pictures(search.where, search.filter))
             rows = [picture.row for picture, _ in seen]
             found, ranking = await self._ranked(_Given(snapshot, points, rows, search))
             pictures = [picture for picture, _ in seen]
@@ -136,7 +136,7 @@ def _together(given: _Given) -> object:
     search = given.search
     if len(given.points) > 1:
         return object()
-    return given.snapshot.searching, search.metric, search.filter, search.exact
+    return given.snapshot.searching, search.metric, search.filter, search.where, search.exact
 
 
 def _searched(given: Sequence[_Given]) -> list[SearchResult | Exception]:

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -24,8 +23,8 @@ from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import byte_ranges, trace_renderer
 from stages.serving.http.json_responses import AsciiJSONResponse
+from stages.serving.http.response_models import LibraryBody
 from stages.serving.http.trace_renderer import TraceRenderer
-from stages.serving.search.library_paths import FolderPicture
 
 MOST_LISTED = 500
 
@@ -61,7 +60,7 @@ class LibraryRoutes:
         for name, stored in (("images", self.image), ("originals", self.original), ("previews", self.preview)):
             app.get(f"/{name}/{{id}}", tags=["library"], response_class=Response)(stored)
             app.head(f"/{name}/{{id}}", include_in_schema=False)(stored)
-        app.get("/library", tags=["library"])(self.library)
+        app.get("/library", tags=["library"], response_model=LibraryBody)(self.library)
         app.get("/trace/{id}", tags=["library"], response_class=Response)(self.trace)
 
     async def image(self, id: str, request: Request) -> Response:
@@ -124,7 +123,9 @@ class LibraryRoutes:
             raise bad_request(f"limit must be 1 to {MOST_LISTED}")
         try:
             found = await run_in_threadpool(lambda: snapshot.library.paths.listing(folder, after, limit))
-            pictures = await run_in_threadpool(lambda: [_listed(snapshot, each) for each in found.pictures])
+            pictures = await run_in_threadpool(
+                lambda: [search_answer.listed_picture(snapshot, each.row, each.path) for each in found.pictures]
+            )
         except FilterError as error:
             raise bad_request(str(error)) from error
         return AsciiJSONResponse(
@@ -152,15 +153,6 @@ class LibraryRoutes:
 def _whole(request: Request, content: bytes, headers: Mapping[str, str]) -> Response:
     """The response with a JPEG file."""
     return byte_ranges.response(request, len(content), lambda start, stop: content[start:stop], "image/jpeg", headers)
-
-
-def _listed(snapshot: Snapshot, picture: FolderPicture) -> dict[str, Any]:
-    """A picture in a folder, with the number and the camera of its file there, and all its sources."""
-    id, sources = snapshot.library.id(picture.row), snapshot.library.sources(picture.row)
-    number = next((at for at, each in enumerate(sources) if each.path == picture.path), 0)
-    facts = {"id": id, "path": picture.path, "number": number, "camera": sources[number].camera}
-    listed = [search_answer.source_data(each, at) for at, each in enumerate(sources)]
-    return {**facts, "sources": listed, **search_answer.addresses(id, number)}
 
 
 def source_of(snapshot: Snapshot, id: str, number: int) -> Source:

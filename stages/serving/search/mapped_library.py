@@ -8,6 +8,7 @@ become Python's objects only for the pictures of an answer.
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,11 @@ import numpy as np
 from stages.datum.contract import StageError
 from stages.files import segment_files
 from stages.files.thumbnail_files import ThumbnailPlace
+from stages.filters.attribute_table import AttributeSegment, AttributeTable
 from stages.knn.backend import Rows, Vectors
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
+from stages.serving.search.library_attributes import LibraryAttributes
 from stages.serving.search.library_paths import LibraryPaths
 from stages.serving.search.mapped_segment import MappedSegment
 
@@ -40,7 +43,6 @@ class MappedLibrary:
         self.origin = first.origin.with_devices(each.facts.origin for each in segments)
         """The origin of the vectors, with the devices of all segments."""
         self._firsts = [each.id(0) for each in segments]
-        self._paths: LibraryPaths | None = None
         self._making = threading.Lock()
 
     @classmethod
@@ -103,9 +105,17 @@ class MappedLibrary:
     def paths(self) -> LibraryPaths:
         """The true paths of all pictures; made when first asked for, once."""
         with self._making:
-            if self._paths is None:
-                self._paths = LibraryPaths([(each.sources.stored_paths, each.sources.counts) for each in self.segments])
             return self._paths
+
+    @cached_property
+    def _paths(self) -> LibraryPaths:
+        return LibraryPaths([(each.sources.stored_paths, each.sources.counts) for each in self.segments])
+
+    @cached_property
+    def attributes(self) -> LibraryAttributes:
+        """The attributes of all pictures, of which each is read when it is first asked for."""
+        table = AttributeTable([AttributeSegment(each.table, each.annotations) for each in self.segments])
+        return LibraryAttributes(table, lambda: self.paths)
 
     def _place(self, row: int) -> tuple[MappedSegment, int]:
         if not 0 <= row < len(self):

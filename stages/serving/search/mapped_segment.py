@@ -13,6 +13,7 @@ import pyarrow as pa
 from stages.datum.contract import DatumInput, StageError
 from stages.files import segment_files
 from stages.files.segment_files import SegmentFacts
+from stages.files.tables import annotation_table
 from stages.files.tables.columns import ArrowColumn, SourceColumn
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import ThumbnailPlaces
@@ -22,8 +23,8 @@ from stages.knn.backend import Vectors
 from stages.knn.code_index import CodeIndex
 from stages.record.hashes import Hashes
 
-FILES = (code_index.FILE, "hashes.npy", TABLE, "index.json")
-"""The files of a segment that are opened beside those of its vectors; all but the codes are needed."""
+FILES = (annotation_table.FILE, code_index.FILE, "hashes.npy", TABLE, "index.json")
+"""The files of a segment that are opened beside those of its vectors; all but annotations and codes are needed."""
 
 VectorReader = Callable[[DatumInput, VectorPlaces, int], Vectors]
 """Gives the vectors of a segment at these places, of that dimension, memory-mapped."""
@@ -39,7 +40,7 @@ class MappedSegment:
     """An open segment of n pictures.
 
     key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
-    ascending. table: all that the index tells of the pictures.
+    ascending. table: all that the index tells of the pictures. annotations: what people say of their files.
     """
 
     name: str
@@ -50,6 +51,7 @@ class MappedSegment:
     ids: IdArray
     table: IndexTable
     codes: CodeIndex | None = None
+    annotations: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -102,6 +104,7 @@ def map_segment(directory: Path, key: str, read: VectorReader) -> MappedSegment:
         ids=ids,
         table=table,
         codes=segment_files.read_codes(index, facts),
+        annotations=segment_files.read_annotations(index),
     )
 
 

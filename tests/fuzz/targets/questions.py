@@ -10,14 +10,21 @@ import pyarrow.compute as pc
 from stages.files.path_globs import FilterError, is_glob, regular_expression
 from stages.files.question import QuestionError
 from stages.files.tables.parquet import stored_text
+from stages.filters.where_clause import parse_where
+from stages.filters.where_parser import WhereError
+from stages.record.sources import Source
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
 from tests.fuzz.target import Target, text
+from tests.stages.filters.attribute_tables import attribute_table
 
 _FORMS: tuple[RequestParser, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
 _UPLOADS = 2
 _MOST_TRIED = 6
 """Wildcards up to which Python's expressions, which try one way to match after the other, are quick."""
+_ATTRIBUTES = attribute_table(
+    [[Source("a/b.jpg", "5eed", 640, 480, 1000, "2024-02-29T12:00:00", camera="Canon")], [Source("x", "5eed")]]
+)
 _PATHS = pa.array(["a/b.jpg", "cats/siam.png", "x", "a-b/[c]/d.jpeg"])
 
 
@@ -64,6 +71,18 @@ def _filter(data: bytes) -> None:
     assert found == [python.search(path) is not None for path in _PATHS.to_pylist()]
 
 
+def _where(data: bytes) -> None:
+    """A filter by attributes is a mask, the same one twice, or is refused in a sentence."""
+    given = text(data)
+    try:
+        found = parse_where(given, _ATTRIBUTES.columns).mask(_ATTRIBUTES)
+    except WhereError as reason:
+        assert str(reason) and "\n" not in str(reason)
+        return
+    assert found.shape == (_ATTRIBUTES.pictures,) and found.dtype == bool
+    assert (parse_where(given, _ATTRIBUTES.columns, lenient=True).mask(_ATTRIBUTES) == found).all()
+
+
 def _bodies() -> Iterator[bytes]:
     yield b'{"k": 3, "metric": "cosine", "filter": "cats/*", "max_distance": 0.5, "exact": true, "combine": "all"}'
     yield b'{"pictures": [{"upload": 0, "box": [0, 0, 0.5, 1]}, {"url": "https://a.example/b.jpg"}], "top": 2}'
@@ -90,5 +109,23 @@ TARGETS = (
         lambda: (b"cats/*.png", b"**/[!a-c]?.{jpg,png}", b"a\\*b[]]", b"{a,{b,c}}/**"),
         (b"**/", b"**", b"{", b"}", b",", b"[!", b"]", b"\\", b"[]", b"a-z", b"[a&&b]", b"[[:x:]]"),
         120,
+    ),
+    Target(
+        "filters-by-attributes",
+        _where,
+        lambda: (
+            b"camera LIKE 'Can%' AND taken >= '2024-01-01' OR NOT width / 2 IN (320, NULL)",
+            b"lower(name) || '!' = 'b.jpg!' AND year(taken) BETWEEN 2020 AND 2025 AND (bytes IS NOT NULL) IS TRUE",
+            b"path ILIKE 'A!%%' ESCAPE '!' AND round(abs(-aspect), 1) % 3 <> 1e3",
+        ),
+        tuple(
+            each.encode()
+            for each in (
+                *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "ESCAPE", "IS NULL", "TRUE", "NULL", "||"),
+                *("(", ")", "'", '"', "--", "/*", ";", "%", "_", "::", "<=", "<>", "SELECT", "CASE", "CAST(", "now()"),
+                *("camera", "width", "taken", "path", "lower(", "round(", "year(", "'2024-01-01'", "1e308", "0x1"),
+            )
+        ),
+        200,
     ),
 )

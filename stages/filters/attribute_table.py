@@ -1,0 +1,216 @@
+"""The attributes of pictures as columns, a row for each file: facts of the file, of its picture, and what people say.
+
+A fact that `Source` or `PictureTable` gets is a column here without further mention. Columns are made when they are
+first asked for, and kept: a library of a million pictures is opened without them. Knows no filter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.files.tables.columns import SOURCES, ArrowColumn, SourceColumn
+from stages.files.tables.image_table import PictureTable
+from stages.files.tables.table import stated_columns
+from stages.knn.backend import Mask, Rows
+
+Kind = Literal["text", "number", "boolean", "date"]
+
+SECONDS = pa.timestamp("s")
+"""Dates are of cameras and people: naive, in seconds."""
+
+_DATES = frozenset({"taken"})
+"""Fields of sources that hold dates, as texts."""
+
+_DERIVED: Mapping[str, Kind] = {"folder": "text", "name": "text", "aspect": "number"}
+"""What follows from other fields of a source."""
+
+_SAMPLE, _DISTINCT = 4096, 0.5
+"""A column with more than this share of distinct texts among so many keeps them as they are."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of a table of attributes. of: what has it, a file or a picture; people's are of files."""
+
+    name: str
+    kind: Kind
+    of: Literal["file", "picture"]
+
+
+def _kind(type: pa.DataType) -> Kind | None:
+    """The kind of a type of Arrow's; None for one that filters cannot use."""
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_dictionary(type):
+        return "text"
+    if pa.types.is_integer(type) or pa.types.is_floating(type):
+        return "number"
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+        return "date"
+    return "boolean" if pa.types.is_boolean(type) else None
+
+
+_FACTS = {each.name: field for field, each in stated_columns(PictureTable).items()}
+"""The fields of PictureTable that hold columns, by the columns' names."""
+
+
+def _built_in() -> dict[str, Attribute]:
+    """Where a name occurs twice, a fact of the file goes first."""
+    types = {each.name: each.type for each in stated_columns(PictureTable).values()}
+    pictures = {name: Attribute(name, kind, "picture") for name, type in types.items() if (kind := _kind(type))}
+    files = {
+        each.name: Attribute(each.name, "date" if each.name in _DATES else kind, "file")
+        for each in SOURCES.value_type
+        if (kind := _kind(each.type))
+    }
+    return pictures | {name: Attribute(name, kind, "file") for name, kind in _DERIVED.items()} | files
+
+
+BUILT_IN: Mapping[str, Attribute] = _built_in()
+"""The columns that every library has. People's columns of these names are not seen."""
+
+
+_OF_SOURCES = frozenset((*SOURCES.value_type.names, *_DERIVED, "id"))
+"""Columns that say what a source and its picture say themselves."""
+
+
+@dataclass(frozen=True)
+class AttributeSegment:
+    """What a segment knows of its pictures. annotations: with a column `path`; None where people say nothing."""
+
+    pictures: PictureTable
+    annotations: pa.Table | None = None
+
+
+class AttributeTable:
+    """The attributes of n pictures, which have m files. May be used from several threads.
+
+    rows: int64 (m,), ascending, the picture of each file. columns: by name.
+    """
+
+    def __init__(self, segments: Sequence[AttributeSegment]) -> None:
+        """segments: at least one, in the order of their pictures."""
+        self._segments = segments
+        self._sources = [SourceColumn.of(each.pictures.sources) for each in segments]
+        counts = np.concatenate([each.counts for each in self._sources])
+        self.pictures = len(counts)
+        self.rows: Rows = np.repeat(np.arange(self.pictures), counts)
+        self.columns: Mapping[str, Attribute] = {**_people(segments), **BUILT_IN}
+        self._made: dict[str, Any] = {}
+        self._joins: list[Any] | None = None
+        self._making = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> Any:
+        """A column as Arrow's array, or array in chunks, of m values: texts, as a dictionary if they repeat, int64,
+        float64, booleans, or dates in seconds. What is not known is null. Raises KeyError."""
+        attribute = self.columns[name]
+        with self._making:
+            if name not in self._made:
+                self._made[name] = _settled(self._read(attribute), name)
+            return self._made[name]
+
+    def facts(self, row: int) -> list[dict[str, Any]]:
+        """What is known of each file of a picture beside the fields of its source, in JSON's types."""
+        first, end = np.searchsorted(self.rows, (row, row + 1)).tolist()
+        names = [name for name in self.columns if name not in _OF_SOURCES]
+        found = {name: self.column(name).slice(first, end - first).to_pylist() for name in names}
+        return [
+            {name: _plain(values[at]) for name, values in found.items() if values[at] is not None}
+            for at in range(end - first)
+        ]
+
+    def pictures_of(self, files: Mask) -> Mask:
+        """The pictures with one of these files, bool (n,). files: bool (m,)."""
+        found = np.zeros(self.pictures, np.bool_)
+        found[self.rows[files]] = True
+        return found
+
+    def _read(self, attribute: Attribute) -> Any:
+        name = attribute.name
+        if name in SOURCES.value_type.names:
+            fields = [each.stored.flatten().field(name) for each in self._sources]
+            return _joined(fields, _stored_type(SOURCES.value_type.field(name).type))
+        if name == "aspect":
+            width, height = (self.column(each).cast(pa.float64()) for each in ("width", "height"))
+            return pc.divide(width, height)
+        if name in _DERIVED:
+            paths = _joined([each.stored_paths for each in self._sources], pa.string())
+            return pc.replace_substring_regex(paths, "/?[^/]*$" if name == "folder" else "^(?s:.*)/", "")
+        if attribute.of == "picture":
+            held = [getattr(each.pictures, _FACTS[name]) for each in self._segments]
+            arrays = [each.stored if isinstance(each, ArrowColumn) else pa.array(each) for each in held]
+            values = _joined(arrays, _stored_type(arrays[0].type))
+            return values if len(self) == self.pictures else pc.take(values, pa.array(self.rows))
+        if self._joins is None:
+            self._joins = [_join(*each) for each in zip(self._segments, self._sources, strict=True)]
+        found = [
+            _annotated(segment, join, len(sources.stored_paths), name)
+            for segment, join, sources in zip(self._segments, self._joins, self._sources, strict=True)
+        ]
+        return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _join(segment: AttributeSegment, sources: SourceColumn) -> Any:
+    """Of each file of a segment the row of its annotations, or null; None for a segment without any."""
+    if segment.annotations is None:
+        return None
+    return pc.index_in(sources.stored_paths, segment.annotations["path"].combine_chunks())
+
+
+def _stored_type(type: pa.DataType) -> pa.DataType:
+    """The one type of a kind that columns have."""
+    types = {"text": pa.string(), "date": SECONDS, "boolean": pa.bool_()}
+    return types.get(str(_kind(type)), pa.int64() if pa.types.is_integer(type) else pa.float64())
+
+
+def _people(segments: Sequence[AttributeSegment]) -> dict[str, Attribute]:
+    """The columns of annotations."""
+    schemas = [each.annotations.schema for each in segments if each.annotations is not None]
+    return {
+        each.name: Attribute(each.name, kind, "file")
+        for schema in schemas
+        for each in schema
+        if (kind := _kind(each.type))
+    }
+
+
+def _annotated(segment: AttributeSegment, join: Any, files: int, name: str) -> Any:
+    """A column of people's for the files of a segment. join: of each file the row of its annotations, or null."""
+    if segment.annotations is None or name not in segment.annotations.column_names:
+        return pa.nulls(files)
+    return pc.take(segment.annotations[name].combine_chunks(), join)
+
+
+def _joined(arrays: Sequence[Any], type: pa.DataType) -> Any:
+    """Arrays of segments as one, in chunks."""
+    return pa.chunked_array([each if each.type == type else each.cast(type, safe=False) for each in arrays], type)
+
+
+def _settled(values: Any, name: str) -> Any:
+    """A column as filters want it: what stands for nothing is null, and texts that repeat are a dictionary."""
+    if pa.types.is_string(values.type):
+        values = pc.if_else(pc.equal(values, ""), None, values)
+        if name == "path":
+            return values
+        if name in _DATES:
+            return pc.strptime(values, "%Y-%m-%dT%H:%M:%S", "s", error_is_null=True)
+        few = len(values[:_SAMPLE].unique()) <= _DISTINCT * min(_SAMPLE, len(values))  # rows are in no order of texts
+        return values.dictionary_encode().unify_dictionaries().combine_chunks() if few else values
+    if pa.types.is_floating(values.type):
+        return pc.if_else(pc.is_finite(values), values, None)
+    if name in SOURCES.value_type.names:
+        return pc.if_else(pc.equal(values, 0), None, values)
+    return values

@@ -1,0 +1,74 @@
+"""The attributes of a library's pictures, and what filters find in it, kept for further questions.
+
+A filter of paths and one by attributes hold for the same file. Knows no vectors.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from stages.datum.contract import load
+from stages.files import path_masks
+from stages.filters import facets, picture_listing
+from stages.filters.attribute_table import AttributeTable
+from stages.filters.facets import Facet
+from stages.filters.picture_listing import SORTS, PlaceCluster
+from stages.knn.backend import Mask, Rows
+from stages.serving.search.library_paths import LibraryPaths
+
+_KEPT = 16
+
+
+class LibraryAttributes:
+    """The attributes of n pictures with m files. Immutable; may be used from several threads.
+
+    All methods take a filter by attributes and one of paths, "" for none, and raise FilterError for one that is not
+    valid. Their answers are kept: arrays are read-only.
+    """
+
+    def __init__(self, table: AttributeTable, paths: Callable[[], LibraryPaths]) -> None:
+        """paths: gives the same library's paths."""
+        self.table = table
+        self._paths = paths
+        self.files = lru_cache(_KEPT)(self._files)
+        self.pictures = lru_cache(_KEPT)(self._pictures)
+        self.facets = lru_cache(_KEPT)(self._facets)
+        self.places = lru_cache(_KEPT)(self._places)
+        self.listed = lru_cache(_KEPT)(self._listed)
+        self._sorted = lru_cache(len(SORTS))(self._order)
+
+    def _files(self, where: str, filter: str) -> Mask:
+        """The files that both filters admit, bool (m,)."""
+        found: Mask = np.ones(len(self.table), np.bool_)
+        if where:  # sqlglot is imported with the first filter
+            parse = load("stages.filters.where_clause").parse_where
+            found &= parse(where, self.table.columns).files(self.table)
+        if filter:
+            found &= path_masks.admitted(self.table.column("path"), self._paths().meant(filter))
+        found.flags.writeable = False
+        return found
+
+    def _pictures(self, where: str, filter: str) -> Mask:
+        """The pictures with such a file, bool (n,)."""
+        if not where:
+            return self._paths().rows(filter)
+        found = self.table.pictures_of(self.files(where, filter))
+        found.flags.writeable = False
+        return found
+
+    def _facets(self, where: str, filter: str, columns: tuple[str, ...]) -> Sequence[Facet]:
+        """The facets of some columns, or without any of all that people want to see and that have values."""
+        found = facets.count_facets(self.table, self.files(where, filter), columns or facets.shown_columns(self.table))
+        return [each for each in found if columns or each.values or each.bars]
+
+    def _places(self, where: str, filter: str) -> Sequence[PlaceCluster]:
+        """The places of the files, in clusters."""
+        return picture_listing.place_clusters(self.table, self.files(where, filter))
+
+    def _listed(self, where: str, filter: str, sort: str) -> Rows:
+        """The first file of each picture in an order, see picture_listing.SORTS: int64."""
+        return picture_listing.listed_files(self.table, self._sorted(sort), self.files(where, filter))
+
+    def _order(self, sort: str) -> Rows:
+        return picture_listing.sorted_files(self.table, sort)
