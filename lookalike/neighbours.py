@@ -11,7 +11,7 @@ import pyarrow as pa
 from lookalike.rows import Rows
 from pipelines.errors import LookalikeError
 from stages.datum import text_format
-from stages.report import markup
+from stages.report import answer_table, markup
 
 _SHORT = 12
 """Digits of a commit's id that are shown."""
@@ -106,6 +106,11 @@ class Neighbours(Rows[Neighbour]):
         for each in self:
             found.setdefault(each.group, []).append(each)
         return list(found.values())
+
+    def files(self) -> pa.Table:
+        """A row for each file of the neighbours, with all that is known of it: what `lookalike query --parquet` and the
+        page write. A byte of a path that is not UTF-8 is \\xff."""
+        return answer_table.to_arrow(answer_table.rows(self.answer))
 
     def record(self, row: Neighbour) -> dict[str, Any]:
         """See Rows. Paths that are not UTF-8 have a replacement for each byte that Arrow cannot hold."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -219,6 +220,12 @@ def test_a_query_is_answered_by_the_service_at_once_and_its_sheet_follows(served
     (line,), (sheet,) = told["queries"], told["sheets"]
     assert line == batch | {"sources": ["asked.png"]} == sheet["queries"][0]
     assert told["commits"]["index"] == served.newest("index")
+    command.run("query", "asked.png", "-k", "2", "--service", "--parquet", "found.parquet")
+    with lookalike.Library.open(served.pachd.address) as library:
+        files = library.search(served.scratch / "asked.png", k=2, filter="trip/").files()
+    written = pq.read_table(served.scratch / "found.parquet")
+    assert written["path"][0].as_py() == files["path"][0].as_py() == "trip/3.png"
+    assert written["width"].null_count == 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from pipelines.analysis.changes.commit_pictures import CommitPictures
 from pipelines.analysis.time_travel import past_library, past_search
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.commands.ask import service_query
+from pipelines.commands.ask import answer_export, service_query
+from pipelines.commands.ask.answer_export import CsvOption, ParquetOption
 from pipelines.commands.ask.past_query import STEPS
 from pipelines.commands.kit import display, interrupts, progress
 from pipelines.commands.kit.app import App
@@ -52,6 +53,7 @@ def _by_a_service(field: str) -> str:
         "lookalike query mine.jpg --filter holiday/ --max-distance 0.9",
         "lookalike query front.jpg back.jpg --combine all --service",
         "lookalike query mine.jpg --at 2026-11-01",
+        "lookalike query mine.jpg --csv found.csv",
     ),
 )
 def query(
@@ -91,6 +93,8 @@ def query(
             show_default=False,
         ),
     ] = None,
+    csv: CsvOption = "",
+    parquet: ParquetOption = "",
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
@@ -101,6 +105,7 @@ def query(
     refused, and not stored. The sheets and their files hold all neighbours that are kept, whatever -k is. With --at the
     sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
+    answer_export.require_one_output(csv, parquet, as_json=as_json, wait=wait)
     options = {"filter": filter, "metric": metric, "box": box, "combine": combine}
     options |= {"max_distance": max_distance, "exact": exact}
     question = _question({name: text for name, text in options.items() if text})
@@ -119,6 +124,7 @@ def query(
         say(f"asking the library of commit {commit}; nothing is written to the server")
         answered = past_search.ask(connection, commit, found, output, STEPS, k, with_todays_code, file)
         _say_left_out(found)
+        answer_export.write(answer_export.of_sheets(answered.sheets, k), csv, parquet)
         _answer(answered.asked, answered.sheets, k, as_json)
         return
     served = None
@@ -131,6 +137,7 @@ def query(
         _say_left_out(found)
         if not as_json:
             _show_served(served)
+        answer_export.write(served.rows, csv, parquet)
         if by_service or not question.for_pipelines:
             if as_json:
                 say_json({**_served_data(served), "skipped": found.left_out, "unreadable": found.unreadable})
@@ -150,6 +157,8 @@ def query(
     said = f"put {files(put.files)} into queries" if verbose else ""
     conclude(connection, said, put.commit, wait, UploadedNames("queries", frozenset(put.entries)))
     sheets = result_sheets.export(connection, output, put.entries) if wait else []
+    if served is None:
+        answer_export.write(answer_export.of_sheets(sheets, k), csv, parquet)
     _answer(put, sheets, k, as_json, served)
 
 

@@ -16,6 +16,8 @@ from pipelines.library.query_check import checked
 from stages.files.question import DEFAULT_K, Question
 from stages.quality.distance_limits import DistanceLimits, likeness
 from stages.record.pfs_names import QUESTION_FILE
+from stages.report import answer_table
+from stages.report.answer_table import Row
 
 _MOST = 100
 """Most pictures of one call; more of them are better put in one commit."""
@@ -27,13 +29,14 @@ _BAD_PICTURE = "not-a-picture"
 @dataclass(frozen=True, slots=True)
 class ServiceAnswers:
     """What a service answered: for each picture its entry and an answer in the form of a line of neighbors.jsonl, the
-    commits that it comes from, and the entries that were asked, without bad pictures."""
+    commits that it comes from, the entries that were asked, without bad pictures, and the answers as a table."""
 
     service: ServiceEndpoint
     seconds: float
     answers: Sequence[tuple[str, Mapping[str, Any]]]
     commits: Mapping[str, str]
     asked: QueryEntries
+    rows: Sequence[Row]
 
 
 def ask(connection: Connection, found: QueryEntries, k: int | None, question: Question) -> ServiceAnswers | None:
@@ -72,7 +75,13 @@ def ask(connection: Connection, found: QueryEntries, k: int | None, question: Qu
         [_line(some, answer) for some, answer in zip(names, answers, strict=True)],
         answers[0]["commits"],
         found,
+        [row for some, answer in zip(names, answers, strict=True) for row in _rows(some, answer)],
     )
+
+
+def _rows(names: Sequence[str], answer: Mapping[str, Any]) -> Sequence[Row]:
+    """The rows of the nearest pictures, those that the command shows."""
+    return answer_table.rows({**answer, "neighbours": answer["neighbours"][: answer["k"]]}, ", ".join(names))
 
 
 def _good(found: QueryEntries) -> QueryEntries:

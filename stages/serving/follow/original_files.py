@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
+from typing import IO
 
 from PIL import Image
 
@@ -31,6 +33,9 @@ REPO = "images"
 _PIECE = 1 << 18
 _IN_MEMORY = 8 << 20
 """Bytes of a file that are held in memory; more are held in a temporary file."""
+
+_KNOWN = 4096
+"""Files of which is remembered that they are those of their sources."""
 
 _MEDIA_TYPES = {
     FileKind.JPEG: "image/jpeg",
@@ -55,12 +60,20 @@ class SourceGoneError(Exception):
 
 @dataclass(frozen=True)
 class OriginalFile:
-    """A picture's file: its name without directories, its size in bytes, its media type by content, its bytes."""
+    """A picture's file: its name without directories, its size in bytes, its CRC-32, its media type by content. read:
+    gives the bytes from an offset up to another one, once. close: for one that is not read."""
 
     name: str
     size: int
+    crc: int
     media_type: str
-    chunks: Iterator[bytes]
+    read: Callable[[int, int], Iterator[bytes]]
+    close: Callable[[], None]
+
+    @property
+    def chunks(self) -> Iterator[bytes]:
+        """All its bytes, once."""
+        return self.read(0, self.size)
 
 
 class OriginalFiles:
@@ -71,10 +84,12 @@ class OriginalFiles:
         self._server = server
         self._commit = commit
         self._cache = cache
+        self._known: dict[Source, tuple[int, str]] = {}  # of files that are their source's: CRC-32, media type
 
     def open(self, source: Source) -> OriginalFile:
         """The file of a source, of which the bytes are those that were seen: its hash is checked before the first of
-        them is given. A record of STL-10 becomes a PNG file.
+        them is given. A file of its own is read whole for that once, and then, since a commit never changes, from the
+        offset on that is asked for. A record of STL-10 becomes a PNG file.
 
         Raises SourceGoneError if it is not there, PachydermError if the server does not answer.
         """
@@ -104,7 +119,7 @@ class OriginalFiles:
         if true == source.path:
             if stl10.holds_pictures(true, file.size):
                 return _record(self._server.read(REPO, self._commit, file.path), source)
-            return _original(self._server.read(REPO, self._commit, file.path), source)
+            return self._own(file, source)
         if stl10.holds_pictures(true, file.size):
             number = source.path.removeprefix(f"{true}/")
             if not number.isdecimal() or (int(number) + 1) * stl10.RECORD > file.size:
@@ -112,6 +127,21 @@ class OriginalFiles:
             at = int(number) * stl10.RECORD
             return _record(self._server.read(REPO, self._commit, file.path, at, stl10.RECORD), source)
         return self._in_archive(file, true, source)
+
+    def _own(self, file: FileFacts, source: Source) -> OriginalFile | None:
+        """A file of its own, if it is the source's."""
+        if (known := self._known.get(source)) is None:
+            found = _original(self._server.read(REPO, self._commit, file.path), source)
+            if found is not None:
+                if len(self._known) >= _KNOWN:
+                    self._known.clear()
+                self._known[source] = found.crc, found.media_type
+            return found
+
+        def read(start: int, stop: int) -> Iterator[bytes]:
+            return self._server.read(REPO, self._commit, file.path, start, stop - start)
+
+        return OriginalFile(_name(source), file.size, *known, read, lambda: None)
 
     def _in_archive(self, file: FileFacts, archive: str | None, source: Source) -> OriginalFile | None:
         """archive: its true name; None for a block, whose members have names of their own."""
@@ -153,24 +183,31 @@ def _pieces(member: ArchiveMember) -> Iterator[bytes]:
 
 def _original(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
     """The file with these bytes, if they are the source's."""
-    digest, size, head = hashlib.sha256(), 0, b""
+    digest, size, crc, head = hashlib.sha256(), 0, 0, b""
     spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  it is closed by the one who reads it
     for chunk in chunks:
         digest.update(chunk)
         size += len(chunk)
+        crc = zlib.crc32(chunk, crc)
         head += chunk[: max(0, HEAD - len(head))]
         spool.write(chunk)
     if digest.hexdigest() != source.sha256:
         spool.close()
         return None
-    spool.seek(0)
-    return OriginalFile(_name(source), size, _MEDIA_TYPES.get(kind_of(head), "application/octet-stream"), _read(spool))
+    return _stored(_name(source), size, crc, _MEDIA_TYPES.get(kind_of(head), "application/octet-stream"), spool)
 
 
-def _read(spool: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
-    with spool:
-        while piece := spool.read(_PIECE):
-            yield piece
+def _stored(name: str, size: int, crc: int, media_type: str, file: IO[bytes]) -> OriginalFile:
+    """The file with the bytes of an open one, which is closed at the end."""
+
+    def read(start: int, stop: int) -> Iterator[bytes]:
+        with file:
+            file.seek(start)
+            while piece := file.read(min(_PIECE, stop - start)):
+                start += len(piece)
+                yield piece
+
+    return OriginalFile(name, size, crc, media_type, read, file.close)
 
 
 def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
@@ -181,7 +218,8 @@ def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
     ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(content))
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
-    return OriginalFile(f"{_name(source)}.png", file.tell(), "image/png", iter([file.getvalue()]))
+    crc = zlib.crc32(file.getbuffer())
+    return _stored(f"{_name(source)}.png", file.tell(), crc, "image/png", file)
 
 
 def _name(source: Source) -> str:

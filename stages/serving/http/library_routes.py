@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.concurrency import run_in_threadpool
 
 from stages.datum.contract import StageError
 from stages.files.path_globs import FilterError
 from stages.record.sources import Source
 from stages.serving.answer import search_answer
 from stages.serving.answer.query_embedder import QueryEmbedder
-from stages.serving.follow.original_files import SourceGoneError
+from stages.serving.follow.original_files import OriginalFile, SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
-from stages.serving.http import trace_renderer
+from stages.serving.http import byte_ranges, trace_renderer
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.response_models import LibraryBody
 from stages.serving.http.trace_renderer import TraceRenderer
@@ -57,51 +57,64 @@ class LibraryRoutes:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: FastAPI) -> None:
-        app.get("/images/{id}", tags=["library"], response_class=Response)(self.image)
-        app.get("/originals/{id}", tags=["library"], response_class=Response)(self.original)
-        app.get("/previews/{id}", tags=["library"], response_class=Response)(self.preview)
+        for name, stored in (("images", self.image), ("originals", self.original), ("previews", self.preview)):
+            app.get(f"/{name}/{{id}}", tags=["library"], response_class=Response)(stored)
+            app.head(f"/{name}/{{id}}", include_in_schema=False)(stored)
         app.get("/library", tags=["library"], response_model=LibraryBody)(self.library)
         app.get("/trace/{id}", tags=["library"], response_class=Response)(self.trace)
 
-    async def image(self, id: str) -> Response:
+    async def image(self, id: str, request: Request) -> Response:
         """A picture's thumbnail, a JPEG file."""
         snapshot = self._snapshot()
         row = _row(snapshot, id)
+        chosen = min(each.sha256 for each in snapshot.library.sources(row))  # the file that it was made from
+        headers = {"ETag": f'"{id[:32]}{chosen[:32]}"', "Cache-Control": _UNCHANGING}
+        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+            return unchanged
         try:
             content = await asyncio.get_running_loop().run_in_executor(self._showing, snapshot.library.thumbnail, row)
         except (Absent, StageError) as error:
             raise Refusal(404, "gone", f"the thumbnail cannot be read: {error}") from error
         except PachydermError as error:
             raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
-        return Response(content, media_type="image/jpeg", headers={"ETag": f'"{id}"', "Cache-Control": _UNCHANGING})
+        return _whole(request, content, headers)
 
-    async def original(self, id: str, source: int = 0, download: bool = False) -> Response:
+    async def original(self, id: str, request: Request, source: int = 0, download: bool = False) -> Response:
         """The file that a picture came from, as it was put; of several sources the one with this number."""
         snapshot = self._snapshot()
-        chosen = _source(snapshot, id, source)
+        chosen = source_of(snapshot, id, source)
+        headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, no-cache"}
+        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+            return unchanged
+        found = await self._opened(snapshot, chosen)
+        shown = found.media_type in _INLINE and not download
+        name = quote(found.name, safe="", errors="replace")
+        headers |= {
+            "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+        }
+        response = byte_ranges.response(request, found.size, found.read, found.media_type, headers)
+        if not isinstance(response, StreamingResponse):
+            found.close()
+        return response
+
+    async def preview(self, id: str, request: Request, source: int = 0) -> Response:
+        """The same file as a JPEG file, upright and at most 2,048 pixels wide and high, as every browser shows it."""
+        snapshot = self._snapshot()
+        chosen = source_of(snapshot, id, source)
+        headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, max-age=86400"}
+        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+            return unchanged
+        return _whole(request, await self._seeing.original_preview(snapshot.originals, chosen), headers)
+
+    async def _opened(self, snapshot: Snapshot, source: Source) -> OriginalFile:
+        """The file of a source. Raises Refusal."""
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, chosen)
+            return await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, source)
         except SourceGoneError as error:
             raise Refusal(404, "gone", str(error)) from error
         except PachydermError as error:
             raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
-        shown = found.media_type in _INLINE and not download
-        name = quote(found.name, safe="", errors="replace")
-        headers = {
-            "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{name}",
-            "Content-Length": str(found.size),
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Cache-Control": "private, no-cache",
-        }
-        return StreamingResponse(iterate_in_threadpool(found.chunks), media_type=found.media_type, headers=headers)
-
-    async def preview(self, id: str, source: int = 0) -> Response:
-        """The same file as a JPEG file, upright and at most 2,048 pixels wide and high, as every browser shows it."""
-        snapshot = self._snapshot()
-        chosen = _source(snapshot, id, source)
-        content = await self._seeing.original_preview(snapshot.originals, chosen)
-        headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, max-age=86400"}
-        return Response(content, media_type="image/jpeg", headers=headers)
 
     async def library(self, folder: str = "", after: str | None = None, limit: int = 100) -> Response:
         """A page of a folder of the library: its folders, then its pictures."""
@@ -137,7 +150,13 @@ class LibraryRoutes:
         )
 
 
-def _source(snapshot: Snapshot, id: str, number: int) -> Source:
+def _whole(request: Request, content: bytes, headers: Mapping[str, str]) -> Response:
+    """The response with a JPEG file."""
+    return byte_ranges.response(request, len(content), lambda start, stop: content[start:stop], "image/jpeg", headers)
+
+
+def source_of(snapshot: Snapshot, id: str, number: int) -> Source:
+    """The source of a picture with this number. Raises Refusal."""
     sources = snapshot.library.sources(_row(snapshot, id))
     if not 0 <= number < len(sources):
         raise bad_request(f"source {number}: this picture has {len(sources)}, counted from 0")

@@ -10,14 +10,16 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
+from stages.report import answer_table
+from stages.report.answer_table import CSV, PARQUET
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.query_decoder import DecodeSlots, PictureUpload, decode_slots
 from stages.serving.answer.request_schema import PictureRequest
 from stages.serving.answer.service_limits import ServiceLimits
-from stages.serving.follow.refusals import Refusal
+from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.http import json_responses, request_body
 from stages.serving.http.json_responses import encode_json
-from stages.serving.http.request_parser import RequestParser
+from stages.serving.http.request_parser import SEARCH, RequestParser
 
 _RequestT = TypeVar("_RequestT", bound=PictureRequest)
 _ValueT = TypeVar("_ValueT")
@@ -41,9 +43,13 @@ class ResponseWriter:
     ) -> Response:
         """The response to a request with questions of a form. Raises Refusal."""
         with self._taken(request) as room:
+            media_type, encode = _encoding(request, form)
             asked = await request_body.read_body(request, form)
             own = decode_slots()
-            answers = await _unless_gone(request, [_one(answer, each, asked.files, own) for each in asked.questions])
+            if asked.several and encode is not encode_json:
+                raise bad_request("a table has one answer: ask one question")
+            works = [_one(answer, each, asked.files, own, encode) for each in asked.questions]
+            answers = await _unless_gone(request, works)
             if asked.several:
                 parts = (encode_json(each.as_data()) if isinstance(each, Refusal) else each for each in answers)
                 content = b'{"answers":[%b]}' % b",".join(parts)
@@ -52,7 +58,7 @@ class ResponseWriter:
                 if isinstance(only, Refusal):
                     raise only
                 content = only
-            return self._held(request, content, room, "application/json")
+            return self._held(request, content, room, media_type)
 
     async def preview(self, request: Request, preview: PreviewFunction) -> Response:
         """The response to a request with a picture, which `preview` makes a JPEG file of. Raises Refusal."""
@@ -78,11 +84,23 @@ def _client(request: Request) -> str:
     return str(request.scope.get("state", {}).get("client", ""))
 
 
+def _encoding(request: Request, form: RequestParser[_RequestT]) -> tuple[str, Callable[[dict[str, Any]], bytes]]:
+    """The media type of the response, and what makes its bytes of an answer: JSON unless a search wants a table."""
+    wanted = request.headers.get("accept", "").partition(";")[0].strip().lower()
+    if form is SEARCH and wanted in (CSV, PARQUET):
+        return wanted, lambda answer: answer_table.encoded(answer, wanted)
+    return "application/json", encode_json
+
+
 async def _one(
-    answer: AnswerFunction[_RequestT], question: _RequestT, files: Sequence[PictureUpload], own: DecodeSlots
+    answer: AnswerFunction[_RequestT],
+    question: _RequestT,
+    files: Sequence[PictureUpload],
+    own: DecodeSlots,
+    encode: Callable[[dict[str, Any]], bytes],
 ) -> bytes | Refusal:
     try:
-        return encode_json(await answer(question, files, own))
+        return encode(await answer(question, files, own))
     except Refusal as refusal:
         return refusal
 

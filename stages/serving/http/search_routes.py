@@ -18,10 +18,12 @@ from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
 from stages.serving.http.attribute_routes import AttributeRoutes
 from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
+from stages.serving.http.download_routes import DownloadRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_models import SearchBody
 from stages.serving.http.response_writer import ResponseWriter
+from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS
 from stages.serving.http.trace_renderer import TraceRenderer
 
 
@@ -44,12 +46,14 @@ class SearchRoutes:
         self._ask = SearchHandler(state, metrics, seeing)
         self._browsing = LibraryRoutes(self._ask.snapshot, seeing, tracer)
         self._attributes = AttributeRoutes(self._ask.snapshot)
+        self._downloads = DownloadRoutes(self._ask.snapshot)
         self._copies = CopyRoutes(self._ask.snapshot, configuration, remover)
 
     async def close(self) -> None:
         """Ends the threads."""
         self._browsing.close()
         self._attributes.close()
+        self._downloads.close()
         self._copies.close()
         await self._ask.close()
 
@@ -58,6 +62,7 @@ class SearchRoutes:
         app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody)(self.search)
         self._browsing.add_to(app)
         self._attributes.add_to(app)
+        self._downloads.add_to(app)
         self._copies.add_to(app)
 
     async def search(self, request: Request) -> Response:
@@ -80,6 +85,7 @@ class SearchRoutes:
             "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},
+            "zip": {"files": MOST_MEMBERS, "bytes": MOST_BYTES},
         }
 
     def measure(self) -> None:

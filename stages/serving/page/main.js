@@ -9,6 +9,7 @@ import { Classified } from "./classify/classify-view.js";
 import { Copies } from "./copies/copies-view.js";
 import { byId } from "./kit/elements.js";
 import * as failing from "./failure-notices.js";
+import * as filters from "./filters/filter-panel.js";
 import { Folders } from "./library/library-view.js";
 import * as intake from "./pictures/picture-input.js";
 import * as keyboard from "./kit/keyboard.js";
@@ -16,6 +17,7 @@ import * as moves from "./search/query-links.js";
 import * as navigation from "./kit/browser-history.js";
 import * as notices from "./kit/notices.js";
 import * as options from "./search/query-options.js";
+import * as suggestions from "./search/search-suggestions.js";
 import * as service from "./kit/service-client.js";
 import { Standing } from "./kit/service-status.js";
 import { choose, chosen } from "./kit/preferences.js";
@@ -30,7 +32,10 @@ const answers = new Answers(standing, () => chooser.choose(true));
 const folders = new Folders(standing, fail);
 const classified = new Classified(standing, () => chooser.choose(true));
 const copies = new Copies(standing);
-const chooser = intake.connect(receive, () => moves.state().pictures.length > 0, notices.complain);
+const hasLibrary = () => standing.current?.search !== false;
+const bar = suggestions.connect(moves.list, hasLibrary);
+const named = (text) => hasLibrary() && !suggestions.isAddress(text) && (bar.named(text), true);
+const chooser = intake.connect(receive, () => moves.state().pictures.length > 0, notices.complain, named);
 
 let view = folders;
 let viewed = false; // whether the view is that of an address
@@ -56,13 +61,19 @@ async function arrive(back, first = false) {
   view = viewOf(state);
   viewed = true;
   document.body.classList.toggle("asking", state.pictures.length > 0);
-  document.body.classList.toggle("inside", Boolean(state.folder));
+  document.body.classList.toggle("inside", Boolean(state.folder) || address.isList(state));
   showView();
+  const filtered = view === answers || view === folders;
+  byId("refine").hidden = !filtered;
+  if (filtered) filters.begin(state);
+  else byId("chips").hidden = true;
   try {
     await view.show(state, signal);
   } catch (failure) {
+    if (failure.status === 400 && state.where) filters.refused(words.sentence(failure.message));
     return askedWithout(failure, state) || fail(failure);
   }
+  if (filtered) filters.show(state, signal).catch(panelFailed);
   if (signal.aborted) return undefined;
   notices.clearNotice();
   showStanding();
@@ -122,6 +133,11 @@ function fail(failure) {
   });
 }
 
+/** The filters are beside the pictures: without them the page still shows these. */
+function panelFailed(failure) {
+  if (failure.name !== "AbortError") byId("matching").textContent = failure.message;
+}
+
 function showViewer(state) {
   if (!state.show) return viewer.close();
   const all = view.pictures;
@@ -154,6 +170,12 @@ async function receive(given, add) {
   const { pictures, problems } = await arrived(given, before, standing.current?.limits);
   if (pictures.length > before.length) moves.ask(pictures);
   if (problems.length) notices.complain(problems.join(" "));
+}
+
+/** A filter in a folder is of that folder's paths. */
+function narrowed(changed) {
+  const { folder, filter } = moves.state();
+  return "where" in changed && folder && !filter ? { filter: `${folder}/`, folder: "" } : {};
 }
 
 /** The banner if the service has a newer index or model than what is shown, the tabs, and the line at the foot. */
@@ -189,6 +211,7 @@ function restore(back, first) {
   const lost = document.activeElement === document.body || !document.activeElement?.checkVisibility();
   if (left) left.focus({ preventScroll: true });
   else if (lost && !first) document.querySelector(view.heading)?.focus({ preventScroll: true });
+  if (!back && byId("refine").contains(document.activeElement)) return; // who filters goes on there
   scrollTo(0, scroll);
   if (left) left.scrollIntoView({ block: "nearest" }); // tiles that were not drawn yet have estimated heights
 }
@@ -246,6 +269,7 @@ byId("filters").open = matchMedia("(min-width: 761px)").matches;
 byId("again").addEventListener("click", renew);
 byId("signout").addEventListener("click", signOut);
 options.connect(moves.set, foldersLike);
+filters.connect((changed) => moves.set(view === folders ? { ...changed, ...narrowed(changed) } : changed), panelFailed);
 viewer.connect();
 keyboard.connect({
   address: () => byId("address").focus(),

@@ -1,9 +1,11 @@
 """The nearest pictures on the terminal and as JSON, their number, and variables set on the command line."""
 
+import csv
 import json
 import zipfile
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.client.commit_writer import CommitWriter
@@ -107,6 +109,22 @@ def test_answers_as_json(asked: Command) -> None:
     assert sheet["queries"] == [{**answer("mine.bin"), "neighbors": answer()["neighbors"][:2]}]
     assert json.loads(asked.says("results", "-k", "2", "--json")) == [sheet]
     assert json.loads(asked.run("query", "mine.bin", "--no-wait", "--json").stdout)["sheets"] == []
+
+
+def test_answers_as_tables(asked: Command) -> None:
+    done = asked.run("query", "mine.bin", "-k", "2", "--csv", "-", "--parquet", "found.parquet")
+    assert done.returncode == 0
+    assert "mine.bin: results/mine.bin/index.html" in done.stderr
+    near = [(each, source) for each in answer()["neighbors"][:2] for source in each["sources"]]
+    lines = list(csv.DictReader(done.stdout.splitlines()))
+    assert [(each["query"], float(each["distance"]), each["path"], each["id"]) for each in lines] == [
+        ("mine.bin", each["distance"], source, each["id"]) for each, source in near
+    ]
+    table = pq.read_table(asked.directory / "found.parquet")
+    assert table.column_names == list(lines[0]) and table["path"].to_pylist() == [source for _, source in near]
+    for wrong in (["--csv", "-", "--json"], ["--csv", "a", "--no-wait"], ["--parquet", "nowhere/a"]):
+        assert asked.run("query", "mine.bin", *wrong).returncode == 2
+    assert "cannot write results: is a directory" in asked.fails("query", "mine.bin", "--csv", "results")
 
 
 def test_what_was_put_refused_and_removed_as_json(

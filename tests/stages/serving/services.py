@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -63,8 +64,15 @@ def made(seed: int) -> bytes:
     return file(drawn(seed))
 
 
-def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> MappedLibrary:
-    """A library of these files, by true paths, in some segments; equal pictures have several sources."""
+def library(
+    root: Path,
+    embedder: Embedder,
+    files: Mapping[str, bytes],
+    segments: int = 2,
+    facts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> MappedLibrary:
+    """A library of these files, by true paths, in some segments; equal pictures have several sources. facts: further
+    fields of these, by path."""
     framing = Framing(embedder.spec.image_size, "pad")
     decoded: dict[bytes, tuple[QueryPicture, Pixels]] = {}
     seen: dict[str, tuple[QueryPicture, Pixels]] = {}
@@ -73,7 +81,8 @@ def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments
         if content not in decoded:
             decoded[content] = upload_decoder.decode_upload(path, content, framing)
         picture, _ = seen[decoded[content][0].id] = decoded[content]
-        held = Source(path, hashlib.sha256(content).hexdigest(), picture.width, picture.height, len(content), "")
+        size = picture.width, picture.height, len(content)
+        held = Source(path, hashlib.sha256(content).hexdigest(), *size, **facts.get(path, {}))
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
     parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]

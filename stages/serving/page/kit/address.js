@@ -19,7 +19,11 @@ const OPTIONS = {
   metric: text,
   filter: text,
   max_distance: (value) => positive(value, Number.isFinite, 0),
+  where: text,
 };
+
+/** Those that pictures are listed by without a question, too. */
+const OF_LISTS = ["filter", "where"];
 
 export const UNSET = Object.freeze(Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, null])));
 
@@ -36,6 +40,8 @@ export const NOTHING = Object.freeze({
   kind: "", // of copies: "near", or exact ones
   after: 0, // groups of copies before the page
   folder: "", // browsed while there are no pictures
+  sort: "", // of a list of pictures: "name", "taken", and with "-" the other way round
+  columns: "", // of which filters are shown beside the usual ones
   show: null, // the id of the picture in the larger view
 });
 
@@ -50,7 +56,7 @@ export function read(search) {
     else if (name === "after") found.after = positive(value, Number.isSafeInteger) ?? 0;
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
     else if (Object.hasOwn(UNSET, name)) found[name] = OPTIONS[name](value);
-    else if (["folder", "show"].includes(name)) found[name] = value;
+    else if (["folder", "show", "sort", "columns"].includes(name)) found[name] = value;
   }
   return found;
 }
@@ -68,7 +74,12 @@ export function write(state) {
   if (state.pictures.length) {
     if (state.top) add("top", state.top);
     for (const [name, value] of Object.entries(options(state))) add(name, value);
-  } else if (state.folder) add("folder", state.folder);
+  } else {
+    if (state.folder) add("folder", state.folder);
+    for (const name of OF_LISTS) if (state[name]) add(name, state[name]);
+    if (state.sort) add("sort", state.sort);
+  }
+  if (state.columns) add("columns", state.columns);
   if (state.view === COPIES && state.kind) add("kind", state.kind);
   if (state.view === COPIES && state.after) add("after", state.after);
   if (state.show) add("show", state.show);
@@ -77,6 +88,9 @@ export function write(state) {
 
 /** The state that asks with these pictures, with the options of another one. */
 export const asking = (state, pictures) => ({ ...state, view: state.view === COPIES ? "" : state.view, pictures, show: null, folder: "" });
+
+/** Whether a state without pictures lists pictures of all folders, by what is known of them. */
+export const isList = (state) => !state.pictures.length && Boolean(state.where || state.filter || state.sort);
 
 /** The address of groups of copies. */
 export const copies = ({ kind, after = 0 }) => write({ ...NOTHING, view: COPIES, kind: kind === "near" ? kind : "", after });

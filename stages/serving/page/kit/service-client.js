@@ -26,6 +26,25 @@ export function library(folder, after, limit, signal) {
   return call(`/library?${query}`, { signal });
 }
 
+const asked = (path, query, signal) => call(`${path}?${new URLSearchParams(query)}`, { signal });
+
+/** The values of columns with counts: {pictures, matching, columns, facets}. query: {where, filter, columns}. */
+export const facets = (query, signal) => asked("/facets", query, signal);
+
+/** A page of the pictures that a filter admits: {pictures, total, after}. query: {where, filter, sort, after, limit}. */
+export const pictures = (query, signal) => asked("/pictures", query, signal);
+
+/** Where the pictures were taken: {places}. query: {where, filter}. */
+export const places = (query, signal) => asked("/places", query, signal);
+
+/** The answer to a search as a table of a media type, as a Blob. */
+export function table(request, files, type) {
+  const form = new FormData();
+  form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
+  for (const file of files) form.append("picture", file, file.name);
+  return call("/search", { method: "POST", headers: { Accept: type }, body: form }, "blob");
+}
+
 /** A page of the groups of copies: {groups, after, totals, commits, …}. */
 export const copies = (kind, after, limit, signal) => call(`/copies?${new URLSearchParams({ kind, after, limit })}`, { signal });
 

@@ -11,6 +11,18 @@ export const count = (value, one, many = `${one}s`) => `${whole.format(value)} $
 /** A distance with four digits, as on result sheets. */
 export const distance = (value) => (value === 0 ? "0" : value.toPrecision(4));
 
+/** A number of a file or a picture, with at most four digits behind the point. */
+export const measure = (value) => new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 4, useGrouping: Math.abs(value) >= 10_000 }).format(value);
+
+/** "48.21° N"; ends: the letters of positive and negative degrees. */
+export function degrees(value, [positive, negative]) {
+  const size = Number(Math.abs(value).toFixed(3));
+  return `${size}°${size ? ` ${value > 0 ? positive : negative}` : ""}`;
+}
+
+/** "950", "12K". */
+export const brief = (value) => new Intl.NumberFormat(LOCALE, { notation: "compact" }).format(value);
+
 export const percent = (value) => `${value >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
 
 /** A share of 0 to 1 in per cent, which says 100 of nothing less than all of it. */

@@ -1,5 +1,6 @@
 /* The library by folder, a page at a time as it is scrolled. Knows no questions; hooks: whole, the number of
- * pictures where all of the library is shown; folder(path) and search(id) give addresses, view(picture) opens the larger
+ * pictures where all of the library is shown; list, whether it is a list of pictures of all folders; tools, elements for
+ * its head; folder(path) and search(id) give addresses, view(picture) opens the larger
  * view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs what loads a page. */
 
 import { button, byId, icon, make } from "../kit/elements.js";
@@ -43,7 +44,7 @@ export class Folder {
     this.#begun = true;
     this.#after = page.after ?? null;
     this.total = page.total;
-    this.folders.push(...page.folders);
+    this.folders.push(...(page.folders ?? []));
     this.pictures.push(...page.pictures);
     return page;
   }
@@ -56,7 +57,7 @@ export function show(folder, hooks) {
   const pictures = make("ul", { class: "tiles", "aria-label": "Pictures in this folder" });
   const more = button("Show more", null, () => load(), { class: "more" });
   const add = (page) => {
-    folders.append(...page.folders.map((each) => folderTile(folder.path, each, hooks)));
+    folders.append(...(page.folders ?? []).map((each) => folderTile(folder.path, each, hooks)));
     pictures.append(...page.pictures.map((each) => pictureTile(each, hooks)));
     folders.hidden = !folders.children.length;
     pictures.hidden = !pictures.children.length;
@@ -71,12 +72,13 @@ export function show(folder, hooks) {
   };
   folder.more = load;
   add(folder);
-  const parts = [heading(folder, hooks.whole), crumbs(folder.path, hooks), !folder.total && nothing(), folders, pictures, more];
+  const parts = [heading(folder, hooks), crumbs(folder.path, hooks), !folder.total && nothing(hooks.list), folders, pictures, more];
   byId("browse").replaceChildren(...parts.filter(Boolean));
   watch(more, load);
 }
 
-const nothing = () => make("p", { class: "nothing" }, "The library has no pictures in this folder.");
+const nothing = (list) =>
+  make("p", { class: "nothing" }, list ? "No picture in the library matches these filters." : "The library has no pictures in this folder.");
 
 /** Loads the next page before its button comes into view. */
 function watch(more, load) {
@@ -113,13 +115,15 @@ function covers(hooks) {
   return covering;
 }
 
-function heading(folder, whole) {
-  const files = words.count(folder.total, "file");
+function heading(folder, { whole, list, tools }) {
+  const files = list ? words.count(folder.total, "picture") : words.count(folder.total, "file");
+  const name = list ? "Pictures" : "The library";
   return make(
     "div",
     { class: "heading" },
-    make(whole === null ? "h1" : "h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : "The library"),
+    make(whole === null ? "h1" : "h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : name),
     make("p", { class: "count" }, whole ? `${words.count(whole, "picture")} in ${files}` : files),
+    make("div", { class: "tools" }, tools),
   );
 }
 

@@ -1,14 +1,19 @@
 /* The view of the library: loads folders, keeps what was loaded so that coming back to one is immediate. */
 
 import * as browse from "./folder-grid.js";
+import { isList } from "../kit/address.js";
+import { make } from "../kit/elements.js";
+import { menu } from "../filters/download-menu.js";
 import * as moves from "../search/query-links.js";
 import * as notices from "../kit/notices.js";
 import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
-import { basename } from "../kit/text-format.js";
+import { basename, count } from "../kit/text-format.js";
+
+const ORDERS = { name: "Name, A to Z", "-name": "Name, Z to A", "-taken": "Newest first", taken: "Oldest first" };
 
 export class Folders {
-  #kept = new Map(); // path -> browse.Folder
+  #kept = new Map(); // address of a folder or list -> browse.Folder
   #shown = null; // one of its values
 
   /** standing: a Standing. failed(failure): shows why a further page could not be loaded. */
@@ -44,22 +49,38 @@ export class Folders {
   async show(state, signal) {
     this.#shown = null;
     document.title = `${state.folder ? `${basename(state.folder)} · ` : ""}lookalike`;
-    const load = (...page) => {
+    const list = isList(state);
+    const query = list && listOf(state);
+    const load = (path, after, limit) => {
       const waiting = (reason) => notices.waiting(reason);
-      return service.patiently(() => service.library(...page, signal), { signal, waiting });
+      const page = () => (list ? service.pictures({ ...query, limit, ...(after && { after }) }, signal) : service.library(path, after, limit, signal));
+      return service.patiently(page, { signal, waiting });
     };
-    const folder = this.#kept.get(state.folder) ?? (await this.#first(state.folder, load, signal));
+    const key = list ? JSON.stringify([state.folder, query]) : state.folder;
+    const folder = this.#kept.get(key) ?? (await this.#first(state.folder, load, signal));
     folder.load = load;
-    this.#kept.set(state.folder, folder);
+    this.#kept.set(key, folder);
     this.#shown = folder;
     browse.show(folder, {
       folder: moves.folderOf,
       search: moves.searchOf,
       view: (each) => moves.show(each.id),
       cover: (path, limit) => this.#cover(path, limit, signal),
-      whole: state.folder ? null : this.standing.current?.pictures,
+      whole: state.folder || list ? null : this.standing.current?.pictures,
+      list,
+      tools: [orders(state), menu(this.#downloads(list ? query : listOf(state), folder))],
       loaded: (next) => next().then(cleared, (failure) => void this.failed(failure)),
     });
+  }
+
+  #downloads(query, { total }) {
+    const { zip } = this.standing.current ?? {};
+    const file = (path, more) => `${path}?${new URLSearchParams({ ...query, ...more })}`;
+    return [
+      { words: "Table (CSV)", href: file("/table", { format: "csv" }) },
+      { words: "Table (Parquet)", href: file("/table", { format: "parquet" }) },
+      { words: "Pictures (zip)", href: file("/zip"), why: zip && total > zip.files && `more than ${count(zip.files, "file")}; filter them first` },
+    ];
   }
 
   /** A folder with its first page. At the top, folders that hold nothing but one folder are passed over. */
@@ -88,6 +109,20 @@ export class Folders {
       return []; // a folder keeps its icon
     }
   }
+}
+
+/** What the service is asked for the list of a state. */
+const listOf = ({ where, filter, folder, sort }) => {
+  const query = { where, filter: filter || (folder && `${folder}/`), sort };
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value));
+};
+
+/** The choice of the order; without one, folders are shown. */
+function orders(state) {
+  const plain = state.where || state.filter ? "Path" : "Folders";
+  const choices = Object.entries({ "": plain, ...ORDERS }).map(([value, words]) => make("option", { value, selected: value === state.sort }, words));
+  const choose = (event) => moves.set({ sort: event.target.value });
+  return make("label", { class: "order" }, "Sort by ", make("select", { on: { change: choose } }, choices));
 }
 
 function cleared(pictures) {

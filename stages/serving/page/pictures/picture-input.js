@@ -1,10 +1,11 @@
 /* The ways in which pictures arrive: dropped, pasted, chosen, photographed, or by address. Calls
- * receive({files, addresses}, add) with what came; add: to the question that is shown. Asks nothing itself. */
+ * receive({files, addresses}, add) with what came; add: to the question that is shown; or named(text) with what is no
+ * address. Asks nothing itself. */
 
 import { byId } from "../kit/elements.js";
 
 /** Connects the page's controls. `asking()` says whether a question is shown, to which pictures can be added. */
-export function connect(receive, asking, complain) {
+export function connect(receive, asking, complain, named) {
   let adding = false;
   const choose = byId("files");
   const photograph = byId("camera");
@@ -23,10 +24,12 @@ export function connect(receive, asking, complain) {
   byId("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     const field = byId("address");
-    if (!field.value.trim()) return open(choose, false);
-    receive({ files: [], addresses: [field.value.trim()] }, false);
+    const text = field.value.trim();
+    if (!text) return open(choose, false);
+    if (named(text)) return undefined;
+    receive({ files: [], addresses: [text] }, false);
     field.value = "";
-    field.blur();
+    return field.blur();
   });
   pasting(receive);
   dropping(receive, asking, complain);

@@ -126,6 +126,9 @@ function file(picture, source, hooks) {
     ["Size", source.bytes > 0 && words.bytes(source.bytes)],
     ["Taken", words.date(source.taken)],
     ["Camera", source.camera],
+    ["Lens", source.lens],
+    ["Place", place(source)],
+    ...Object.entries(source.attributes ?? {}).map(([name, value]) => [name, value === null ? null : String(value)]),
     ["SHA-256", make("code", { title: source.sha256 }, source.sha256)],
   ];
   return make(
@@ -136,6 +139,9 @@ function file(picture, source, hooks) {
     make("div", { class: "actions" }, copying("Copy path", source.path), download, hooks.tracing && traced(picture.id, source)),
   );
 }
+
+const place = ({ latitude, longitude }) =>
+  latitude != null && longitude != null && `${words.degrees(latitude, "NS")}, ${words.degrees(longitude, "EW")}`;
 
 function traced(id, source) {
   const link = trace(id, source.path);

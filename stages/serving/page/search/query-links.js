@@ -23,6 +23,9 @@ export const add = (id) => ask([...state().pictures, address.picture("id", id)])
 /** Asks with other options. */
 export const set = (changed) => navigation.go(address.write({ ...state(), ...changed, show: null }));
 
+/** Lists the pictures of other filters, without a question. */
+export const list = (changed) => navigation.go(address.write({ ...address.NOTHING, ...changed }));
+
 /** Opens the larger view of a picture; `replace` if it is open already. null closes it. */
 export function show(id, replace = false) {
   navigation.go(address.write({ ...state(), show: id }), { replace, over: !replace });

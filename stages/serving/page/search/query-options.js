@@ -7,6 +7,7 @@ import { number } from "../kit/text-format.js";
 
 const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
 
+let shown = UNSET; // the state that is shown
 let defaults = { k: null, metric: null };
 
 /** Connects the form. folders(text) gives the folders to propose for what was typed, as a promise. */
@@ -19,7 +20,7 @@ export function connect(changed, folders) {
   form.addEventListener("change", () => form.reportValidity() && changed(set()));
   form.addEventListener("reset", (event) => {
     event.preventDefault(); // the fields' defaults are the service's
-    changed(UNSET);
+    changed({ ...UNSET, where: shown.where }); // which has its own
   });
   byId("filter").addEventListener("input", debounced(() => propose(folders)));
   byId("filter").addEventListener("focus", () => propose(folders), { once: true });
@@ -27,6 +28,7 @@ export function connect(changed, folders) {
 
 /** Shows the options of a state. status: the service's, null while it is not known. */
 export function show(state, status) {
+  shown = state;
   defaults = { k: status?.k?.default ?? null, metric: status?.metric ?? null };
   const k = state.k ?? defaults.k;
   const most = status?.k?.most ?? Infinity;
@@ -39,7 +41,7 @@ export function show(state, status) {
   byId("metric").value = state.metric ?? defaults.metric ?? metrics[0] ?? "";
   byId("filter").value = state.filter ?? "";
   byId("most").value = state.max_distance ?? "";
-  byId("options").querySelector("[type=reset]").hidden = !Object.keys(options(state)).length;
+  byId("options").querySelector("[type=reset]").hidden = !Object.keys(options({ ...state, where: null })).length;
 }
 
 /** What the form says; an option at its default is null, so that the address names only those that were set. */

@@ -15,6 +15,9 @@ export const ask = (state, work) => answer("/search", searchOf(state), state, wo
 /** The same for labels. */
 export const classify = (state, work) => answer("/classify", labelsOf(state), state, { ...work, part: classifying });
 
+/** The answer to a search as a table of a media type, as a Blob. */
+export const table = async (state, type) => service.table(searchOf(state), await filesOf(state.pictures), type);
+
 async function answer(path, request, state, { standing, signal, waiting, sent, part }) {
   const files = await filesOf(state.pictures);
   await standing.settled(signal, waiting, part);

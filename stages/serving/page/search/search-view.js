@@ -1,10 +1,11 @@
 /* The view of a search: asks, and draws the answer. */
 
-import { ask } from "./query-request.js";
+import { ask, table } from "./query-request.js";
 import * as details from "../pictures/answer-details.js";
 import { button, byId, make } from "../kit/elements.js";
 import * as moves from "./query-links.js";
 import * as notices from "../kit/notices.js";
+import { menu, saveAs, saveForm } from "../filters/download-menu.js";
 import * as options from "./query-options.js";
 import { QuestionView } from "./question-view.js";
 import * as results from "./result-tiles.js";
@@ -33,6 +34,21 @@ export class Answers extends QuestionView {
     options.show(state, this.standing.current);
     this.#shown = await this.answered(state, "Search", () => this.#ask(state, signal));
     this.#draw(this.#shown);
+    byId("downloads").replaceChildren(menu(this.#downloads(state, this.#shown.answer)));
+  }
+
+  #downloads(state, { neighbours }) {
+    const save = (type, name) => () => table(state, type).then((blob) => saveAs(blob, name), (failure) => notices.complain(failure.message));
+    const files = neighbours.map(({ id, sources: [first] }) => ({ id, ...first }));
+    const { zip } = this.standing.current ?? {};
+    const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
+    const why = zip && (files.length > zip.files || size > zip.bytes) && `more than ${words.count(zip.files, "file")} or ${words.bytes(zip.bytes)}`;
+    const pictures = () => saveForm("/zip", files.map(({ id, number }) => ["id", `${id}:${number}`]));
+    return [
+      { words: "Table (CSV)", save: save("text/csv", "pictures.csv") },
+      { words: "Table (Parquet)", save: save("application/vnd.apache.parquet", "pictures.parquet") },
+      { words: `Pictures (zip, ${words.bytes(size)})`, why, save: pictures },
+    ];
   }
 
   async #ask(state, signal) {
@@ -82,7 +98,7 @@ export class Answers extends QuestionView {
 
 const busy = (on) => byId("results").setAttribute("aria-busy", String(on));
 
-const nothing = () => make("p", { class: "nothing" }, "No picture in the library matches this folder and distance.");
+const nothing = () => make("p", { class: "nothing" }, "No picture in the library matches these filters.");
 
 const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 

@@ -1,7 +1,9 @@
 """The contract of the service over HTTP: what each route answers, asked of the real application on a real server."""
 
+import csv
 import hashlib
 import http.client
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from PIL import Image
 
 from stages.quality.distance_limits import DistanceLimits
@@ -67,6 +70,23 @@ def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Serv
     }
     assert data["devices"] == {"index": ["cpu"], "service": "cpu"}
     assert set(data["seconds"]) == {"decode", "features", "search"}
+
+
+def test_an_answer_as_a_table_has_the_same_neighbours(service: Service) -> None:
+    asked, kind = json.dumps({"k": 3, "id": service.id_of("trip/north/07.png")}).encode(), "application/json"
+    data = service.ask("/search", asked, {"Content-Type": kind}).data
+    table = service.ask("/search", asked, {"Content-Type": kind, "Accept": "text/csv"})
+    assert (table.status, table.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    rows = list(csv.DictReader(io.StringIO(table.body.decode(), newline="")))
+    files = [(each["rank"], each["distance"], source) for each in data["neighbours"] for source in each["sources"]]
+    assert [(int(each["rank"]), float(each["distance"]), each["path"]) for each in rows] == [
+        (rank, distance, source["path"]) for rank, distance, source in files
+    ]
+    parquet = service.ask("/search", asked, {"Content-Type": kind, "Accept": "application/vnd.apache.parquet"})
+    assert pq.read_table(io.BytesIO(parquet.body))["path"].to_pylist() == [each["path"] for each in rows]
+    several = json.dumps({"requests": [{"id": "x"}]}).encode()
+    assert service.ask("/search", several, {"Content-Type": kind, "Accept": "text/csv"}).code == "bad-request"
+    assert service.ask("/search", b"{}", {"Content-Type": kind, "Accept": "text/csv"}).code == "bad-request"
 
 
 def test_all_ways_to_ask_for_a_picture_give_the_same_neighbours(service: Service) -> None:

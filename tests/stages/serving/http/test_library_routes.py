@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import socket
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -173,6 +174,81 @@ def test_originals_are_the_bytes_that_were_put(with_originals: Service) -> None:
     lost = service.ask(f"/originals/{service.id_of('a/lost.png')}")
     assert (lost.status, lost.code) == (404, "gone")
     assert "a/lost.png cannot be found" in lost.data["error"]["message"]
+
+
+def ranged(service: Service, path: str, range: str, **headers: str) -> tuple[int, str, bytes]:
+    """The status, the Content-Range and the bytes of a request for a range."""
+    answer = service.ask(
+        path, headers={"Range": range, **{name.replace("_", "-"): each for name, each in headers.items()}}
+    )
+    return answer.status, answer.headers.get("content-range", ""), answer.body
+
+
+def test_parts_of_originals_thumbnails_and_previews(with_originals: Service) -> None:
+    service = with_originals
+    id = service.id_of("a/two.jpg")
+    for route in ("originals", "images", "previews"):
+        path = f"/{route}/{id}"
+        for _ in range(2):  # an original is read whole once, then where it is asked for
+            whole = service.ask(path)
+            size, tag = len(whole.body), whole.headers["etag"]
+            assert whole.headers["accept-ranges"] == "bytes"
+            assert ranged(service, path, "bytes=0-9") == (206, f"bytes 0-9/{size}", whole.body[:10])
+            assert ranged(service, path, "Bytes=10-") == (206, f"bytes 10-{size - 1}/{size}", whole.body[10:])
+            assert ranged(service, path, "bytes=-7") == (206, f"bytes {size - 7}-{size - 1}/{size}", whole.body[-7:])
+            beyond = (206, f"bytes 5-{size - 1}/{size}", whole.body[5:])
+            assert ranged(service, path, f"bytes=5-{size + 100}") == beyond
+            assert ranged(service, path, "bytes=0-9", If_Range=tag)[0] == 206
+            for whole_again in ("bytes=0-1,4-5", "bytes=9-3", "bytes=-", "pages=1-2", "bytes=x-2", "0-9"):
+                assert ranged(service, path, whole_again) == (200, "", whole.body)
+            assert ranged(service, path, "bytes=0-9", If_Range='"another"') == (200, "", whole.body)
+            for nowhere in (f"bytes={size}-", f"bytes={size + 5}-{size + 9}", "bytes=-0"):
+                status, said, _ = ranged(service, path, nowhere)
+                assert (status, said) == (416, f"bytes */{size}")
+            head = service.ask(path, method="HEAD")
+            assert (head.status, head.body, head.headers["content-length"]) == (200, b"", str(size))
+            assert head.headers["content-type"] == whole.headers["content-type"]
+            for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+                same = service.ask(path, headers={"If-None-Match": known})
+                assert (same.status, same.body, same.headers["etag"]) == (304, b"", tag)
+            assert service.ask(path, headers={"If-None-Match": '"another"'}).body == whole.body
+    assert service.ask(f"/originals/{service.id_of('a/lost.png')}", method="HEAD").status == 404
+
+
+def test_several_originals_are_one_zip(with_originals: Service, tmp_path: Path) -> None:
+    service = with_originals
+    one, two, lost = (service.id_of(f"a/{name}") for name in ("one.png", "two.jpg", "lost.png"))
+    fields = f"id={two}&id={one}:1&id={lost}&id={one}".encode()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = service.ask("/zip", fields, form)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
+    with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
+        assert archive.namelist() == ["a/two.jpg", "b/one again.png", "a/one.png", "MISSING.txt"]
+        assert archive.testzip() is None
+        assert archive.read("b/one again.png") == archive.read("a/one.png") == made(1)
+        assert "a/lost.png: a/lost.png cannot be found" in archive.read("MISSING.txt").decode()
+    for _ in range(2):
+        assert service.ask("/zip", fields, form).body == answer.body
+    listed = service.ask("/zip?filter=*.jpg")
+    with zipfile.ZipFile(io.BytesIO(listed.body)) as archive:
+        assert archive.namelist() == ["a/two.jpg"]
+    with zipfile.ZipFile(io.BytesIO(service.ask("/zip?filter=b/").body)) as archive:
+        assert archive.namelist() == ["b/one again.png", "b/turned.tiff"]
+    for wrong in ("", "filter=&id=x", "folder=a", f"id={one}:2", f"id={one}:x", f"id={one}:-1"):
+        assert service.ask(f"/zip?{wrong}").code == "bad-request"
+    assert service.ask(f"/zip?id={NOT_THERE}").code == "not-in-library"
+    assert service.ask("/zip?filter={a").code == "bad-filter"
+
+
+def test_a_zip_that_would_be_too_large_is_refused_first(ready: Snapshot, tmp_path: Path) -> None:
+    names = ids("0", 3)
+    sources = {id: [Source(f"{id[:4]}.jpg", "1" * 64, bytes=1_500_000_000)] for id in names}
+    vectors = np.ones((3, ready.library.origin.dimension))
+    library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
+    with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
+        answer = service.ask("/zip?filter=")
+        assert (answer.status, answer.code) == (413, "too-large")
+        assert answer.data["error"]["message"].startswith("these are 3 files with 4.5 GB: one archive holds at most")
 
 
 def test_previews_of_originals_are_upright_files_that_browsers_show(with_originals: Service) -> None:

@@ -220,9 +220,6 @@ def test_bad_pictures_among_several_are_named_and_the_others_asked_about(tab: Ta
 
 
 def test_what_cannot_be_asked_with_is_said_at_once(tab: Tab) -> None:
-    tab.find("#address").fill("beach.jpg")
-    tab.find("#address").press("Enter")
-    tab.message("is not a web address")
     tab.choose(*((f"{at}.png", services.made(at)) for at in range(17)))
     tab.message("A question takes up to 16 pictures; these are 17.")
     tab.button("Close the message").click()

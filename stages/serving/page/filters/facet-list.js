@@ -1,0 +1,107 @@
+/* Facets as elements: values with counts to tick, and histograms of dates and numbers to choose a range in. Knows neither
+ * the service nor the address; choose(column, clause or null) is called with what is chosen. */
+
+import { button, make } from "../kit/elements.js";
+import * as words from "../kit/text-format.js";
+
+const SHOWN = 6; // values before "Show all"
+const TITLES = { taken: "Date taken", bytes: "File size", name: "File name", path: "Path" };
+const COLOURS = "black white grey red orange brown yellow green cyan blue purple pink".split(" ");
+const END_OF_DAY = " 23:59:59";
+
+export const title = (column) => TITLES[column] ?? column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");
+
+/** A value of a column in words; null stands for what is not known. */
+export function shownValue(column, value) {
+  if (value === null) return "Unknown";
+  if (typeof value === "boolean") return value ? "Yes" : "No";
+  if (column === "folder" && value === "") return "The library";
+  if (column === "bytes") return words.bytes(value);
+  return typeof value === "number" ? words.measure(value) : value;
+}
+
+/** A facet: {name, type, values or bars, more, missing}. clause: what is chosen in it, or undefined. */
+export function facet(found, clause, choose) {
+  const body = found.bars ? histogram(found, clause, choose) : values(found, clause, choose);
+  return make("fieldset", { class: "facet", "data-column": found.name }, make("legend", {}, title(found.name)), body);
+}
+
+function values({ name, values: listed, more, missing }, clause, choose) {
+  const chosen = clause?.unknown ? [null] : (clause?.values ?? []);
+  const known = listed.map(({ value }) => value);
+  const gone = chosen.filter((each) => each !== null && !known.includes(each)).map((value) => ({ value, pictures: 0 }));
+  const all = [...listed, ...gone, ...(missing || chosen[0] === null ? [{ value: null, pictures: missing }] : [])];
+  const largest = Math.max(1, ...all.map(({ pictures }) => pictures));
+  const turn = (value, on) => {
+    const rest = on ? [...chosen.filter((each) => each !== null), value] : chosen.filter((each) => each !== value);
+    choose(name, value === null ? (on ? { column: name, unknown: true } : null) : rest.length ? { column: name, values: rest } : null);
+  };
+  const lines = all.map(({ value, pictures }, place) => {
+    const box = make("input", { type: "checkbox", checked: chosen.includes(value), on: { change: (event) => turn(value, event.target.checked) } });
+    const swatch = name === "colour" && COLOURS.includes(value) && make("i", { class: `swatch ${value}` });
+    const text = make("bdi", { title: String(value ?? "") }, shownValue(name, value));
+    const label = make("label", { class: "check" }, box, swatch, text, make("span", { class: "count" }, words.number(pictures)));
+    const line = make("li", { hidden: place >= SHOWN && !chosen.includes(value) }, label);
+    line.style.setProperty("--share", pictures / largest);
+    return line;
+  });
+  const list = make("ul", { class: "values" }, lines);
+  const others = more > 0 && make("p", { class: "count" }, `and ${words.count(more, "further value")}; search for them at the top`);
+  const hidden = lines.filter((each) => each.hidden);
+  const further = hidden.length > 1 ? button(`Show ${hidden.length} more`, null, unfold, { class: "plain" }) : null;
+  if (hidden.length === 1) hidden[0].hidden = false;
+  function unfold() {
+    for (const each of hidden) each.hidden = false;
+    hidden[0].querySelector("input").focus();
+    further.remove();
+  }
+  return [list, further, others];
+}
+
+function histogram({ name, type, bars, missing }, clause, choose) {
+  const dates = type === "date";
+  const largest = Math.max(1, ...bars.map(({ pictures }) => pictures));
+  const inside = ({ from, to }) => clause?.from !== undefined && before(clause.from, to) && before(from, clause.to);
+  const before = (one, other) => one == null || other == null || (dates ? one.slice(0, 10) <= other.slice(0, 10) : one <= other);
+  const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? to.slice(0, 10) + END_OF_DAY : to });
+  const between = (one, other) => range(bars[Math.min(one, other)].from, bars[Math.max(one, other)].to);
+  let begun = null;
+  const list = make("div", { class: "bars", role: "group", "aria-label": `${title(name)}: choose a bar, or drag over several` });
+  bars.forEach((bar, place) => {
+    const said = `${span(name, bar.from, bar.to)}: ${words.count(bar.pictures, "picture")}`;
+    const pressed = { type: "button", title: said, "aria-label": said, "aria-pressed": String(Boolean(inside(bar))) };
+    const one = make("button", pressed);
+    one.style.setProperty("--share", bar.pictures / largest);
+    one.addEventListener("pointerdown", (event) => {
+      begun = place;
+      one.releasePointerCapture(event.pointerId);
+    });
+    one.addEventListener("pointerup", () => begun !== null && between(begun, place));
+    one.addEventListener("click", (event) => event.detail === 0 && between(event.shiftKey && begun !== null ? begun : (begun = place), place));
+    list.append(one);
+  });
+  const field = (end, label) => {
+    const held = clause?.[end] ?? null;
+    const value = held === null ? "" : dates ? held.slice(0, 10) : held;
+    const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${title(name)}: ${label}`, title: label });
+    input.addEventListener("change", () => {
+      const other = clause?.[end === "from" ? "to" : "from"] ?? null;
+      const set = input.value === "" ? null : dates ? input.value : Number(input.value);
+      range(...(end === "from" ? [set, other] : [other, set]));
+    });
+    return input;
+  };
+  const first = bars[0]?.from, last = bars.at(-1)?.to;
+  const ends = make("p", { class: "ends count" }, make("span", {}, shown(name, first)), make("span", {}, shown(name, last)));
+  const unknown = values({ name, values: [], more: 0, missing }, clause?.unknown ? clause : undefined, choose);
+  return [list, ends, make("div", { class: "range" }, field("from", "from"), "–", field("to", "to")), ...(missing || clause?.unknown ? unknown : [])];
+}
+
+const shown = (name, value) => (typeof value === "string" ? value.slice(0, 10) : shownValue(name, value));
+
+/** "2019-03-01 – 2019-03-31" */
+export function span(name, from, to) {
+  if (from == null || to == null) return from == null ? `up to ${shown(name, to)}` : `from ${shown(name, from)}`;
+  const [first, last] = [shown(name, from), shown(name, to)];
+  return first === last ? first : `${first} – ${last}`;
+}
