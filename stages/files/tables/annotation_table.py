@@ -4,16 +4,15 @@ for each attribute.
 Unlike other tables its columns are not known before it is read. Knows no labels, no schema of a library, and no stage.
 """
 
-from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.datum.contract import StageError
 from stages.files.tables.columns import ascending
-from stages.files.tables.parquet import ParquetTarget, damage_refused, read_columns, stored_text, write_table
+from stages.files.tables.parquet import ParquetTarget, damage_refused, read_columns, write_table
 
 FILE = "annotations.parquet"
 """The file of a segment in the index, if annotations are deployed."""
@@ -23,25 +22,30 @@ PATH = "path"
 
 TYPES = {
     "text": pa.string(),
-    "whole number": pa.int64(),
+    "integer": pa.int64(),
     "number": pa.float64(),
-    "yes or no": pa.bool_(),
+    "boolean": pa.bool_(),
     "date": pa.timestamp("s"),
 }
-"""The types of attributes by their names for people. A date is one with a time of day, and without a time zone."""
+"""The types of attributes by their names. A date is one with a time of day, and without a time zone."""
 
 
-def write_annotations(values: Mapping[str, Mapping[str, Any]], types: Mapping[str, str], path: Path) -> None:
-    """Writes a row for each file that has values. values: by the true path of the file, then by the attribute. types:
-    one of TYPES for each attribute; those without values here get no column, so that a new attribute changes only the
-    segments that have it. Equal values give equal bytes."""
-    stored = {stored_text(file): given for file, given in values.items() if given}
-    rows = sorted(stored)
-    names = sorted({name for given in stored.values() for name in given})
-    columns: dict[str, Sequence[Any]] = {PATH: rows}
-    columns |= {name: [stored[row].get(name) for row in rows] for name in names}
-    schema = pa.schema([(PATH, pa.string()), *((name, TYPES[types[name]]) for name in names)])
-    write_table(columns, schema, {}, path)
+def stated_only(table: pa.Table) -> pa.Table:
+    """The annotations without the files and the attributes that have no values."""
+    names = [name for name in table.schema.names if name == PATH or table[name].null_count < len(table)]
+    missing = [pc.is_null(table[name]) for name in names if name != PATH]
+    if not missing:
+        return table.select(names).slice(0, 0)
+    return table.select(names).filter(pc.invert(reduce(pc.and_, missing)))
+
+
+def write_annotations(table: pa.Table, path: Path) -> None:
+    """Writes the column `path`, of distinct stored paths, and columns of TYPES. Equal values give equal bytes, in
+    whatever order the rows and the columns are."""
+    names = [PATH, *sorted({*table.schema.names} - {PATH})]
+    rows = table.sort_by(PATH)
+    schema = pa.schema([(name, table.schema.field(name).type) for name in names])
+    write_table({name: rows[name] for name in names}, schema, {}, path)
 
 
 def read_annotations(file: ParquetTarget) -> pa.Table:

@@ -131,6 +131,11 @@ class Table:
             return cls(**held, **facts)
 
 
+def column_names(table: type[Table]) -> list[str]:
+    """The names of a class's columns in files."""
+    return [column.name for column in _layout(table).columns.values()]
+
+
 _LAYOUTS: dict[type, TableLayout] = {}
 
 
