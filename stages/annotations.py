@@ -22,11 +22,12 @@ import pyarrow.compute as pc
 
 from stages.datum.contract import Datum, DatumInput
 from stages.datum.input_cache import InputCache
-from stages.files.attribute_files import LABEL, read_attributes
+from stages.files.attribute_files import read_attributes
 from stages.files.tables.annotation_table import PATH, stated_only, write_annotations
 from stages.files.tables.columns import SourceColumn
 from stages.files.tables.parquet import damage_refused, read_columns, true_text
 from stages.quality.picture_labels import label_contents
+from stages.record.attribute_schema import LABEL
 from stages.record.label_files import SourceLabels, is_for_training, unite
 
 VERSION = 1

@@ -21,7 +21,6 @@ import numpy as np
 
 from stages.classify.training.splits import share
 from stages.datum.contract import Datum
-from stages.files.attribute_files import LABEL
 from stages.files.merged_tables import MergedTable, read_segment
 from stages.files.tables.annotation_table import PATH, read_annotations
 from stages.files.tables.columns import SourceColumn
@@ -29,6 +28,7 @@ from stages.files.tables.label_table import LabelTable
 from stages.files.tables.parquet import true_text
 from stages.files.thumbnail_files import ThumbnailFiles
 from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, first_sources
+from stages.record.attribute_schema import LABEL
 from stages.record.label_files import SourceLabels
 
 VERSION = 6

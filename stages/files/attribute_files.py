@@ -1,10 +1,9 @@
-"""The repo `attributes`: tables that people have put, as /tables/<name>.parquet in the form of annotations, and
-/schema.json, the types of all their columns, which a command writes in one commit with them.
+"""The repo `attributes`: tables that people have put, as /tables/<name>.parquet in the form of annotations, and the
+schema of all of them.
 
 Knows no command and no stage.
 """
 
-import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,40 +17,14 @@ from stages.files.tables import annotation_table
 from stages.files.tables.annotation_table import PATH, TYPES
 from stages.files.tables.image_table import PictureTable
 from stages.files.tables.table import column_names
+from stages.record.attribute_schema import AGAIN, DIRECTORY, LABEL, SCHEMA, SUFFIX, parse_schema
 from stages.record.sources import Source
-
-SCHEMA = "schema.json"
-DIRECTORY = "tables"
-SUFFIX = ".parquet"
-LABEL = "label"
-"""The attribute that the repo of labels gives."""
 
 DERIVED = ("folder", "name", "aspect", LABEL)
 """Attributes that follow from others, or from the labels."""
 
 BUILT_IN = frozenset({*Source._fields, *column_names(PictureTable), *DERIVED})
 """The names that no table may give to an attribute: lookalike itself has a meaning for them."""
-
-_FORMAT = 1
-_AGAIN = "put the tables with `lookalike attributes add`, and no file by other means"
-
-
-def format_schema(types: Mapping[str, str]) -> bytes:
-    """The content of /schema.json: one of TYPES for each attribute."""
-    columns = {name: {"type": type} for name, type in types.items()}
-    return (json.dumps({"format": _FORMAT, "columns": columns}, indent=1, sort_keys=True) + "\n").encode("ascii")
-
-
-def parse_schema(content: bytes) -> dict[str, str]:
-    """The type of each attribute. Raises StageError for anything that `format_schema` does not write."""
-    try:
-        stated = json.loads(content)
-        types = {name: each["type"] for name, each in stated["columns"].items()}
-        if stated["format"] == _FORMAT and TYPES.keys() >= {*types.values()}:
-            return types
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise StageError(f"{SCHEMA} of attributes is not one that this version of lookalike wrote: {_AGAIN}")
 
 
 class AttributeTables:
@@ -80,13 +53,13 @@ def read_attributes(repo: Path) -> AttributeTables:
     """All tables of the repo, whose files may be pipes. Raises StageError for files that no command wrote."""
     schema = repo / SCHEMA
     if not schema.exists():
-        raise StageError(f"the repo attributes has no {SCHEMA}: {_AGAIN}")
+        raise StageError(f"the repo attributes has no {SCHEMA}: {AGAIN}")
     types = parse_schema(schema.read_bytes())
     tables = []
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         for file in sorted((repo / DIRECTORY).glob(f"*{SUFFIX}")):
             table = annotation_table.read_annotations(spool(file, Path(scratch)))
             if unknown := sorted({*table.schema.names} - {PATH, *types}):
-                raise StageError(f"{file.name} has columns that {SCHEMA} lacks ({', '.join(unknown)}): {_AGAIN}")
+                raise StageError(f"{file.name} has columns that {SCHEMA} lacks ({', '.join(unknown)}): {AGAIN}")
             tables.append(table)
     return AttributeTables(types, tables)

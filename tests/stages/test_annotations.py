@@ -1,8 +1,6 @@
 """The stage annotations as Pachyderm runs it: buckets of partition, labels and tables in, annotations of a segment
 out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,9 +11,9 @@ import pytest
 
 from stages import annotations
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files import attribute_files
 from stages.files.tables.annotation_table import PATH, TYPES, read_annotations, write_annotations
 from stages.files.tables.parquet import stored_text, true_text
+from stages.record import attribute_schema
 from tests.pipes import piped
 from tests.stages.test_labelled import LABELS, PICTURES, write_bucket
 
@@ -30,19 +28,19 @@ def root(tmp_path: Path) -> Path:
     write_bucket(tmp_path / "library" / "b", "one", {"b0": ["dogs/1.jpg", "dogs/7.jpg"]})
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "a.csv").write_bytes(LABELS)
-    (tmp_path / "attributes" / attribute_files.DIRECTORY).mkdir(parents=True)
+    (tmp_path / "attributes" / attribute_schema.DIRECTORY).mkdir(parents=True)
     put_schema(tmp_path, {})
     return tmp_path
 
 
 def put_schema(root: Path, types: Mapping[str, str]) -> None:
-    (root / "attributes" / attribute_files.SCHEMA).write_bytes(attribute_files.format_schema(types))
+    (root / "attributes" / attribute_schema.SCHEMA).write_bytes(attribute_schema.format_schema(types))
 
 
 def put_table(root: Path, name: str, paths: Sequence[str], **columns: tuple[str, Sequence[Any]]) -> None:
     given = {each: pa.array(values, TYPES[type]) for each, (type, values) in columns.items()}
     table = pa.table({PATH: pa.array([*map(stored_text, paths)], pa.string()), **given})
-    write_annotations(table, root / "attributes" / attribute_files.DIRECTORY / f"{name}.parquet")
+    write_annotations(table, root / "attributes" / attribute_schema.DIRECTORY / f"{name}.parquet")
 
 
 def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
@@ -135,12 +133,12 @@ def test_labels_and_tables_are_read_once_for_all_segments_of_a_commit(root: Path
 
 def test_what_no_command_has_put_is_refused(root: Path, tmp_path: Path) -> None:
     put_table(root, "mine", ["dogs/7.jpg"], owner=("text", ["me"]))
-    with pytest.raises(StageError, match=r"^mine\.parquet has columns that schema\.json lacks \(owner\): put the "):
+    with pytest.raises(StageError, match=r"^mine\.parquet has columns that schema\.json lacks \(owner\): put tables "):
         run(root, tmp_path / "out")
-    (root / "attributes" / attribute_files.SCHEMA).write_bytes(b'{"columns": {"x": {"type": "words"}}, "format": 1}')
+    (root / "attributes" / attribute_schema.SCHEMA).write_bytes(b'{"columns": {"x": {"type": "words"}}, "format": 1}')
     with pytest.raises(StageError, match=r"^schema\.json of attributes is not one"):
         run(root, tmp_path / "out")
-    (root / "attributes" / attribute_files.SCHEMA).unlink()
+    (root / "attributes" / attribute_schema.SCHEMA).unlink()
     with pytest.raises(StageError, match=r"^the repo attributes has no schema\.json"):
         run(root, tmp_path / "out")
 

@@ -1,7 +1,5 @@
 """The stage labelled as Pachyderm runs it: buckets of partition and labels in, tables and vectors out."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -13,8 +11,9 @@ import pytest
 
 from stages import annotations, labelled
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files import attribute_files, thumbnail_files
+from stages.files import thumbnail_files
 from stages.files.tables.label_table import LabelTable
+from stages.record import attribute_schema
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.image_tables import MODEL, image_table
@@ -74,7 +73,7 @@ def labels_dealt(root: Path, out: Path, segment: str) -> Path:
     """The labels of a segment, as annotations deals them."""
     attributes = root / "attributes"
     attributes.mkdir(exist_ok=True)
-    (attributes / attribute_files.SCHEMA).write_bytes(attribute_files.format_schema({}))
+    (attributes / attribute_schema.SCHEMA).write_bytes(attribute_schema.format_schema({}))
     features = DatumInput("features", root / "library" / segment, f"library/{segment}", "")
     whole = (DatumInput(each, root / each, "", "") for each in ("labels", "attributes"))
     annotations.start({})(Datum({each.name: each for each in (features, *whole)}, out / "dealt"))

@@ -13,7 +13,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
-from pipelines.upgrades import spec_documents
+from pipelines.specifications.pipeline_specs import deployed_request
 from stages.record import block_names
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
@@ -179,7 +179,7 @@ def test_the_command_decides_on_the_segments_of_an_earlier_version(
 def test_a_deployment_keeps_the_segments_that_an_upgrade_gave_an_earlier_version(library: Library) -> None:
     library.earlier()
     info = ProjectJobs(library.connection).pipelines()["features"]
-    request = spec_documents.request_of(info)
+    request = deployed_request(info)
     request.update = True
     part_sizes.mark(request, {DIGITS: "1"})
     library.connection.client.create_pipeline_from_request(request)
@@ -194,7 +194,7 @@ def test_parts_that_an_earlier_version_made_larger_stay_and_add_makes_such_block
 ) -> None:
     library.command.says("deploy", "--set", "PART=1200")
     info = ProjectJobs(library.connection).pipelines()["preprocess"]
-    request = spec_documents.request_of(info)
+    request = deployed_request(info)
     request.update = True
     part_sizes.mark(request, {"PART": "400"})
     library.connection.client.create_pipeline_from_request(request)
