@@ -16,9 +16,9 @@ from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
 from pipelines.client.pipeline_owner import ANNOTATION
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, optional_specs, pipeline_specs
+from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs
 from pipelines.specifications.drafts import SpecDraft
-from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, repos_read
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, deployed_request, repos_read
 from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgrade_steps
 from pipelines.upgrades.spec_merge import MergedSpec
 from pipelines.upgrades.upgrade_records import UpgradeRecord
@@ -52,11 +52,9 @@ def plan(
     """The upgrade of the deployed pipelines, by name with details. installed: all specifications as in their files.
     asked: the same with the overlays and settings of the command. as_written: the pipelines that keep no choice of
     their library. Raises LookalikeError if there is nothing of ours, or for choices that no merge can keep."""
-    wanted = {
-        draft.name: (draft, on_top)
-        for draft, on_top in zip(installed, asked, strict=True)
-        if draft.name in there or not optional_specs.group(draft.path)
-    }
+    names = drafts.wanted(installed, there)
+    asked = overlays.apply(overlays.implied(names), asked)
+    wanted = {each.name: (each, on_top) for each, on_top in zip(installed, asked, strict=True) if each.name in names}
     if not wanted.keys() & there.keys():
         raise LookalikeError("none of these pipelines is deployed here: nothing to upgrade; see `lookalike deploy`")
     found = {
@@ -188,7 +186,7 @@ def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
 
 
 def _back(connection: Connection, record: UpgradeRecord, info: Any, version: Any) -> UpgradeStep:
-    request = spec_documents.request_of(version)
+    request = deployed_request(version)
     request.update = True
     request.reprocess = deployment.has_other_code(request, info)
     request.metadata.annotations[DEPLOYED_BY] = deployment.author(connection)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.client.deployment import deployment
+from pipelines.client.deployment.first_files import FIRST_FILES
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
@@ -24,7 +25,9 @@ def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) ->
     _check_unchanged(plan, there, ProjectJobs(connection).pipelines())
     requests = [step.request for step in plan.steps if step.is_sent]
     for repo in dict.fromkeys(repo for request in requests for repo in sorted(repos_read(request.input))):
-        if repo in SOURCES:
+        if repo in FIRST_FILES:
+            deployment.ensure_filled(connection, repo)
+        elif repo in SOURCES:
             deployment.make_repo(connection, repo)
     begun_id = ""
     if requests:

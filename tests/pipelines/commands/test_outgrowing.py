@@ -12,7 +12,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
-from pipelines.upgrades import spec_documents
+from pipelines.specifications.pipeline_specs import deployed_request
 from stages.record import block_names
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
@@ -137,7 +137,7 @@ def test_segments_go_back_when_that_is_said(library: Library, wait_for_jobs: Wai
 def test_larger_parts_that_an_upgrade_kept_stay_and_add_makes_such_blocks(library: Library, tmp_path: Path) -> None:
     library.command.says("deploy", "--set", "PART=1200")
     info = ProjectJobs(library.connection).pipelines()["preprocess"]
-    request = spec_documents.request_of(info)
+    request = deployed_request(info)
     request.update = True
     part_sizes.mark(request, {"PART": "400"})
     library.connection.client.create_pipeline_from_request(request)
