@@ -57,7 +57,8 @@ def listed_files(table: AttributeTable, order: Rows, files: Mask) -> Rows:
     """Of the files in an order those of a mask, each picture's first alone. order: int64 (m,). files: bool (m,)."""
     chosen = order[files[order]]
     _, firsts = np.unique(table.rows[chosen], return_index=True)
-    return chosen[np.sort(firsts)]
+    found: Rows = chosen[np.sort(firsts)]
+    return found
 
 
 def listing_page(
@@ -107,7 +108,8 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
     example = np.zeros(len(found), np.int64)
     example[cell[::-1]] = rows[::-1]  # the first of each cell
     order = np.lexsort((example, -pictures))
-    return [PlaceCluster(*(float(each[at]) for each in means), int(pictures[at]), int(example[at])) for at in order]
+    columns = (each[order].tolist() for each in (*means, pictures, example))
+    return [PlaceCluster(*each) for each in zip(*columns, strict=True)]
 
 
 def _floats(column: Any) -> Any:
