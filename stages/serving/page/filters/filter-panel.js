@@ -100,7 +100,7 @@ async function showPlaces(state, signal) {
 /** Takes a filter that a person wrote, if the service can use it; otherwise says why not. */
 async function attempt(where) {
   try {
-    await service.facets({ ...query(shown), where, columns: "format" });
+    await service.facets({ ...query(shown), where, columns: "folder" });
   } catch (failure) {
     if (failure.status !== 400) return failed(failure);
     refused(words.sentence(failure.message));

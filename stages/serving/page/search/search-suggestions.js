@@ -76,7 +76,7 @@ export const isAddress = (text) => /^([a-z]+:)?\/\/|^[a-z]+:\S|^\/?\?/i.test(tex
 /** What is proposed for a text: [{words, detail, choice}]. */
 async function proposals(text, signal) {
   const named = clauses.write([{ name: text }]);
-  columns ??= (await service.facets({ columns: "format" }, signal)).columns.filter(({ type, name }) => type === "text" && !["name", "path"].includes(name)).map(({ name }) => name);
+  columns ??= (await service.facets({ columns: "folder" }, signal)).columns.filter(({ type, name }) => type === "text" && !["name", "path"].includes(name)).map(({ name }) => name);
   const [pictures, ...found] = await Promise.all([
     service.pictures({ where: named, limit: NAMES }, signal),
     ...columns.slice(0, COLUMNS).map((name) => service.facets({ where: clauses.containing(name, text), columns: name }, signal)),
