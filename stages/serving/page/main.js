@@ -70,7 +70,7 @@ async function arrive(back, first = false) {
   try {
     await view.show(state, signal);
   } catch (failure) {
-    if (failure.status === 400 && state.where) filters.refused(words.sentence(failure.message));
+    if (failure.code === "bad-filter" && state.where) filters.refused(words.sentence(failure.message));
     return askedWithout(failure, state) || fail(failure);
   }
   if (filtered) filters.show(state, signal).catch(panelFailed);
@@ -125,6 +125,7 @@ function fail(failure) {
   failing.show(failure, {
     again: () => arrive(false),
     choose: () => chooser.choose(false),
+    unfilter: () => moves.set({ where: null, filter: null }),
     signedIn: async () => {
       signed(true);
       await standing.refresh();
