@@ -119,7 +119,7 @@ def _copy_database(source: Path, target: Path) -> None:
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         if version != FORMAT:
             raise FailedPrecondition(
-                f"{source} has the format {version}, not {FORMAT}: start this version of localpachd on it once"
+                f"{source} has the format {version}, not {FORMAT}: use the localpachd that wrote it"
             )
         conn.backup(copy)  # in one step, so of one moment
     target.chmod(0o600)

@@ -166,12 +166,8 @@ CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 CREATE INDEX IF NOT EXISTS logs_by_pipeline ON logs (project, pipeline);
 """
 
-_ADDED = (("logs", "level", "INTEGER NOT NULL DEFAULT 2"),)
-"""Columns (table, name, type) that databases of older versions lack."""
-
 FORMAT = 2
-"""The version of the root's layout. It is raised when an older server could not read what this one writes; databases
-from before it was kept have 0."""
+"""The version of the root's layout. It is raised when an older server could not read what this one writes."""
 
 T = TypeVar("T")
 
@@ -259,12 +255,9 @@ class Database:
         self._sync.close()
 
     def _make_tables(self) -> None:
-        """Makes the tables that are missing, or adds what an older version lacks."""
+        """Makes the tables that are missing."""
         for statement in _statements(SCHEMA):
             self._writer.execute(statement)
-        for table, column, kind in _ADDED:
-            if column not in {row["name"] for row in self._writer.execute(f"PRAGMA table_info({table})")}:
-                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
         self._writer.execute(f"PRAGMA user_version={FORMAT}")
 
     def _connect(self, cache: int) -> sqlite3.Connection:

@@ -8,7 +8,7 @@ version, the id of the database, and the highest numbers of its rows, which only
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ RESERVE = "reserve"
 DRAFT = ".restoring"
 """A root with this file holds a part of a backup, which the next restore into it replaces."""
 _ID = "database id"
-_OLDEST = {"repos", "commits", "layers", "entries", "commit_layers", "fileset_layers"}
-"""Tables that the databases of all versions have."""
 
 
 @contextmanager
@@ -55,8 +53,8 @@ class RootMarker:
 
 
 def prepare(root: Path) -> None:
-    """Checks a root before anything in it is opened, and keeps a copy of a database that is about to be changed into
-    the present format. Raises FailedPrecondition for a root that a start could destroy."""
+    """Checks a root before anything in it is opened. Raises FailedPrecondition for a root that a start could
+    destroy."""
     with _explained(root):
         _check_files(root)
 
@@ -87,7 +85,7 @@ def _check_files(root: Path) -> None:
         tables = {row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if version > FORMAT:
             raise _too_new(root, version)
-        if version == 0 and tables and not tables >= _OLDEST:
+        if version < FORMAT and tables:
             raise FailedPrecondition(
                 f"{database} is not a database of localpachd: move it away, and put the right one back"
             )
@@ -101,14 +99,11 @@ def _check_files(root: Path) -> None:
                 f"{root / SMALL} is missing, which has most of the files' content: put it back, or restore a backup "
                 "(python -m localpachd restore BACKUP NEW_ROOT)"
             )
-        if marker is None and version == FORMAT and has_chunks(root):
+        if marker is None and has_chunks(root):
             raise FailedPrecondition(
                 f"{root / MARKER} is missing, so nothing says that {DATABASE} belongs to the chunks: put it back or, "
                 f"if you are sure that it does, run python -m localpachd fsck --adopt {root}"
             )
-        if version < FORMAT and tables:
-            _keep_copy(conn, root)
-            write_marker(root, RootMarker(FORMAT, "", {}))  # so that the changed database is known, whenever this ends
 
 
 def _check_whole(root: Path, db: Database) -> None:
@@ -127,7 +122,7 @@ def _check_marked(root: Path, db: Database) -> None:
     if marker is None:
         return
     now = _state(db)
-    if marker.database not in ("", now.database):
+    if marker.database != now.database:
         raise FailedPrecondition(
             f"{root / DATABASE} is not the database of the chunks beside it: put the right one back, or restore a "
             "backup"
@@ -186,18 +181,6 @@ def _state(db: Database) -> RootMarker:
         rows = {row[0]: row[1] for row in conn.execute("SELECT name, seq FROM sqlite_sequence")}
     db.flush()  # the marker is never ahead of the rows
     return RootMarker(FORMAT, database, rows)
-
-
-def _keep_copy(conn: sqlite3.Connection, root: Path) -> None:
-    """Copies the database as it is. A start that was interrupted has changed nothing, and does so again."""
-    kept = root / f"pachd-before-format-{FORMAT}.sqlite"
-    draft = kept.with_suffix(".part")
-    draft.unlink(missing_ok=True)
-    with closing(sqlite3.connect(draft)) as copy:
-        conn.backup(copy)
-    durable_files.sync(draft)
-    draft.replace(kept)
-    durable_files.sync(root)
 
 
 def _too_new(root: Path, version: int) -> FailedPrecondition:

@@ -32,7 +32,7 @@ NotifyAccess=main
 ExecStart={command}
 WorkingDirectory={directory}
 {user}UMask=0077
-# A start looks at all chunks, and changes a database of an older version.
+# A start looks at all chunks.
 TimeoutStartSec=infinity
 # The server ends within 10 seconds, and its workers with it.
 TimeoutStopSec=15

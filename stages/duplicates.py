@@ -28,7 +28,7 @@ from stages.record import name_lists
 from stages.record.sources import Source
 from stages.report.copy_pages import EXACT, LIST, MOST_GROUPS, NEAR, CopyFacts, draw_pages, pages
 
-VERSION = 3
+VERSION = 4
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 

@@ -23,7 +23,7 @@ from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.files.pack_ends import picture_size
 from stages.record import entry_paths
 
-VERSION = 13
+VERSION = 14
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:

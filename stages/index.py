@@ -20,6 +20,7 @@ from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import MergedTable, read_segment
 from stages.files.segment_files import SegmentFacts
+from stages.files.tables import annotation_table
 from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.knn import code_index
 from stages.knn.code_index import CodeFacts
@@ -27,7 +28,7 @@ from stages.knn.search_settings import SearchSettings, read_settings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 
-VERSION = 15
+VERSION = 16
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 
@@ -36,11 +37,12 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
     The datum's inputs: `features`, the directory /library/<b> of partition: for each bucket of parts <bucket>.parquet;
     `vector_files`, the directory /vectors/<b>: for each bucket <bucket>.npy, float32 (n, d), which are read for codes
-    alone; `thumbnails`, the directory /thumbnails/<b>: for each bucket <bucket>.thumbnails, of which nothing is read.
+    alone; `thumbnails`, the directory /thumbnails/<b>: for each bucket <bucket>.thumbnails, of which nothing is read;
+    `annotations`, the file /annotations/<b>.parquet of annotations, or no such input.
     Writes /<b>/images.parquet (stages.files.tables.index_table), sorted by id, and in the same order hashes.npy, uint64
     (N,); index.json; with an approximate ALGORITHM also codes.bin, if the segment is large enough; and passes on
-    /<b>/vectors/<bucket>.npy and /<b>/thumbnails/<bucket>.thumbnails. BACKEND searches exactly for the recall of the
-    codes, and for nothing else.
+    /<b>/vectors/<bucket>.npy, /<b>/thumbnails/<bucket>.thumbnails and /<b>/annotations.parquet. BACKEND searches
+    exactly for the recall of the codes, and for nothing else.
     """
     chosen = read_settings(environment)
 
@@ -52,6 +54,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         buckets = sorted({place.part for place in segment.thumbnails})
         for files in (vector_files, thumbnail_files):
             _pass_on(datum, segment.name, files.DIRECTORY, [f"{each}{files.SUFFIX}" for each in buckets], target)
+        if "annotations" in datum.inputs:
+            datum.pass_on(datum.inputs["annotations"].path, target / annotation_table.FILE)
         _index(segment, datum, target, chosen, environment)
 
     return process

@@ -1,7 +1,8 @@
 """The labelled stage: the labelled pictures of a segment, with vectors and thumbnails, to train on.
 
-Inputs: `labels`, the whole repo, `vectors` and `thumbnails`, the directories /vectors/<segment> and
-/thumbnails/<segment> of partition, all lazy or not; `features`, the directory /library/<segment> of partition.
+Inputs: `vectors` and `thumbnails`, the directories /vectors/<segment> and /thumbnails/<segment> of partition, lazy or
+not; `features`, the directory /library/<segment> of partition; `labels`, the file /labels/<segment>.parquet of
+annotations.
 Parameter: HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and
 /<segment>.parquet (stages.files.tables.label_table) of the pictures with a label that can be used, sorted by id, which
 may be none; and /left_out/<segment>.json."""
@@ -12,7 +13,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.labelled"))
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,40 +20,50 @@ from typing import Any
 import numpy as np
 
 from stages.classify.training.splits import share
-from stages.datum.contract import Datum, DatumInput
-from stages.datum.input_cache import InputCache
+from stages.datum.contract import Datum
 from stages.files.merged_tables import MergedTable, read_segment
+from stages.files.tables.annotation_table import PATH, read_annotations
 from stages.files.tables.columns import SourceColumn
 from stages.files.tables.label_table import LabelTable
+from stages.files.tables.parquet import true_text
 from stages.files.thumbnail_files import ThumbnailFiles
-from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, first_sources, read_labels
-from stages.record.label_files import is_for_training
+from stages.quality.picture_labels import UNLABELLED, LabelEncoder, examples, first_sources
+from stages.record.attribute_schema import LABEL
+from stages.record.label_files import SourceLabels
 
-VERSION = 5
+VERSION = 6
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 LEFT_OUT = "left_out"
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads HELD_OUT (default 0.2, at most 0.9). Keeps the labels, which all datums of a commit share."""
+    """Reads HELD_OUT (default 0.2, at most 0.9)."""
     held_out = share(environment)
-    coders = InputCache(_coder)
 
     def process(datum: Datum) -> None:
         datum.require(
-            "labelled needs labels, and /library/<segment>, /vectors/<segment> and /thumbnails/<segment> of partition",
+            "labelled needs /library/<segment>, /vectors/<segment> and /thumbnails/<segment> of partition, and "
+            "/labels/<segment>.parquet of annotations; if an older version of lookalike wrote the specifications: "
+            "lookalike upgrade",
             *("labels", "features", "vectors", "thumbnails"),
         )
         segment = read_segment(datum.inputs["features"].path)
-        _write(datum, segment, coders.get(datum.inputs["labels"]), held_out)
+        _write(datum, segment, _coder(datum.inputs["labels"].path), held_out)
 
     return process
 
 
-def _coder(labels: DatumInput) -> LabelEncoder:
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return LabelEncoder(read_labels(labels.path, Path(directory), is_for_training))
+def _coder(file: Path) -> LabelEncoder:
+    """The labels of the segment's files. Those of a file that has several are not told apart here."""
+    table = read_annotations(file)
+    given = SourceLabels()
+    for stored, label in zip(table[PATH].to_pylist(), table[LABEL].to_pylist(), strict=True):
+        if label is None:
+            given.conflicts[true_text(stored)] = []
+        else:
+            given.of[true_text(stored)] = label
+    return LabelEncoder(given)
 
 
 def _write(datum: Datum, segment: MergedTable, coder: LabelEncoder, held_out: float) -> None:

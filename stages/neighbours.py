@@ -32,7 +32,7 @@ from stages.quality.copy_pairs import CopyPairs, SegmentPictures, confirm_pairs
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
 
-VERSION = 4
+VERSION = 5
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 MOST_BITS = 24
@@ -66,7 +66,8 @@ def start(environment: Mapping[str, str]) -> "NeighboursStage":
 class NeighboursStage:
     """Processes one pair of segments at a time. Keeps the left segment for the next right ones.
 
-    The datum's inputs, lazy or not: `left` and `right`, directories /<segment> of the index. Writes
+    The datum's inputs, lazy or not: `left` and `right`, directories /<segment> of the index, or groups of the files in
+    them that are read here: what else a segment has may change without a comparison. Writes
     /nearest/<left>/<right>.npy: NEAREST (n, k'), of each picture of `left` its k' = min(K, others in `right`) nearest
     in `right` by distance, then id, never itself. With left = right also /pictures/<left>.parquet (Pictures). With
     left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures of which one
@@ -86,7 +87,7 @@ class NeighboursStage:
         self._hashes = InputCache(segment_files.read_hashes)
 
     def __call__(self, datum: Datum) -> None:
-        left_input, right_input = datum.inputs["left"], datum.inputs["right"]
+        left_input, right_input = (segment_files.of_group(datum.inputs[side]) for side in ("left", "right"))
         left = self._left.get(left_input)
         one = segment_files.name_of(left_input) == segment_files.name_of(right_input)
         right = left if one else self._opened(right_input)

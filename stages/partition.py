@@ -27,7 +27,7 @@ from stages.files.tables.image_table import BucketTable
 from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
 from stages.record import part_names
 
-VERSION = 5
+VERSION = 6
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _LIBRARY = "library"

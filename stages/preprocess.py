@@ -26,7 +26,7 @@ from stages.record import part_names
 from stages.record.framing import FITS, Framing
 from stages.record.pfs_names import QUESTION_FILE, unescape
 
-VERSION = 14
+VERSION = 15
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"

@@ -33,7 +33,7 @@ from stages.knn.top_k import NONE, Searcher, TopK, itself_first
 from stages.knn.vector_set import VectorSet
 from stages.report.query_sample import most_pictured, sheet_queries
 
-VERSION = 9
+VERSION = 10
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _TOGETHER = 4096

@@ -146,6 +146,8 @@ class Measuring:
             sources=[(Source(name, id_, 640, 480, 90_000),)],
             thumbnail_sizes=[_THUMBNAIL],
             hashes=[number],
+            **{name: [0.5] for name in ("brightness", "contrast", "sharpness")},
+            colours=["grey"],
             origin=Origin(self._index.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )
         images.write(place / "images.parquet")

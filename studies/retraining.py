@@ -18,7 +18,7 @@ from benchmarks.kit.engine import Settled, Work, longest, settle
 from benchmarks.kit.report import Result, Row, line
 from pipelines.analysis.classifiers import experiments, parameter_files
 from pipelines.analysis.measurement import optional_deployment
-from pipelines.client.deployment import deployment
+from pipelines.client.deployment import deployment, first_files
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.errors import LookalikeError
@@ -96,12 +96,10 @@ def _begin(connection: Connection, first: Sequence[PictureSource], known: Sequen
     """Deploys everything, labels the `known` pictures, adds the `first`, and waits for the trainings."""
     deployment.deploy(connection, pipeline_specs.load(specs_directory.current()))
     commits = [backbone_push.push(connection, BACKBONE).commit]
-    deployment.make_repo(connection, optional_deployment.LABELS)
+    deployment.make_repo(connection, first_files.LABELS)
     rows = [Label(each.name, samples.label_of(each.name)) for each in known]
     commits.append(
-        Repository(connection, optional_deployment.LABELS).write(
-            [PutFile(optional_deployment.LABELS_FILE, format_csv(rows))]
-        )
+        Repository(connection, first_files.LABELS).write([PutFile(first_files.LABELS_FILE, format_csv(rows))])
     )
     commits.append(parameter_files.change(connection, RUNS))
     settle(connection, [*commits, ingest.add(connection, first).commit])

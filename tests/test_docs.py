@@ -10,6 +10,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -403,6 +404,14 @@ def test_the_values_files_are_those_of_the_guide() -> None:
         "ack": "CUSTOM",
     }
     assert all(values["proxy"]["enabled"] for values in there.values())
+    # Charts from 2.10 on require it, but for LOCAL: see "storage URL required" in templates/pachd/deployment.yaml.
+    storages = {name: values["pachd"].get("storage", {}) for name, values in there.items()}
+    urls = {name: urlsplit(storage.get("storageURL", "")) for name, storage in storages.items()}
+    assert {name: url.scheme for name, url in urls.items()} == {"kind": "", "gke": "gs", "ack": "s3"}
+    assert urls["gke"].netloc == storages["gke"]["google"]["bucket"]
+    amazon = storages["ack"]["amazon"]
+    assert urls["ack"].netloc == amazon["bucket"]
+    assert parse_qs(urls["ack"].query) == {"region": [amazon["region"]], "endpoint": [amazon["customEndpoint"]]}
 
 
 def test_the_arithmetic_of_scale_adds_up() -> None:

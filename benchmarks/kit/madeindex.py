@@ -85,6 +85,8 @@ class MadeIndex:
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
             thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
+            **{name: [0.5] * len(ids) for name in ("brightness", "contrast", "sharpness")},
+            colours=["grey"] * len(ids),
             origin=Origin(self.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )
         thumbnails = self._write_buckets(place, points)

@@ -1,8 +1,7 @@
 """Big chunks: a file each, with checksums behind its bytes. Knows no small chunks, files of users or references.
 
 Hashing takes longer than reading and sending, so every 256 KiB of a chunk has a checksum behind the chunk's end: XXH3,
-8 bytes each, and 8 bytes that mark them. Files of the first version end with the chunk, and are checked
-by its hash.
+8 bytes each, and 8 bytes that mark them.
 """
 
 import os
@@ -100,9 +99,7 @@ class BigChunks:
             end = len(data) - _sums_size(count)
             if 0 < end <= count * _BLOCK and data.endswith(_MARK) and _sums((memoryview(data)[:end],)) == data[end:]:
                 return data[:end]
-        if chunk_hash(data) != digest:
-            raise damaged(digest)
-        return data
+        raise damaged(digest)
 
     def blocks(self, digest: bytes, length: int, skip: int = 0) -> Iterator[bytes]:
         """The bytes of a chunk of `length` bytes from `skip`, in pieces of at most 256 KiB, each checked before it is
@@ -115,10 +112,6 @@ class BigChunks:
         with file:
             size = os.fstat(file.fileno()).st_size
             sums = os.pread(file.fileno(), _sums_size(count), length)
-            if size == length:
-                data = self.get(digest)
-                yield from (data[at : at + _BLOCK] for at in range(skip, length, _BLOCK))
-                return
             if size != length + len(sums) or not sums.endswith(_MARK):
                 raise damaged(digest)
             first, skip = divmod(skip, _BLOCK)
@@ -227,8 +220,8 @@ def verified(path: Path, digest: bytes) -> bytes:
     """The bytes of the chunk in a file, compared with their hash. DataLoss if it is damaged, FileNotFoundError."""
     data = path.read_bytes()
     blocks = -(-len(data) // _BLOCK)
-    for end in (len(data) - _sums_size(blocks), len(data) - _sums_size(blocks - 1), len(data)):
-        if end > 0 and chunk_hash(memoryview(data)[:end]) == digest and data[end:] in (b"", _sums((data[:end],))):
+    for end in (len(data) - _sums_size(blocks), len(data) - _sums_size(blocks - 1)):
+        if end > 0 and chunk_hash(memoryview(data)[:end]) == digest and data[end:] == _sums((data[:end],)):
             return data[:end]
     raise damaged(digest)
 
@@ -277,7 +270,7 @@ def _is_whole(path: Path, length: int, sums: bytes) -> bool:
         while left and (block := file.read(min(_BLOCK, left))):
             found += xxh3_64_digest(block)
             left -= len(block)
-        return not left and bytes(found) + _MARK == sums and file.read() in (sums, b"")
+        return not left and bytes(found) + _MARK == sums == file.read()
 
 
 def _private(path: str, flags: int) -> int:

@@ -2,14 +2,12 @@
 
 import sqlite3
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from localpachd.errors import DataLoss
-from localpachd.ids import chunk_hash
 from localpachd.sqlite import FileUsage, ReaderPool, file_usage, shrink, transaction
 
 _BATCH_BYTES = 4 << 20
@@ -20,9 +18,9 @@ _SWEPT = 1000  # chunks looked at in one step of a sweep
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS small (
     hash BLOB PRIMARY KEY,
-    put REAL NOT NULL, -- the generation in which it was last put; a time in the oldest rows
+    put INTEGER NOT NULL, -- the generation in which it was last put
     data BLOB NOT NULL,
-    crc INTEGER -- CRC-32 of the data, which takes a fifth of the hash's time; the oldest rows have none
+    crc INTEGER NOT NULL -- CRC-32 of the data, which takes a fifth of the hash's time
 );
 CREATE TABLE IF NOT EXISTS trash (hash BLOB PRIMARY KEY, since REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL);
@@ -31,7 +29,7 @@ CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL);
 _INSERT = """
 INSERT INTO small (hash, put, data, crc) VALUES (?, ?, ?, ?)
 ON CONFLICT (hash) DO UPDATE SET put = excluded.put, data = excluded.data, crc = excluded.crc
-WHERE put < excluded.put OR data <> excluded.data OR crc IS NOT excluded.crc
+WHERE put < excluded.put OR data <> excluded.data OR crc <> excluded.crc
 """
 
 
@@ -181,14 +179,7 @@ class SmallChunks:
 
     def _make_tables(self) -> None:
         self._writer.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
-        columns = {row[1] for row in self._writer.execute("PRAGMA table_info(small)")}
-        with transaction(self._writer):
-            if "crc" not in columns:
-                self._writer.execute("ALTER TABLE small ADD COLUMN crc INTEGER")
-            if self._writer.execute("SELECT COUNT(*) FROM generation").fetchone()[0] == 0:
-                # Past the times that the rows of older versions have.
-                (rows,) = self._writer.execute("SELECT EXISTS (SELECT 1 FROM small)").fetchone()
-                self._writer.execute("INSERT INTO generation VALUES (?)", (int(time.time()) if rows else 0,))
+        self._writer.execute("INSERT INTO generation SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM generation)")
 
     def _in_memory(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         with self._lock:
@@ -216,6 +207,6 @@ class SmallChunks:
         return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
 
 
-def _check(digest: bytes, data: bytes, crc: int | None) -> None:
-    if zlib.crc32(data) != crc and (crc is not None or chunk_hash(data) != digest):
+def _check(digest: bytes, data: bytes, crc: int) -> None:
+    if zlib.crc32(data) != crc:
         raise DataLoss(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")

@@ -83,6 +83,12 @@ class CommitHistory:
         tell."""
         return _created_by(self._connection.inspect(self._connection.commit(pipeline, id_, "spec")))
 
+    def version_starts(self, pipeline: str) -> dict[str, datetime]:
+        """When each version of a pipeline was deployed (UTC), by the commit of its specification."""
+        repo = self._connection.commit(pipeline, "", "spec").branch.repo
+        found = self._connection.pfs.ListCommit(pfs_pb2.ListCommitRequest(repo=repo, all=True))
+        return {info.commit.id: info.started.ToDatetime(tzinfo=UTC) for info in found}
+
     def ended(self, record: CommitRecord) -> CommitRecord:
         """The commit once the server has finished it; as it is if it is open."""
         if record.open or record.finished is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipelines.client import repository
 from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.pipeline_owner import own
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_waits import PipelineWait
@@ -31,7 +32,7 @@ class GraphReader:
 
     def look(self) -> PipelineGraph:
         """The present graph."""
-        infos = self._connection.retry(self._jobs.pipelines)
+        infos = own(self._connection.retry(self._jobs.pipelines))
         before = _states(self._jobs_of)
         self._jobs_of = self._connection.retry(self._jobs.at_work, infos, self._jobs_of)
         if self._looks % _CLOSELY == 0 or _states(self._jobs_of) != before:

@@ -32,9 +32,6 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 _SCALES_UP = "TriggeredScaleUp"
 """The reason of the event by which a cluster's autoscaler says that it adds a node for a pod."""
 
-_UNSCHEDULED = "FailedScheduling"
-"""The reason of the event that repeats the condition of a pod without a node."""
-
 _PULLING, _PULLED = "Pulling", "Pulled"
 """The reasons of the events by which a node says that it pulls an image, and that it has it."""
 
@@ -87,7 +84,7 @@ def troubles(namespace: str) -> dict[str, list[str]]:
         found.setdefault(kube_objects.pipeline_of(pod), []).extend(kube_objects.waiting(pod))
     for event in _all(core.list_namespaced_event, namespace=namespace, field_selector="type=Warning"):
         about = names.get((event.involved_object.kind, event.involved_object.name))
-        if about is not None and event.message and event.reason != _UNSCHEDULED:
+        if about is not None and event.message and kube_objects.is_failure(event):
             found.setdefault(about, []).append(f"{event.reason}: {event.message.strip()}")
     silent = {name: pipeline for (kind, name), pipeline in names.items() if kind == "Pod" and not found.get(pipeline)}
     if silent:

@@ -6,6 +6,15 @@ from typing import Any
 _OUT_OF_MEMORY = "OOMKilled"
 """The reason of a container's end if it was killed for want of memory."""
 
+_FAILURES = frozenset({"BackOff", "Failed", "FailedCreate"})
+"""The reasons of the events by which a node or a controller gives up for the moment."""
+
+_REPEATED = frozenset({"FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"})
+"""Those of attempts that are repeated, and often succeed the second or third time."""
+
+_STUBBORN = 6
+"""Attempts after which one of these is believed: half a minute, at Kubernetes' intervals."""
+
 _PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
 """Labels of nodes that name the kind of their GPUs."""
 
@@ -100,6 +109,16 @@ def lacks_workers(controller: Any) -> bool:
 def healthy(pod: Any) -> bool:
     """Whether all containers of a pod run."""
     return pod.status.phase == "Running" and all(each.ready for each in pod.status.container_statuses or ())
+
+
+def is_failure(event: Any) -> bool:
+    """Whether a warning says that a worker cannot start. Most warnings of a starting pod pass: a probe that comes too
+    early, a volume whose secret the node has not read yet, the limits of a resolver. A pod without a node has a
+    condition that says the same."""
+    if event.reason in _FAILURES:
+        return True
+    repeated = event.count or (event.series.count if event.series else 0) or 0
+    return event.reason in _REPEATED and repeated >= _STUBBORN
 
 
 def waiting(pod: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ there, images that cannot be pulled, quotas that do not suffice, a Pachyderm tha
 Decides on facts that come from outside; asks nobody.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,6 +36,9 @@ OLDEST = (2, 5)
 SPOKEN = (2, 7)
 """The Pachyderm whose messages lookalike sends."""
 
+UNLIMITED = (2, 12)
+"""The first Pachyderm that takes any number of pipelines without an enterprise key."""
+
 _MOST_NODES = 3
 """Most nodes that are named."""
 
@@ -63,12 +66,15 @@ def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
         yield Flaw.warning("version", (), why, fix)
 
 
-def check_number(there: int, new: int) -> Iterator[Flaw]:
-    """The flaw of more new pipelines than a server without an enterprise key takes, beside those that it has."""
-    if new and there + new > COMMUNITY_PIPELINES:
+def check_number(there: Set[str], new: Set[str]) -> Iterator[Flaw]:
+    """The flaw of more new pipelines than a server without an enterprise key takes, beside those that it has. there:
+    the names of all projects' pipelines. new: those that this project does not have. Pachyderm counts names, and
+    refuses a new pipeline where there are as many, whatever its own name."""
+    more = len(new - there)
+    if new and (len(there) + more > COMMUNITY_PIPELINES or len(there) >= COMMUNITY_PIPELINES):
         why = (
-            f"the server has {there} pipelines, in all projects, and these are {new} more: without an enterprise key "
-            f"Pachyderm refuses more than {COMMUNITY_PIPELINES}"
+            f"the server has pipelines of {len(there)} names, in all projects, and these are {len(new)} more: without "
+            f"an enterprise key Pachyderm allows {COMMUNITY_PIPELINES}"
         )
         fix = "delete some: `lookalike duplicates --off`, `lookalike evaluate --off` and `lookalike serve --off` do"
         yield Flaw.error("pipelines", (), why, fix)

@@ -9,6 +9,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job
 from pipelines.cluster.gpu_waits import PipelineWait
+from pipelines.specifications.pipeline_specs import SOURCES
 
 _TROUBLED = ("failure", "crashing", "restarting")
 
@@ -70,7 +71,7 @@ def graph(project: str, seen: ProjectState) -> PipelineGraph:
     edges = [edge for name, info in sorted(seen.infos.items()) for edge in _edges(project, name, info.details.input)]
     nodes = {name: _pipeline(project, info, seen) for name, info in seen.infos.items()}
     crons = {_cron(name, each) for name, info in seen.infos.items() for each in _crons(info.details.input)}
-    for repo in {*seen.sizes, *(edge.source for edge in edges)} - nodes.keys():
+    for repo in {*(SOURCES.keys() & seen.sizes.keys()), *(edge.source for edge in edges)} - nodes.keys():
         nodes[repo] = GraphNode(repo, "cron" if repo in crons else "repo", bytes=seen.sizes.get(repo))
     return PipelineGraph(tuple(nodes[name] for name in sorted(nodes)), tuple(dict.fromkeys(edges)))
 

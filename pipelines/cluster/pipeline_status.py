@@ -9,7 +9,7 @@ from typing import Any
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import backbones
-from pipelines.client.deployment import image_sizes, retired_pipelines
+from pipelines.client.deployment import image_sizes
 from pipelines.client.jobs.datums import DatumFailure, JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import Repository
@@ -192,12 +192,12 @@ def _records(connection: Connection, pipeline: str, most: int | None) -> list[by
 
 def notes(connection: Connection, all_empty: bool = True) -> list[str]:
     """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size or without a
-    scale, and retired pipelines. all_empty: whether it is also said that nothing is asked yet."""
+    scale. all_empty: whether it is also said that nothing is asked yet."""
     there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
     lacking = [note for repo, note in _LACKING.items() if not there[repo] and (all_empty or repo != "queries")]
     pipelines = connection.retry(ProjectJobs(connection).pipelines)
     of_backbone = connection.retry(_backbone_notes, connection, pipelines)
-    return [*lacking, *of_backbone, *retired_pipelines.notes(pipelines)]
+    return [*lacking, *of_backbone]
 
 
 def _backbone_notes(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:

@@ -27,9 +27,9 @@ def find_obstacles(connection: Connection, drafts: Sequence[SpecDraft]) -> list[
     found = [Finding(flaw, "", here) for flaw in obstacles.check_version((version.major, version.minor))]
     there = ProjectJobs(connection).pipelines()
     names = {draft.name for draft in drafts}
-    if not _licensed(connection):
-        number = sum(1 for _ in connection.client.list_pipeline(details=False))
-        found += [Finding(flaw, "", here) for flaw in obstacles.check_number(number, len(names - there.keys()))]
+    if (version.major, version.minor) < obstacles.UNLIMITED and not _licensed(connection):
+        everywhere = {info.pipeline.name for info in connection.client.list_pipeline(details=False)}
+        found += [Finding(flaw, "", here) for flaw in obstacles.check_number(everywhere, names - there.keys())]
     try:
         told = kube_client.ask("capacity", connection.namespace)
         if not told["pachyderm"]:

@@ -65,7 +65,7 @@ GROUPS = {
         "demo": CommandEntry("server.server", "Run everything on sample pictures, from server to result sheets."),
         "up": CommandEntry("server.server", "Start the local server of this directory's library."),
         "down": CommandEntry("server.server", "Stop the local server. Repos and results stay on disk."),
-        "stop": CommandEntry("server.server", "Stop all running and waiting jobs."),
+        "stop": CommandEntry("server.server", "Stop all running and waiting jobs of lookalike."),
     },
 }
 """The commands by what they are about, in the order of the help."""

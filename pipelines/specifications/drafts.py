@@ -1,7 +1,7 @@
 """Specifications as written in their files and overlays, flaws included, with the place of every field."""
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from pipelines.specifications import json_documents, optional_specs, spec_fields
 from pipelines.specifications.findings import Finding, Flaw, FlawPlace
 from pipelines.specifications.json_documents import NotJsonError
 from pipelines.specifications.pipeline_specs import PipelineSpec
+from speclang import inputs
 from speclang.field_paths import FieldPath
 from speclang.merge_patches import merge
 
@@ -65,6 +66,12 @@ class SpecDraft:
         settings = {**self.settings, **patch.settings}
         return replace(self, document=document, places={**kept, **patch.places}, written=written, settings=settings)
 
+    @property
+    def repos(self) -> set[str]:
+        """The names of the repos that it reads, as far as they are valid."""
+        found = (node.get("pfs") for _, node in inputs.nodes(self.get("input", default={}), ("input",)))
+        return {str(each["repo"]) for each in found if isinstance(each, Mapping) and each.get("repo")}
+
     def spec(self) -> PipelineSpec:
         """Its valid parts as a specification that can be deployed."""
         return PipelineSpec(self.name, self.path, self.document, self.written)
@@ -100,6 +107,16 @@ def find(paths: Iterable[Path]) -> list[SpecDraft]:
         else:
             raise LookalikeError(f"{path} is neither a specification nor a directory of specifications")
     return [_found(path) for path in dict.fromkeys(files)]
+
+
+def wanted(found: Sequence[SpecDraft], there: Collection[str]) -> set[str]:
+    """The names of those to deploy on a server with these pipelines: the ones that every library has, the opt-in ones
+    that are there, and those that these read."""
+    names = {draft.name for draft in found if draft.name in there or not optional_specs.group(draft.path)}
+    known = {draft.name: draft for draft in found}
+    while more := ({repo for name in names for repo in known[name].repos} & known.keys()) - names:
+        names |= more
+    return names
 
 
 def neighbours(found: Sequence[SpecDraft]) -> list[SpecDraft]:

@@ -8,20 +8,25 @@ from pathlib import Path
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
 
-DIRECTORIES = ("duplicates", "evaluate", "serve", "classify")
+DIRECTORIES = ("annotations", "duplicates", "evaluate", "serve", "classify")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
 
 GROUPS = (*DIRECTORIES, "classify-serve")
 """The groups: a sub-directory is one, but for the service in it that has the name of a group of its own."""
 
 _COMMANDS = {
+    "annotations": "lookalike attributes add",
     "serve": "lookalike serve --deploy",
     "classify": "lookalike classify train",
     "classify-serve": "lookalike classify serve --deploy",
 }
 """The commands that deploy groups, where these are not called as the group is."""
 
-_REMOVALS = {"classify": "lookalike classify off", "classify-serve": "lookalike classify serve --off"}
+_REMOVALS = {
+    "annotations": "lookalike attributes off",
+    "classify": "lookalike classify off",
+    "classify-serve": "lookalike classify serve --off",
+}
 
 
 def group(path: Path) -> str:

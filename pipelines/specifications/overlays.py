@@ -8,7 +8,7 @@ have GPUs in their limits) and `pipelines` (one for each pipeline named). `image
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -111,6 +111,12 @@ def _named() -> dict[str, Path]:
     """The overlays that have names, by these."""
     places = (SHIPPED_SPECS / _DIRECTORY, specs_directory.current() / _DIRECTORY)
     return {path.stem: path for place in places for path in place.glob("*.json")}
+
+
+def implied(names: Collection[str]) -> list[Overlay]:
+    """The overlays of pipelines to deploy, by their names: an opt-in one that others read has the overlay of its name,
+    which gives them this input. They are applied without being named."""
+    return [load(name) for name in sorted(_named().keys() & names)]
 
 
 def apply(overlays: Sequence[Overlay], drafts: Sequence[SpecDraft]) -> list[SpecDraft]:

@@ -21,6 +21,7 @@ SOURCES = {
     "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
     "models": "The backbone: backbone.keras, backbone.json and scale.json, written in one commit.",
     "labels": "Labels of pictures, as CSV, for evaluation and training: columns source, label and name.",
+    "attributes": "Attributes of pictures, as `lookalike attributes add` puts them: tables, and a schema of them all.",
     "parameters": "Parameters of trainings, a JSON file for each run.",
 }
 """The repos that lookalike's commands put files into, with their descriptions."""
@@ -55,6 +56,15 @@ class PipelineSpec:
         except (json_format.ParseError, TypeError, ValueError) as error:
             raise LookalikeError(f"{self.path}: {str(error).splitlines()[0].strip()}") from error
         return request
+
+
+def deployed_request(info: Any) -> Any:
+    """The CreatePipelineRequest that makes a pipeline as it is deployed, given as a PipelineInfo with details."""
+    request = pps_pb2.CreatePipelineRequest()
+    # The details are the fields of a request, by the same names, and some that Pachyderm adds.
+    json_format.ParseDict(json_format.MessageToDict(info.details), request, ignore_unknown_fields=True)
+    request.pipeline.CopyFrom(info.pipeline)
+    return request
 
 
 def leaves(tree: Any) -> Iterator[Any]:

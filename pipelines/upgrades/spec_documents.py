@@ -8,6 +8,7 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.deployment.deployment import OWN_ANNOTATIONS, WRITTEN
+from pipelines.specifications.pipeline_specs import deployed_request
 
 _ADDED: Mapping[str, Any] = {
     "datum_tries": "3",
@@ -35,16 +36,7 @@ def from_spec(document: Mapping[str, Any]) -> dict[str, Any]:
 def from_deployed(info: Any) -> dict[str, Any]:
     """A deployed pipeline, given as a PipelineInfo with details, as a document with names in snake_case: without our
     annotations, Pachyderm's defaults, the name and the description."""
-    return running_request(request_of(info))
-
-
-def request_of(info: Any) -> Any:
-    """The CreatePipelineRequest that makes a pipeline as it is deployed."""
-    request = pps_pb2.CreatePipelineRequest()
-    # The details are the fields of a request, by the same names, and some that Pachyderm adds.
-    json_format.ParseDict(json_format.MessageToDict(info.details), request, ignore_unknown_fields=True)
-    request.pipeline.CopyFrom(info.pipeline)
-    return request
+    return running_request(deployed_request(info))
 
 
 def written(info: Any) -> dict[str, Any] | None:
@@ -85,7 +77,18 @@ def _input(tree: Mapping[str, Any]) -> dict[str, Any]:
         elif kind == "cron":
             found[kind] = {name: value for name, value in member.items() if name not in _OF_CRON}
         elif isinstance(member, list):
-            found[kind] = [_input(each) for each in member]
+            # Pachyderm sorts members by their names. Here those with a default name are sorted with the others, and
+            # those without one by their content: so the order in a file is never a difference.
+            found[kind] = sorted((_input(each) for each in member), key=lambda each: (_name(each), json.dumps(each)))
         else:
             found[kind] = member
     return found
+
+
+def _name(tree: Mapping[str, Any]) -> str:
+    """The name of an input: that of its first leaf."""
+    for member in tree.values():
+        if isinstance(member, list):
+            return _name(member[0]) if member else ""
+        return str(member.get("name", "")) if isinstance(member, Mapping) else ""
+    return ""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
-from pipelines.client.deployment.part_sizes import DIGITS
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
 from pipelines.specifications.image_reference import ImageReference
 from pipelines.upgrades import spec_documents
@@ -81,8 +80,6 @@ def _choices(now: Mapping[str, Any], runs: Mapping[str, Any], recorded: Mapping[
     size = runs.get("transform", {}).get("env", {}).get(IMAGE_SIZE)
     if size is not None:  # it belongs to the backbone, whichever specification it came from
         env[IMAGE_SIZE] = size
-    if DIGITS not in now.get("transform", {}).get("env", {}):  # then it is a variable of partition now
-        env.pop(DIGITS, None)
     if recorded is None:
         found = {name: value for name, value in found.items() if name in _PLACE}
         inner = {name: value for name, value in inner.items() if name in CREDENTIALS and value is not None}

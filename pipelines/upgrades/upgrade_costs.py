@@ -68,7 +68,7 @@ def read(connection: Connection, steps: Sequence[UpgradeStep], there: Mapping[st
     inputs = {name: info.details for name, info in there.items()}
     inputs |= {step.pipeline: step.request for step in steps if step.is_sent}
     for step in steps:
-        if step.change in ("deleted", "retired"):
+        if step.change == "deleted":
             inputs.pop(step.pipeline, None)
     reads = {name: sorted(repos_read(each.input)) for name, each in inputs.items()}
     leases = connection.retry(gpu_holders.local_leases, connection)

@@ -10,15 +10,15 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.analysis.measurement import inherited_settings
-from pipelines.client.deployment import deployment, image_sizes, part_sizes, retired_pipelines
-from pipelines.client.deployment.deployment import ANNOTATION, DEPLOYED_BY
+from pipelines.client.deployment import deployment, image_sizes, part_sizes
+from pipelines.client.deployment.deployment import DEPLOYED_BY
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
-from pipelines.client.deployment.retired_pipelines import SUCCESSORS
+from pipelines.client.pipeline_owner import ANNOTATION
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, optional_specs, pipeline_specs
-from pipelines.specifications.drafts import SpecDraft, SpecPatch
-from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, repos_read
+from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs
+from pipelines.specifications.drafts import SpecDraft
+from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, deployed_request, repos_read
 from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgrade_steps
 from pipelines.upgrades.spec_merge import MergedSpec
 from pipelines.upgrades.upgrade_records import UpgradeRecord
@@ -39,7 +39,7 @@ class UpgradePlan:
     @property
     def sent(self) -> list[UpgradeStep]:
         """The steps that change something on the server."""
-        return [step for step in self.steps if step.is_sent or step.change in ("deleted", "retired")]
+        return [step for step in self.steps if step.is_sent or step.change == "deleted"]
 
 
 def plan(
@@ -52,11 +52,9 @@ def plan(
     """The upgrade of the deployed pipelines, by name with details. installed: all specifications as in their files.
     asked: the same with the overlays and settings of the command. as_written: the pipelines that keep no choice of
     their library. Raises LookalikeError if there is nothing of ours, or for choices that no merge can keep."""
-    wanted = {
-        draft.name: (draft, on_top)
-        for draft, on_top in zip(installed, asked, strict=True)
-        if draft.name in there or not optional_specs.group(draft.path)
-    }
+    names = drafts.wanted(installed, there)
+    asked = overlays.apply(overlays.implied(names), asked)
+    wanted = {each.name: (each, on_top) for each, on_top in zip(installed, asked, strict=True) if each.name in names}
     if not wanted.keys() & there.keys():
         raise LookalikeError("none of these pipelines is deployed here: nothing to upgrade; see `lookalike deploy`")
     found = {
@@ -67,14 +65,13 @@ def plan(
     _check_conflicts(found)
     sent = {name: each.draft for name, each in found.items()}
     new = _new({name: pair for name, pair in wanted.items() if name not in there}, sent, wanted)
-    found |= {name: _with_segments(draft, wanted[name], there, name in as_written) for name, draft in new.items()}
-    sent = {name: each.draft for name, each in found.items()}
+    sent |= new
     steps = []
     for spec in pipeline_specs.ordered(draft.spec() for draft in sent.values()):
         request = deployment.request_of(connection, spec)
         _keep_parts(request, wanted[spec.name][0])
         if spec.name not in there:
-            steps.append(UpgradeStep(spec.name, "new", kept=found[spec.name].kept, request=request))
+            steps.append(UpgradeStep(spec.name, "new", request=request))
             continue
         info = there[spec.name]
         request.update = True
@@ -82,9 +79,12 @@ def plan(
         request.reprocess = deployment.has_other_code(request, info)
         steps.append(upgrade_steps.upgrade_step(info, request, request.reprocess, found[spec.name].kept))
     known = {draft.name for draft in installed}
-    ours = (name for name, info in there.items() if ANNOTATION in info.details.metadata.annotations)
-    steps += [_not_installed(name, there) for name in sorted(ours) if name not in known]
-    before = {step.pipeline: step.spec_commit for step in steps if step.is_sent or step.change == "retired"}
+    steps += [
+        UpgradeStep(name, "unused", spec_commit=info.spec_commit.id)
+        for name, info in sorted(there.items())
+        if ANNOTATION in info.details.metadata.annotations and name not in known
+    ]
+    before = {step.pipeline: step.spec_commit for step in steps if step.is_sent}
     record = upgrade_records.next_record(there.values(), before)
     for step in steps:
         if step.is_sent:
@@ -94,15 +94,9 @@ def plan(
 
 def outdated_specs(installed: Sequence[SpecDraft]) -> list[str]:
     """In words, the specifications of a directory of a team's own that name another version of a stage than those that
-    lookalike ships, or one that it has retired."""
+    lookalike ships."""
     shipped = {path.stem: path for path in optional_specs.files(SHIPPED_SPECS)}
-    gone = [
-        f"{draft.path} is of a pipeline that lookalike no longer has, since "
-        f"{SUCCESSORS[draft.name]} writes its output: delete the file"
-        for draft in installed
-        if upgrade_steps.code(draft.document).rpartition("-")[0] == draft.name in SUCCESSORS
-    ]
-    return gone + [
+    return [
         f"{draft.path} names {stage}, and this lookalike ships {newer}: bring the file up to date to upgrade that"
         for draft in installed
         if draft.name in shipped
@@ -133,36 +127,11 @@ def _new(
     return {name: inherited_settings.as_deployed(on_top, base, will_run) for name, (_, on_top) in wanted.items()}
 
 
-def _with_segments(
-    draft: SpecDraft, pair: tuple[SpecDraft, SpecDraft], there: Mapping[str, Any], as_written: bool
-) -> MergedSpec:
-    """A new pipeline with the segments that the library has: an earlier version has them in another pipeline. The
-    command prevails. pair: its specification as it is in its file, and with the settings of the command."""
-    stated, asked = str(pair[0].get(*_ENV, part_sizes.DIGITS, default="")), part_sizes.DIGITS in pair[1].settings
-    origin = part_sizes.origin(draft.name, draft.get(*_ENV, default={}), there)
-    if origin is None or as_written or asked:
-        return MergedSpec(draft, (), ())
-    has = str(part_sizes.numbers([origin.details]).segment_digits)
-    if has == stated:
-        return MergedSpec(draft, (), ())
-    patch = SpecPatch({"transform": {"env": {part_sizes.DIGITS: has}}})
-    return MergedSpec(draft.patched(patch), (f"{part_sizes.DIGITS}={has}",), ())
-
-
 def _as_info(draft: SpecDraft) -> Any:
     details = json_format.MessageToDict(draft.spec().request())
     info = pps_pb2.PipelineInfo()
     json_format.ParseDict(details, info.details, ignore_unknown_fields=True)
     return info
-
-
-def _not_installed(name: str, there: Mapping[str, Any]) -> UpgradeStep:
-    """The step of a pipeline of ours without a specification: a retired one is deleted, unless others read it."""
-    commit = there[name].spec_commit.id
-    if name not in retired_pipelines.retired_among(there):
-        return UpgradeStep(name, "unused", spec_commit=commit)
-    readers = sorted(each for each, info in there.items() if name in repos_read(info.details.input))
-    return UpgradeStep(name, "unused" if readers else "retired", kept=tuple(readers), spec_commit=commit)
 
 
 def _keep_size(request: Any, info: Any, installed: SpecDraft) -> None:
@@ -189,8 +158,7 @@ def _keep_parts(request: Any, installed: SpecDraft) -> None:
 
 def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
     """The way back for the deployed pipelines, by name with details. A pipeline that the upgrade created is deleted,
-    unless another one reads it; one that it deleted is not brought back. Raises LookalikeError if there was no upgrade,
-    or a version is gone."""
+    unless another one reads it. Raises LookalikeError if there was no upgrade, or a version is gone."""
     record = upgrade_records.last(there.values())
     if record is None:
         raise LookalikeError("there is no upgrade to go back from: `lookalike history` lists the deployments")
@@ -202,8 +170,6 @@ def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
             steps[name] = UpgradeStep(name, "deleted", spec_commit=there[name].spec_commit.id)
             continue
         found = versions.get((name, commit))
-        if found is None and name in SUCCESSORS:  # deleted by the upgrade, and created anew
-            continue
         if found is None:
             raise LookalikeError(
                 f"the server no longer has the specification of {name} from before the upgrade (commit {commit}): "
@@ -216,12 +182,11 @@ def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
         if step.change == "deleted" and readers:
             steps[name] = UpgradeStep(name, "unused", kept=tuple(readers), spec_commit=step.spec_commit)
     order = [*TopologicalSorter(reads).static_order()]
-    gone = (UpgradeStep(name, "gone") for name in record.before if name in SUCCESSORS and name not in there)
-    return UpgradePlan((*sorted(steps.values(), key=lambda step: order.index(step.pipeline)), *gone), (), record)
+    return UpgradePlan(tuple(sorted(steps.values(), key=lambda step: order.index(step.pipeline))), (), record)
 
 
 def _back(connection: Connection, record: UpgradeRecord, info: Any, version: Any) -> UpgradeStep:
-    request = spec_documents.request_of(version)
+    request = deployed_request(version)
     request.update = True
     request.reprocess = deployment.has_other_code(request, info)
     request.metadata.annotations[DEPLOYED_BY] = deployment.author(connection)

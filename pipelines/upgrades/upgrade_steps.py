@@ -24,8 +24,7 @@ _RESOURCES = frozenset(
 @dataclass(frozen=True, slots=True)
 class UpgradeStep:
     """One pipeline of an upgrade or of the way back. change: "unchanged", "changed", "new", "unused" (no longer among
-    the specifications), "retired" (nor among those of lookalike, so it is deleted), "back", "deleted" or "gone" (it was
-    retired, and is not brought back). parts: those in which it changes, and values of its code before and after.
+    the specifications), "back" or "deleted". parts: those in which it changes, and values of its code before and after.
     reprocessed: whether all of its datums are computed again. kept: the library's choices in it. request: what is sent,
     None for nothing. spec_commit: of the version that was compared, "" if there is none."""
 

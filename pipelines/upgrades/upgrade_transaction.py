@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.client.deployment import deployment
+from pipelines.client.deployment.first_files import FIRST_FILES
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
@@ -16,18 +17,18 @@ from pipelines.upgrades.upgrade_plan import UpgradePlan
 def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) -> str:
     """Carries out a plan for the deployed pipelines that it was made for, by name with details; returns the id of the
     commit set, "" if pipelines are deleted alone. Killed at any moment, either nothing or all of the transaction has
-    happened; retired pipelines, which would fail on what it computes, are deleted before it, all others after it, and
-    the same plan again does what is left.
+    happened; pipelines are deleted after it, and the same plan again does what is left.
 
-    Raises LookalikeError if one of the pipelines was deployed since the plan was made, and then changes nothing, or if
-    the server refuses one, and then deletes no more than the retired ones.
+    Raises LookalikeError if one of the pipelines was deployed since the plan was made, or if the server refuses one,
+    and then changes nothing.
     """
     _check_unchanged(plan, there, ProjectJobs(connection).pipelines())
     requests = [step.request for step in plan.steps if step.is_sent]
     for repo in dict.fromkeys(repo for request in requests for repo in sorted(repos_read(request.input))):
-        if repo in SOURCES:
+        if repo in FIRST_FILES:
+            deployment.ensure_filled(connection, repo)
+        elif repo in SOURCES:
             deployment.make_repo(connection, repo)
-    _delete(connection, plan, "retired")
     begun_id = ""
     if requests:
         inputs = {request.pipeline.name: request.input for request in requests}
@@ -36,14 +37,10 @@ def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) ->
                 with deployment.refusals_of(request.pipeline.name):
                     connection.pps.CreatePipeline(request, metadata=begun.metadata)
         begun_id = begun.id
-    _delete(connection, plan, "deleted")
-    return begun_id
-
-
-def _delete(connection: Connection, plan: UpgradePlan, change: str) -> None:
     for step in reversed(plan.steps):
-        if step.change == change:
+        if step.change == "deleted":
             connection.client.delete_pipeline(step.pipeline, project_name=connection.project)
+    return begun_id
 
 
 def _check_unchanged(plan: UpgradePlan, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from PIL.TiffImagePlugin import BITSPERSAMPLE, COMPRESSION, PLANAR_CONFIGURATION
 from PIL.WebPImagePlugin import WebPImageFile
 
 from stages.decode import colour_profiles, exif, icons, jpeg_scans, png_chunks, raw_preview, tiff_pieces
+from stages.decode.camera_notes import NO_NOTES, CameraNotes
 from stages.decode.tiff_pieces import TiffPage
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import (
@@ -100,16 +101,15 @@ class BadPicture(Exception):
 @dataclass(frozen=True)
 class PictureFile:
     """The first, or primary, picture of a file, not decoded yet. coding, encoder: as in stages.record.sources.Source.
-    orientation, date, make, model: those from outside it, if any. unended: the file if it is a JPEG without an end.
-    pages: of a TIFF that is too large to be decoded whole."""
+    format: the name of the file's kind. orientation, notes: those from outside it, if any. unended: the file if it is a
+    JPEG without an end. pages: of a TIFF that is too large to be decoded whole."""
 
     picture: ImageFile.ImageFile
     coding: str
     encoder: str
+    format: str
     orientation: int | None = None
-    date: str = ""
-    make: str = ""
-    model: str = ""
+    notes: CameraNotes = NO_NOTES
     unended: bytes = b""
     pages: Sequence[TiffPage] = ()
 
@@ -138,13 +138,21 @@ class PictureFile:
         canvas.paste(picture.convert("RGB").crop(box), box)
         return canvas, turn
 
-    def taken(self) -> str:
-        """The camera's date of a decoded picture: YYYY-MM-DDTHH:MM:SS, "" without a valid one."""
-        return exif.iso_date(self.date) or exif.iso_date(exif.date(self.picture))
-
-    def camera(self) -> str:
-        """The make and the model of a decoded picture's camera, "" without either."""
-        return exif.camera_name(self.make, self.model) or exif.camera_name(*exif.camera(self.picture))
+    def facts(self) -> dict[str, Any]:
+        """The fields of Source that a decoded picture's file tells without its pixels. What was written outside of the
+        picture comes before the same in it."""
+        told = self.notes, exif.notes(self.picture)
+        latitude, longitude = next((each.place for each in told if each.place), (None, None))
+        return {
+            "taken": told[0].taken or told[1].taken,
+            "coding": self.coding,
+            "encoder": self.encoder,
+            "camera": told[0].camera or told[1].camera,
+            "lens": told[0].lens or told[1].lens,
+            "latitude": latitude,
+            "longitude": longitude,
+            "format": self.format,
+        }
 
     def sample_bits(self) -> int | None:
         """The bits of a sample that is white in grey of more than 8 bits; None for 8 bits, and where no sample is."""
@@ -161,13 +169,12 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     Raises BadPicture for one with too many pixels or none, and for a RAW file without a preview; for damaged bytes
     whatever the decoder raises.
     """
-    orientation, date, make, model = None, "", "", ""
+    orientation, notes, format = None, NO_NOTES, kind.value
     if kind is FileKind.RAW:
         preview = raw_preview.preview(data)
         if preview is None:
             raise BadPicture("a RAW picture without a preview: save it as JPEG")
-        data, orientation, date = preview.jpeg, preview.orientation, preview.date
-        make, model = preview.make, preview.model
+        data, orientation, notes = preview.jpeg, preview.orientation, preview.notes
     elif kind is FileKind.ICO:
         icon = icons.largest(data)
         if icon is None:
@@ -189,7 +196,7 @@ def open_picture(data: bytes, kind: FileKind) -> PictureFile:
     if isinstance(picture, TiffImageFile):
         _check_layout(picture)
     facts = _coding(picture, kind, data), _encoder(picture, kind)
-    return PictureFile(picture, *facts, orientation, date, make, model, unended, pages)
+    return PictureFile(picture, *facts, format, orientation, notes, unended, pages)
 
 
 def _choose_scale(picture: ImageFile.ImageFile, least: tuple[int, int]) -> None:

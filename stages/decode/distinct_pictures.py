@@ -14,6 +14,7 @@ import numpy as np
 
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import PictureIdentity, picture_id
+from stages.decode.picture_traits import picture_traits
 from stages.files.packs import PackPicture
 from stages.record.framing import PictureSquare, unpadded
 from stages.record.sources import Source
@@ -41,8 +42,7 @@ class DistinctPictures:
         self._end = 0  # of the file of thumbnails
         self._chosen: dict[str, _Thumbnail] = {}
         self._rows: dict[str, int] = {}
-        self._sizes: dict[str, tuple[int, int]] = {}
-        self._hashes: dict[str, int] = {}
+        self._pictures: dict[str, PackPicture] = {}  # without their sources and thumbnails
         self._sources: dict[str, set[Source]] = {}
 
     def __enter__(self) -> DistinctPictures:
@@ -63,8 +63,10 @@ class DistinctPictures:
         digest = known.id if known else picture_id(framed)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
-            self._sizes[digest] = framed.size
-            self._hashes[digest] = known.perceptual_hash if known else perceptual_hash(unpadded(framed))
+            shown = unpadded(framed)
+            hash = known.perceptual_hash if known else perceptual_hash(shown)
+            traits = picture_traits(shown)._asdict()
+            self._pictures[digest] = PackPicture(digest, (), framed.size, hash, **traits)
             self._pixels.write(np.ascontiguousarray(framed.pixels).data)
         self._sources.setdefault(digest, set()).add(source)
         if digest not in self._chosen or source.sha256 < self._chosen[digest].sha256:
@@ -74,14 +76,8 @@ class DistinctPictures:
     def pictures(self) -> list[PackPicture]:
         """All pictures so far, sorted by id."""
         return [
-            PackPicture(
-                digest,
-                tuple(sorted(self._sources[digest])),
-                self._sizes[digest],
-                self._hashes[digest],
-                self._chosen[digest].size,
-            )
-            for digest in sorted(self._rows)
+            each._replace(sources=tuple(sorted(self._sources[id])), thumbnail_size=self._chosen[id].size)
+            for id, each in sorted(self._pictures.items())
         ]
 
     def by_prefix(self, digits: int) -> Iterator[tuple[str, list[PackPicture]]]:

@@ -1,16 +1,17 @@
-"""What the EXIF of a decoded picture says: its orientation, the date and the camera. Damaged metadata say nothing.
+"""What the EXIF of a decoded picture says: its orientation, and the camera's notes. Damaged metadata say nothing.
 
 The one owner of orientation. Only EXIF turns a picture, as in browsers: the orientation that XMP may give does not.
 """
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
+from typing import Any
 
 import pi_heif
 from PIL import ExifTags, Image, ImageFile
 from PIL.TiffImagePlugin import TiffImageFile
+
+from stages.decode.camera_notes import NO_NOTES, CameraNotes
 
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -25,9 +26,17 @@ ON_THEIR_SIDES = frozenset(_TURNS[orientation] for orientation in (5, 6, 7, 8))
 """The turns that exchange width and height."""
 
 _PROFILE = "Raw profile type exif"  # where ImageMagick writes EXIF in PNG: hexadecimal, below three lines
-_LONGEST_CAMERA = 80  # characters
-_LONGEST_TEXT = 1000  # characters of one of EXIF's texts that are looked at
-_DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
+_OF_PICTURE, _OF_PLACE = ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo
+_NOTES = (  # the directory and the tag of each field of CameraNotes
+    (_OF_PICTURE, ExifTags.Base.DateTimeOriginal),
+    (None, ExifTags.Base.Make),
+    (None, ExifTags.Base.Model),
+    (_OF_PICTURE, ExifTags.Base.LensModel),
+    (_OF_PLACE, ExifTags.GPS.GPSLatitudeRef),
+    (_OF_PLACE, ExifTags.GPS.GPSLatitude),
+    (_OF_PLACE, ExifTags.GPS.GPSLongitudeRef),
+    (_OF_PLACE, ExifTags.GPS.GPSLongitude),
+)
 
 
 def forget_xmp(picture: ImageFile.ImageFile) -> None:
@@ -55,22 +64,19 @@ def orientation(picture: ImageFile.ImageFile) -> int:
         return 1
 
 
-def date(picture: ImageFile.ImageFile) -> str:
-    """The date on which a decoded picture was taken, as EXIF writes it; "" without one."""
-    try:
-        return str(_exif(picture).get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal, ""))
-    except Exception:  # as above
-        return ""
-
-
-def camera(picture: ImageFile.ImageFile) -> tuple[str, str]:
-    """The make and the model of a decoded picture's camera, each "" without one."""
+def notes(picture: ImageFile.ImageFile) -> CameraNotes:
+    """What the camera wrote about a decoded picture, as far as it can be read."""
     try:
         exif = _exif(picture)
-        make, model = (exif.get(tag, "") for tag in (ExifTags.Base.Make, ExifTags.Base.Model))
     except Exception:  # as above
-        return "", ""
-    return make if isinstance(make, str) else "", model if isinstance(model, str) else ""
+        return NO_NOTES
+    found: list[Any] = []
+    for (directory, tag), missing in zip(_NOTES, NO_NOTES, strict=True):
+        try:
+            found.append((exif.get_ifd(directory) if directory else exif).get(tag, missing))
+        except Exception:  # as above
+            found.append(missing)
+    return CameraNotes(*found)
 
 
 def _exif(picture: ImageFile.ImageFile) -> Image.Exif:
@@ -81,32 +87,3 @@ def _exif(picture: ImageFile.ImageFile) -> Image.Exif:
     exif = Image.Exif()
     exif.load(picture.info.get("exif") or (bytes.fromhex("".join(profile.split("\n")[3:])) if profile else b""))
     return exif
-
-
-def iso_date(text: str) -> str:
-    """A date of EXIF in ISO 8601; "" for one that is not valid. Cameras without a set clock, and some programs, write
-    such."""
-    found = _DATE.match(text)
-    if not found:
-        return ""
-    try:
-        return datetime(*map(int, found.groups())).isoformat()  # type: ignore[arg-type]
-    except ValueError:
-        return ""
-
-
-def camera_name(make: str, model: str) -> str:
-    """The make and the model in one text, without the make if the model begins with it, and cut if it is very long."""
-    made, modelled = _printable(make), _printable(model)
-    text = modelled if modelled.casefold().startswith(made.casefold()) else f"{made} {modelled}"
-    return text[:_LONGEST_CAMERA].strip()
-
-
-def _printable(text: str) -> str:
-    """A text of EXIF, a character for each byte, without NULs, controls and spaces around it. It should be ASCII;
-    cameras that write other characters write UTF-8."""
-    try:
-        content = text.encode("latin-1").decode()
-    except UnicodeError:  # of another code
-        content = text
-    return "".join(each for each in content[:_LONGEST_TEXT] if each.isprintable()).strip()

@@ -31,7 +31,7 @@ _GAP = 3  # a picture is first shrunk cheaply to at least this many times its si
 _OF_MANY_KINDS = (FileKind.TIFF, FileKind.HEIC, FileKind.JPEG_2000)  # containers of more than their decoders read
 _STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
 _REDUCIBLE = ("L", "RGB", "CMYK")
-_RECORD = "record"  # the encoder of squares
+_RECORD, _RECORDS = "record", "STL-10"  # the encoder and the format of squares
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
 
@@ -52,17 +52,21 @@ class PictureIdentity(NamedTuple):
 class NormalisedPicture(NamedTuple):
     """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. thumbnail: of the same
     part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if it has not been
-    computed. taken, coding, encoder, pixels, camera: as in Source; pixels is "" without a thumbnail."""
+    computed. The others are as in Source; pixels is "" without a thumbnail."""
 
     framed: PictureSquare
     size: tuple[int, int]
-    taken: str
+    taken: str = ""
     thumbnail: bytes = b""
     identity: PictureIdentity | None = None
     coding: str = ""
     encoder: str = ""
     pixels: str = ""
     camera: str = ""
+    lens: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    format: str = ""
 
 
 FACTS = tuple(name for name in NormalisedPicture._fields if name in Source._fields)
@@ -125,11 +129,11 @@ def reframe(squares: Pixels, framing: Framing) -> list[NormalisedPicture]:
         NormalisedPicture(
             framed := framing.frame(pixels),
             (side, side),
-            taken="",
             thumbnail=thumbnail(picture),
             identity=PictureIdentity(picture_id(framed), hash),
             coding=LOSSLESS,
             encoder=_RECORD,
+            format=_RECORDS,
         )
         for pixels, picture, hash in zip(scaled, each, perceptual_hashes(scaled), strict=True)
     ]
@@ -153,9 +157,7 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     rgb = _in_rgb(shown_part, opened, colours, enough=max(width, height, SIDE))
     framed = framing.frame(_resized(rgb, (width, height)))
     shown_as = thumbnail(rgb) if shown else b""
-    return NormalisedPicture(
-        framed, size, opened.taken(), shown_as, None, opened.coding, opened.encoder, pixels, opened.camera()
-    )
+    return NormalisedPicture(framed, size, thumbnail=shown_as, pixels=pixels, **opened.facts())
 
 
 def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> NormalisedPicture:
@@ -173,7 +175,7 @@ def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> No
     cut = upright.crop((*begin, *end))
     colours = colour_profiles.conversion(opened.picture)
     rgb = _in_rgb(cut.crop(framing.kept(cut.size)), opened, colours, enough=framing.side)
-    return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, opened.taken())
+    return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, **opened.facts())
 
 
 def _in_rgb(picture: Image.Image, opened: PictureFile, colours: ColourConversion | None, enough: int) -> Image.Image:

@@ -7,18 +7,25 @@ largest JPEG anywhere in the file that can be a picture: its headers tell, and t
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stages.decode.camera_notes import CameraNotes
+
 _PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
-_EXIF, _DATE, _MAKE, _MODEL, _WIDTH, _HEIGHT = 34665, 36867, 271, 272, 256, 257
+_EXIF, _DATE, _MAKE, _MODEL, _LENS, _WIDTH, _HEIGHT, _GPS = 34665, 36867, 271, 272, 42036, 256, 257, 34853
+_PLACE = _LATITUDE_OF, _LATITUDE, _LONGITUDE_OF, _LONGITUDE = 1, 2, 3, 4  # in the directory of GPS
 _TAGS = frozenset(
-    (_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL, _WIDTH, _HEIGHT)
+    (
+        *(_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE, _MAKE, _MODEL, _LENS),
+        *(_WIDTH, _HEIGHT, _GPS, *_PLACE),
+    )
 )
 _ON_THEIR_SIDES = (5, 6, 7, 8)  # orientations
 _OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
-_FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
+_FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 5: "II", 13: "I"}  # of the types of values that these tags have
 _MOST_DIRECTORIES = 64
 _MOST_VALUES = 1 << 16
 
@@ -35,14 +42,12 @@ TiffDirectory = dict[int, tuple[int, ...]]
 @dataclass(frozen=True)
 class RawPreview:
     """A JPEG inside of a RAW file, from its first byte on. orientation: one of EXIF's numbers, as the file gives it for
-    a picture that lies as the samples do; None without one, and where the preview has been turned already. date, make,
-    model: the texts of EXIF's DateTimeOriginal, Make and Model, "" if none."""
+    a picture that lies as the samples do; None without one, and where the preview has been turned already. notes: the
+    file's own, beside which the JPEG may have others."""
 
     jpeg: bytes
     orientation: int | None
-    date: str
-    make: str = ""
-    model: str = ""
+    notes: CameraNotes
 
 
 def is_raw(data: bytes) -> bool:
@@ -61,14 +66,28 @@ def preview(data: bytes) -> RawPreview | None:
     if not found:
         return None
     _, place, size = max(found)
-    # CR3 has these in boxes of their own.
-    described = directories or _directories(data, data.find(b"CMT1") + 4)
-    dated = directories or _directories(data, data.find(b"CMT2") + 4)
-    given = described[0].get(_ORIENTATION, ()) if described else ()
+    boxes = (_directories(data, data.find(name) + 4) for name in (b"CMT1", b"CMT2", b"CMT4"))
+    told = directories or [each for box in boxes for each in box]  # CR3 has these in boxes of their own
+    given = told[0].get(_ORIENTATION, ()) if told else ()
     orientation = given[0] if given and not _is_turned(size, given[0], directories) else None
-    date = next((each[_DATE] for each in dated if _DATE in each), ())
-    make, model = (_text(described[0].get(tag, ()) if described else ()) for tag in (_MAKE, _MODEL))
-    return RawPreview(data[-place:], orientation, _text(date[:19]), make, model)
+    return RawPreview(data[-place:], orientation, _notes(told))
+
+
+def _notes(directories: list[TiffDirectory]) -> CameraNotes:
+    """What these say, the first of which describes the file."""
+    first = directories[0] if directories else {}
+    date, lens = (next((each[tag] for each in directories if tag in each), ()) for tag in (_DATE, _LENS))
+    gps = next((each for each in directories if all(tag in each for tag in _PLACE)), {})
+    latitude, longitude = (_ratios(gps.get(tag, ())) for tag in (_LATITUDE, _LONGITUDE))
+    return CameraNotes(
+        *(_text(each) for each in (date, first.get(_MAKE, ()), first.get(_MODEL, ()), lens)),
+        *(_text(gps.get(_LATITUDE_OF, ())), latitude, _text(gps.get(_LONGITUDE_OF, ())), longitude),
+    )
+
+
+def _ratios(values: tuple[int, ...]) -> list[float]:
+    """Those of numerators with the denominators that follow them; NaN over zero."""
+    return [above / below if below else math.nan for above, below in zip(values[::2], values[1::2], strict=True)]
 
 
 def _is_turned(size: tuple[int, int], orientation: int, directories: list[TiffDirectory]) -> bool:
@@ -106,7 +125,7 @@ def _directories(data: bytes, start: int) -> list[TiffDirectory]:
             except struct.error:
                 continue
             found.append(directory)
-            waiting += [*directory.get(_BELOW, ()), following, *directory.get(_EXIF, ())]
+            waiting += [*directory.get(_BELOW, ()), following, *directory.get(_EXIF, ()), *directory.get(_GPS, ())]
     return found
 
 
@@ -117,7 +136,7 @@ def _directory(data: bytes, start: int, place: int, order: str) -> tuple[TiffDir
     for at in range(start + place + 2, start + place + 2 + 12 * number, 12):
         tag, kind, count = struct.unpack_from(f"{order}HHI", data, at)
         if tag in _TAGS and kind in _FORMATS and count <= _MOST_VALUES:
-            values = f"{order}{count}{_FORMATS[kind]}"
+            values = f"{order}{count * len(_FORMATS[kind])}{_FORMATS[kind][0]}"
             if struct.calcsize(values) > 4:
                 at = start + struct.unpack_from(f"{order}I", data, at + 8)[0] - 8
             directory[tag] = struct.unpack_from(values, data, at + 8)

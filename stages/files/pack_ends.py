@@ -19,7 +19,7 @@ _Read = Callable[[int], bytes]
 HEADER = 128
 """Bytes before the pixels, for any number of pictures of any size: NumPy pads headers to 64, and with room for more."""
 
-_LINE = 400
+_LINE = 600
 """About the most bytes of a line about one picture."""
 
 MAGIC = b"\x93NUMPY\x01\x00"  # version 1.0, in which packs are written

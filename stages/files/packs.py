@@ -29,14 +29,18 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", 
 
 class PackPicture(NamedTuple):
     """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, the (width,
-    height) of the picture in the middle of its square, its perceptual hash, and the bytes of its thumbnail, a file
-    apart; 0 where a test does not care."""
+    height) of the picture in the middle of its square, its perceptual hash, the bytes of its thumbnail, a file apart,
+    and its traits (stages.decode.picture_traits.PictureTraits); 0 or "" where a test does not care."""
 
     id: str
     sources: tuple[Source, ...]
     size: tuple[int, int]
     perceptual_hash: int = 0
     thumbnail_size: int = 0
+    brightness: float = 0.0
+    contrast: float = 0.0
+    sharpness: float = 0.0
+    colour: str = ""
 
 
 class Rejection(NamedTuple):
@@ -80,13 +84,8 @@ def write_pack(
             file.write(row)
         file.write(_line({"fit": framing.fit} | ({"name": npy.stem} if named else {})))
         for each in pictures:
-            line = {
-                "id": each.id,
-                "perceptual_hash": f"{each.perceptual_hash:016x}",
-                "size": each.size,
-                "sources": [source._asdict() for source in each.sources],
-                "thumbnail_size": each.thumbnail_size,
-            }
+            sources = [source._asdict() for source in each.sources]
+            line = each._asdict() | {"perceptual_hash": f"{each.perceptual_hash:016x}", "sources": sources}
             file.write(_line(line))
 
 
@@ -151,11 +150,11 @@ def read_rejections(path: Path) -> list[Rejection]:
 def _picture(line: bytes) -> PackPicture:
     value = json.loads(line)
     width, height = value["size"]
-    sources = tuple(Source(**each) for each in value["sources"])
-    hash, thumbnail_size = int(value["perceptual_hash"], 16), value["thumbnail_size"]
+    thumbnail_size = value["thumbnail_size"]
     if type(thumbnail_size) is not int or not 0 <= thumbnail_size < 1 << 32:
         raise ValueError(f"{thumbnail_size!r} is not the size of a thumbnail")
-    return PackPicture(value["id"], sources, (width, height), hash, thumbnail_size)
+    sources, hash = tuple(Source(**each) for each in value["sources"]), int(value["perceptual_hash"], 16)
+    return PackPicture(**value | {"sources": sources, "size": (width, height), "perceptual_hash": hash})
 
 
 def _line(value: dict[str, Any]) -> bytes:

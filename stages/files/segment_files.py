@@ -9,7 +9,7 @@ process leaves nothing behind. Files of thumbnails are opened when one of theirs
 import io
 import json
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,14 @@ class SegmentFacts:
         """The facts as JSON values."""
         codes = {} if self.codes is None else {"codes": self.codes.as_data()}
         return {"count": self.count, "metric": self.metric, **asdict(self.origin), **codes}
+
+
+def of_group(index: DatumInput) -> DatumInput:
+    """The segment of a datum of some of its files, which Pachyderm names by the last of them."""
+    place = Path(index.repo_path)
+    if len(place.parts) < 2:
+        return index
+    return replace(index, path=index.path.parent, repo_path=place.parent.as_posix())
 
 
 def name_of(index: DatumInput) -> str:

@@ -6,7 +6,7 @@ Reads the repo of labels, and the tables of pictures that the stage neighbours w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,17 @@ class LabelEncoder:
 def read_labels(repo: Path, into: Path, wanted: Callable[[str], bool] = lambda _: True) -> SourceLabels:
     """The labels in the files of a repo that are wanted, by their paths in it; their pipes are copied into the
     directory `into`, which is the caller's."""
-    files = {path.relative_to(repo).as_posix(): path for path in sorted(repo.rglob("*")) if not path.is_dir()}
-    return unite((name, spool(path, into).read_bytes()) for name, path in files.items() if wanted(name))
+    return unite(label_contents(repo, into, wanted))
+
+
+def label_contents(
+    repo: Path, into: Path, wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[tuple[str, bytes]]:
+    """The path and the content of each file of labels that is wanted, for `read_labels`; a pipe is read once."""
+    for path in sorted(repo.rglob("*")):
+        name = path.relative_to(repo).as_posix()
+        if not path.is_dir() and wanted(name):
+            yield name, spool(path, into).read_bytes()
 
 
 def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:

@@ -17,9 +17,11 @@ class Source(NamedTuple):
     width, height: of the picture in the file, upright, in pixels; of a RAW file's preview. bytes: the size of the file,
     archive member or record. taken: the camera's date, YYYY-MM-DDTHH:MM:SS without a time zone, "" if the file does not
     have one. coding: RAW, LOSSLESS, LOSSY or PALETTE, the way in which the file holds its pixels. encoder: 8 hex
-    digits, equal for files that one program or camera writes in the same way. pixels: see `content`. camera: its make
-    and model, as text for people, "" if the file does not tell. The facts follow
-    from the bytes; 0 or "" where a test does not care.
+    digits, equal for files that one program or camera writes in the same way. pixels: see `content`. camera, lens: the
+    camera's make and model, and the lens's model, as text for people, "" if the file does not tell. latitude,
+    longitude: of the place where the picture was taken, in degrees, south and west below zero; both None if the file
+    does not tell. format: the file's kind, such as JPEG, as stages.record.file_kinds names it. The facts follow from
+    the bytes; 0 or "" where a test does not care.
     """
 
     path: str
@@ -32,6 +34,10 @@ class Source(NamedTuple):
     encoder: str = ""
     pixels: str = ""
     camera: str = ""
+    lens: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    format: str = ""
 
     @property
     def content(self) -> str:

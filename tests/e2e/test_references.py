@@ -22,6 +22,7 @@ from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.e2e.test_increments import id_of, variants
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
+from tests.stages.image_tables import unseen
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -158,6 +159,7 @@ def written(directory: Path) -> Path:
             sources=sources,
             thumbnail_sizes=[2] * len(ids),
             hashes=range(len(ids)),
+            **unseen(len(ids)),
             origin=Origin("5eed" * 16, "pad", 96, 16),
         )
         for kind in ("library", *KINDS):

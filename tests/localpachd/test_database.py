@@ -59,22 +59,6 @@ def test_readers_do_not_hold_the_database(tmp_path: Path) -> None:
     db.close()
 
 
-def test_a_database_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path: Path) -> None:
-    Database(tmp_path / "db.sqlite").close()
-    old = sqlite3.connect(tmp_path / "db.sqlite")
-    old.execute("ALTER TABLE logs DROP COLUMN level")
-    old.execute(
-        "INSERT INTO logs (ts, project, pipeline, job, datum, worker, user, master, data, message) "
-        "VALUES (1, 'default', 'p', '', '', '', 1, 0, '', 'said')"
-    )
-    old.commit()
-    old.close()
-    db = Database(tmp_path / "db.sqlite")
-    with db.read() as conn:
-        assert tuple(conn.execute("SELECT message, level FROM logs").fetchone()) == ("said", 2)
-    db.close()
-
-
 def test_writers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     db = Database(tmp_path / "db.sqlite")
     syncing, go_on = threading.Event(), threading.Event()

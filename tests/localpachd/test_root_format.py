@@ -149,46 +149,6 @@ def test_a_database_whose_content_is_lost_in_part_is_adopted_only_despite_the_da
     assert "belongs to --adopt" in capsys.readouterr().err
 
 
-def make_first_format(root: Path) -> None:
-    """The root as the first version left it."""
-    change(
-        root,
-        "ALTER TABLE logs DROP COLUMN level",
-        "DELETE FROM facts WHERE key = 'database id'",
-        "PRAGMA user_version=0",
-    )
-    (root / root_format.MARKER).unlink()
-    with closing(sqlite3.connect(root / "chunks/small.sqlite", isolation_level=None)) as conn:
-        for each in ("ALTER TABLE small DROP COLUMN crc", "DROP TABLE trash", "DROP TABLE generation"):
-            conn.execute(each)
-        conn.execute("UPDATE small SET put = 1.7e9")
-    for path in (root / "chunks").glob("??/*"):
-        path.write_bytes(FILES["/big"])
-    (root / "chunks/trash").rmdir()
-
-
-def test_an_older_root_is_migrated_after_a_backup(root: Path, start_pachd: StartPachd) -> None:
-    make_first_format(root)
-    served(root, start_pachd)
-    with closing(sqlite3.connect(root / f"pachd-before-format-{FORMAT}.sqlite")) as old:
-        assert old.execute("PRAGMA user_version").fetchone() == (0,)
-        assert old.execute("SELECT COUNT(*) FROM entries").fetchone() == (2,)
-    assert root_format.read_marker(root) is not None
-    served(root, start_pachd)
-
-
-def test_a_migration_that_fails_changes_nothing(root: Path, start_pachd: StartPachd) -> None:
-    make_first_format(root)
-    change(root, "DROP TABLE jobs", "CREATE VIEW jobs AS SELECT 1 AS id")  # of which no index can be made
-    with pytest.raises(FailedPrecondition, match="views may not be indexed"):
-        Server(ServerOptions(root, port=0))
-    with closing(sqlite3.connect(root / "pachd.sqlite")) as conn:
-        assert conn.execute("PRAGMA user_version").fetchone() == (0,)
-        assert "level" not in {row[1] for row in conn.execute("PRAGMA table_info(logs)")}
-    change(root, "DROP VIEW jobs")
-    served(root, start_pachd)
-
-
 def served(root: Path, start_pachd: StartPachd) -> None:
     server = start_pachd(root)
     client = server.client()

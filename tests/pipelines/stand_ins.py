@@ -75,6 +75,13 @@ class SpecFiles:
         return drafts.read(self.write({"pipeline": {"name": name}, "transform": transform, **fields}))
 
 
+def create_foreign(connection: Connection, document: dict[str, Any]) -> None:
+    """Creates somebody else's pipeline, as any client does, beside those of lookalike."""
+    request = PipelineSpec("", Path(), document).request()
+    request.pipeline.project.name = connection.project
+    connection.client.create_pipeline_from_request(request)
+
+
 def deploy_specs(connection: Connection, *documents: dict[str, Any]) -> None:
     """Deploys pipelines by their specifications as JSON."""
     found = ((each["pipeline"]["name"], each) for each in documents)

@@ -15,6 +15,7 @@ from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
 from stages.record.origin import Origin
 from stages.record.sources import Source, unite
+from tests.stages.image_tables import unseen
 
 DIMENSION = 3
 
@@ -58,6 +59,7 @@ def table(pictures: Mapping[int, Paths], model: str = "5eed" * 16, device: str =
         sources=[unite(map(source, pictures[number])) for number in numbers],
         thumbnail_sizes=[len(jpeg(smallest(pictures[number]))) for number in numbers],
         hashes=numbers,
+        **unseen(len(numbers)),
         origin=Origin(model, "pad", 96, DIMENSION, "small at 96 px", (device,)),
     )
 

@@ -1,6 +1,7 @@
 """Tables of pictures for tests that care for a part of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
@@ -24,5 +25,11 @@ def image_table(
         sources=[(Source(f"{id[:5]}.jpg", id),) for id in ids] if sources is None else sources,
         thumbnail_sizes=list(map(len, thumbnails)) or [0] * len(ids),
         hashes=hashes or [0] * len(ids),
+        **unseen(len(ids)),
         origin=origin or Origin(MODEL, "pad", 96, dimension),
     )
+
+
+def unseen(count: int) -> dict[str, Any]:
+    """The columns of traits for so many pictures that no test looks at."""
+    return {name: [0.0] * count for name in ("brightness", "contrast", "sharpness")} | {"colours": [""] * count}

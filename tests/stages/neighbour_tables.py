@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stages.files.tables.nearest_table import NEAREST, NearestArray, PictureRows, write_nearest
 from stages.record.origin import Origin
 from stages.record.sources import Source
+from tests.stages.image_tables import unseen
 
 
 def id_of(name: str) -> str:
@@ -31,6 +32,7 @@ def write(
         pictures = PictureRows(
             ids=ids,
             sources=[[Source(path, "0" * 64) for path in sources[id]] for id in ids],
+            **unseen(len(ids)),
             origin=Origin("5eed" * 16, "pad", 32, len(vectors[ids[0]]), "small 32"),
             metric="euclidean",
             k=k,

@@ -1,9 +1,11 @@
-"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it; and its date and name."""
+"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it; and what else it notes."""
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import ExifTags, Image
+from PIL.TiffImagePlugin import IFDRational
 
 from stages.record.framing import Pixels
 
@@ -34,6 +36,30 @@ def dated(date: str, orientation: int = 1) -> bytes:
     """EXIF with the date on which a camera took the picture."""
     made = exif(orientation)
     made.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = date
+    return made.tobytes()
+
+
+def shot_at(
+    latitude: Sequence[tuple[int, int]],
+    longitude: Sequence[tuple[int, int]],
+    hemispheres: str = "NE",
+    lens: str = "",
+    orientation: int = 1,
+) -> bytes:
+    """EXIF with the place, in degrees, minutes and seconds as fractions, and the lens. hemispheres: a letter for each
+    direction, a space for none."""
+    made = exif(orientation)
+    values = zip(hemispheres, (latitude, longitude), strict=True)
+    made.get_ifd(ExifTags.IFD.GPSInfo).update(
+        {
+            tag: value
+            for at, (letter, parts) in enumerate(values)
+            for tag, value in ((1 + 2 * at, letter), (2 + 2 * at, tuple(IFDRational(*part) for part in parts)))
+            if value not in (" ", ())
+        }
+    )
+    if lens:
+        made.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.LensModel] = lens
     return made.tobytes()
 
 

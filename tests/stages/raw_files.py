@@ -12,7 +12,8 @@ SAMPLES = NOISE + b"\xff\xd8\xff\xc4\0\4ab\xff\xd8\xff" + NOISE
 
 WIDTH, HEIGHT, COMPRESSION, PHOTOMETRIC, STRIP, ORIENTATION, LENGTH = 256, 257, 259, 262, 273, 274, 279
 SUBFILE, BELOW, TILES, JPEG, JPEG_LENGTH, DNG_VERSION = 254, 330, 324, 513, 514, 50706
-EXIF, DATE, MAKE, MODEL = 34665, 36867, 271, 272
+EXIF, DATE, MAKE, MODEL, LENS, GPS = 34665, 36867, 271, 272, 42036, 34853
+TEXTS, RATIOS = (DATE, MAKE, MODEL, LENS, 1, 3), (2, 4)  # tags of values of these types
 CFA = 32803
 NEWLY, OLD_JPEG = 7, 6
 
@@ -41,12 +42,13 @@ class Tiff:
         """Appends a directory, by default as the next one of the chain, and returns its place."""
         entries = b""
         for tag, value in sorted(tags.items()):
-            kind = 4 if not isinstance(value, bytes) else 2 if tag in (MAKE, MODEL, DATE) else 7
+            kind = (5 if tag in RATIOS else 4) if not isinstance(value, bytes) else 2 if tag in TEXTS else 7
             values = [value] if isinstance(value, int) else value
             packed = values if isinstance(values, bytes) else struct.pack(f"{self.order}{len(values)}I", *values)
             if len(packed) > 4:
                 packed = struct.pack(f"{self.order}I", self.put(packed))
-            entries += struct.pack(f"{self.order}HHI", tag, kind, len(values)) + packed.ljust(4, b"\0")
+            count = len(values) // 2 if kind == 5 else len(values)
+            entries += struct.pack(f"{self.order}HHI", tag, kind, count) + packed.ljust(4, b"\0")
         place = self.put(struct.pack(f"{self.order}H", len(tags)) + entries + bytes(4))
         if linked:
             struct.pack_into(f"{self.order}I", self.content, self._link, place)
@@ -72,9 +74,11 @@ def nef(
     date: bytes = b"",
     camera: tuple[bytes, bytes] = (b"", b""),
     size: Tags = MappingProxyType({}),
+    lens: bytes = b"",
+    gps: Tags = MappingProxyType({}),
 ) -> bytes:
     """Nikon, and Sony's ARW: a small picture without compression, the preview and the samples in directories below.
-    size: that of the samples."""
+    size: that of the samples. lens: beside a date. gps: the directory of the place."""
     file = Tiff(order)
     below = [
         file.directory({SUBFILE: 1, COMPRESSION: 6, JPEG: file.put(preview), JPEG_LENGTH: len(preview)}, linked=False),
@@ -86,8 +90,9 @@ def nef(
     small = {WIDTH: 16, HEIGHT: 12, 258: 8, COMPRESSION: 1, PHOTOMETRIC: 2, STRIP: file.put(bytes(16 * 12 * 3)), 277: 3}
     made = {tag: text for tag, text in zip((MAKE, MODEL), camera, strict=True) if text}
     first: dict[int, int | list[int]] = {SUBFILE: 1, **small, LENGTH: 16 * 12 * 3, ORIENTATION: orientation}
-    exif = {EXIF: file.directory({DATE: date}, linked=False)} if date else {}
-    file.directory({**first, **made, BELOW: below, **exif})
+    exif = {EXIF: file.directory({DATE: date} | ({LENS: lens} if lens else {}), linked=False)} if date else {}
+    place = {GPS: file.directory(gps, linked=False)} if gps else {}
+    file.directory({**first, **made, BELOW: below, **exif, **place})
     return bytes(file.content)
 
 

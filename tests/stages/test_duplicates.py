@@ -78,6 +78,10 @@ def test_exact_groups_are_listed_and_near_ones_are_not(pairs: Path, tmp_path: Pa
         "encoder": "",
         "pixels": "cat",
         "camera": "",
+        "lens": "",
+        "latitude": None,
+        "longitude": None,
+        "format": "",
         "keep": True,
     }
 

@@ -105,6 +105,16 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     )
 
 
+def test_annotations_are_passed_on_unread(segment: Path, tmp_path: Path) -> None:
+    given = tmp_path / "annotations" / "a.parquet"
+    given.parent.mkdir()
+    given.write_bytes(b"what people state")
+    plain = datum(segment, tmp_path / "out", by_reference=True)
+    stated = DatumInput("annotations", given, "annotations/a.parquet", "")
+    index.start({"CUDA_VISIBLE_DEVICES": ""})(replace(plain, inputs={**plain.inputs, "annotations": stated}))
+    assert (tmp_path / "out" / "a" / "annotations.parquet").readlink() == given
+
+
 def test_the_output_is_the_same_for_every_backend(tmp_path: Path) -> None:
     write_bucket(tmp_path / "b", "b0", np.random.default_rng(2).normal(size=(code_index.FEWEST, 8)))
     chosen = {"ALGORITHM": "ivfflat"}  # an exact index does not search

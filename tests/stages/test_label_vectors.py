@@ -15,6 +15,7 @@ from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.classify import networks
+from tests.stages.image_tables import unseen
 
 
 def classifier(into: Path, takes: run_records.InputKind = "vectors") -> DatumInput:
@@ -38,6 +39,7 @@ def entry(into: Path, model: str = networks.BACKBONE.model) -> DatumInput:
         sources=sources,
         thumbnail_sizes=[0, 0],
         hashes=[0, 0],
+        **unseen(2),
         origin=Origin(model, "pad", networks.SIDE, networks.DIMENSION),
     ).write(into / "images.parquet")
     return DatumInput("vectors", into, "queries/mine", "")

@@ -1,24 +1,21 @@
 """The stage labelled as Pachyderm runs it: buckets of partition and labels in, tables and vectors out."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stages import labelled
+from stages import annotations, labelled
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.tables.label_table import LabelTable
+from stages.record import attribute_schema
 from stages.record.origin import Origin
 from stages.record.sources import Source
-from tests.pipes import piped
 from tests.stages.image_tables import MODEL, image_table
 
 DIMENSION = 6
@@ -72,10 +69,21 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def labels_dealt(root: Path, out: Path, segment: str) -> Path:
+    """The labels of a segment, as annotations deals them."""
+    attributes = root / "attributes"
+    attributes.mkdir(exist_ok=True)
+    (attributes / attribute_schema.SCHEMA).write_bytes(attribute_schema.format_schema({}))
+    features = DatumInput("features", root / "library" / segment, f"library/{segment}", "")
+    whole = (DatumInput(each, root / each, "", "") for each in ("labels", "attributes"))
+    annotations.start({})(Datum({each.name: each for each in (features, *whole)}, out / "dealt"))
+    return out / "dealt" / "labels" / f"{segment}.parquet"
+
+
 def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
     out.mkdir(exist_ok=True)
     inputs = {
-        "labels": DatumInput("labels", root / "labels", "", commit),
+        "labels": DatumInput("labels", labels_dealt(root, out, segment), f"labels/{segment}.parquet", commit),
         "features": DatumInput("features", root / "library" / segment, f"library/{segment}", commit),
         **{
             kind: DatumInput(kind, root / kind / segment, f"{kind}/{segment}", commit)
@@ -148,20 +156,6 @@ def test_equal_inputs_give_equal_bytes_however_they_are_divided(root: Path, tmp_
     ]
 
 
-def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path: Path) -> None:
-    """The labels are pipes, which can be read once."""
-    write_bucket(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
-    (root / "labels" / "a.csv").unlink()
-    opened: list[str] = []
-    piped(root / "labels" / "a.csv", LABELS, partial(opened.append, "a.csv"))
-    process = labelled.start({})
-    process(datum(root, tmp_path / "out", "a", "c0ffee"))
-    process(datum(root, tmp_path / "out", "b", "c0ffee"))
-    assert opened == ["a.csv"]
-    assert len(LabelTable.read(tmp_path / "out" / "a.parquet")) == 4
-    assert LabelTable.read(tmp_path / "out" / "b.parquet").labels == ["dog"]
-
-
 def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
     write_bucket(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
     with pytest.raises(StageError, match="vectors of two models"):
@@ -196,7 +190,7 @@ def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
     some = datum(root, tmp_path / "out")
     for name in some.inputs:
         others = {other: each for other, each in some.inputs.items() if other != name}
-        with pytest.raises(StageError, match=f"the input {name} is missing: .* of partition$"):
+        with pytest.raises(StageError, match=f"the input {name} is missing: .* of annotations; "):
             labelled.start({})(Datum(others, some.out))
 
 

@@ -11,6 +11,7 @@ from stages.files.tables.nearest_table import NEAREST, PictureRows, as_nearest, 
 from stages.files.vector_files import read_vectors
 from stages.record.origin import Origin
 from stages.record.sources import Source
+from tests.stages.image_tables import unseen
 
 
 def pictures(*ids: str) -> PictureRows:
@@ -18,6 +19,7 @@ def pictures(*ids: str) -> PictureRows:
     return PictureRows(
         ids=ids,
         sources=sources,
+        **unseen(len(ids)),
         origin=Origin("5eed" * 16, "pad", 96, 4, "a net at 96 px"),
         metric="euclidean",
         k=10,

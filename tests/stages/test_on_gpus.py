@@ -17,6 +17,7 @@ from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.file_trees import tree
+from tests.stages.image_tables import unseen
 
 NO_GPU = not gpu_visible(os.environ)
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]
@@ -42,6 +43,7 @@ def write_images(table: Path, prefix: str, vectors: NDArray[np.float32], to: Pat
         sources=sources,
         thumbnail_sizes=[0] * len(ids),
         hashes=[0] * len(ids),
+        **unseen(len(ids)),
         origin=Origin("5eed" * 16, "pad", 96, vectors.shape[1]),
     )
     images.write(table)
@@ -118,6 +120,7 @@ from stages.backbone import devices
 from stages.backbone.backbones import forward, load_backbone
 from stages.backbone.backbone_spec import parse_spec
 from stages.backbone.embedder import Embedder
+from tests.stages.image_tables import unseen
 print(devices.prepare({}))
 home = Path(sys.argv[1])
 spec = parse_spec((home / "backbone.json").read_bytes())

@@ -13,6 +13,7 @@ from stages import preprocess
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import picture_id
+from stages.decode.picture_traits import picture_traits
 from stages.decode.thumbnails import thumbnail
 from stages.files import thumbnail_files
 from stages.files.packs import PackPicture, read_pack, read_rejections
@@ -90,7 +91,10 @@ def test_one_picture_is_one_pack_in_its_bucket(
     (source,) = pack.pictures[0].sources
     assert source[:6] == ("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
     assert (source.coding, len(source.encoder), len(source.pixels)) == (LOSSLESS, 8, 32)
-    assert pack.pictures == (PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown])),)
+    traits = picture_traits(pixels)
+    assert pack.pictures == (
+        PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown]), *traits),
+    )
     assert pack.fit == "pad"
     assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
 

@@ -4,8 +4,8 @@ Pachyderm keeps every version of a pipeline, each with the commit in its repo of
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from pipelines.client.commit_history import CommitHistory
 from pipelines.client.deployment.deployment import DEPLOYED_BY
+from pipelines.client.pipeline_owner import is_own
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 
@@ -55,13 +57,14 @@ class PipelineVersion:
 
 
 class PipelineVersions:
-    """All versions of a project's pipelines."""
+    """All versions of lookalike's pipelines in a project; those of others, which may run beside them, are left out."""
 
     def __init__(self, connection: Connection) -> None:
         request = pps_pb2.ListPipelineRequest(history=_ALL, details=True, projects=[connection.in_project()])
-        found = sorted(
-            map(_version, connection.pps.ListPipeline(request)), key=lambda each: (each.pipeline, each.number)
-        )
+        infos = [*connection.pps.ListPipeline(request)]
+        ours = {info.pipeline.name for info in infos if is_own(info)}
+        versions = [_version(info) for info in infos if info.pipeline.name in ours]
+        found = sorted(_dated(connection, versions), key=lambda each: (each.pipeline, each.number))
         self._by_id = {(each.pipeline, each.id): each for each in found}
         self._before = {(b.pipeline, b.number): a for a, b in pairwise(found) if a.pipeline == b.pipeline}
 
@@ -100,12 +103,27 @@ def _differences(old: PipelineVersion, new: PipelineVersion) -> Iterator[tuple[s
             yield name, before, after
 
 
+def _dated(connection: Connection, versions: Sequence[PipelineVersion]) -> Iterator[PipelineVersion]:
+    """The versions with the starts of their own commits. From 2.11 on, a server shows the creation of the pipeline as
+    that of all its versions: only then are its commits read."""
+    by_start: dict[tuple[str, datetime], list[PipelineVersion]] = {}
+    for each in versions:
+        by_start.setdefault((each.pipeline, each.started), []).append(each)
+    for (pipeline, _), alike in by_start.items():
+        if len(alike) == 1:
+            yield alike[0]
+            continue
+        starts = CommitHistory(connection).version_starts(pipeline)
+        for each in alike:
+            yield replace(each, started=starts.get(each.id, each.started))
+
+
 def _version(info: Any) -> PipelineVersion:
     if not info.spec_commit.id:
         raise LookalikeError(f"the server does not tell the versions of {info.pipeline.name}")
     fields = json_format.MessageToDict(info.details)
     transform = fields.get("transform", {})
-    parameters = {name: _text(value) for name, value in fields.items() if name not in _NOT_SET}
+    parameters = {name: _text(value) for name, value in fields.items() if value and name not in _NOT_SET}
     parameters |= {name: _text(value) for name, value in transform.items() if name != "env"}
     parameters |= transform.get("env", {})
     author, _, doing = info.details.metadata.annotations.get(DEPLOYED_BY, "").partition(": ")

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipelines.analysis.measurement.evaluation import read_named
-from pipelines.analysis.measurement.optional_deployment import PARAMETERS
 from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.deployment.first_files import PARAMETERS
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError

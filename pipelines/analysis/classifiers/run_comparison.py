@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.analysis.classifiers.experiments import TRAIN, Experiment
-from pipelines.analysis.measurement.optional_deployment import LABELS
+from pipelines.client.deployment.first_files import LABELS
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from stages.classify.report import training_words

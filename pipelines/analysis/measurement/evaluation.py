@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.analysis import stage_runs
-from pipelines.analysis.measurement.optional_deployment import LABELS, LABELS_FILE, LABELS_HEADER
 from pipelines.analysis.stage_runs import StageDatum, StageInput
-from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.deployment.deployment import ensure_filled, make_repo
+from pipelines.client.deployment.first_files import LABELS
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -107,7 +107,7 @@ def put(connection: Connection, files: Mapping[str, bytes], to_train: bool = Fal
     make_repo(connection, LABELS)
     there = labels_files(connection)
     if not files and not there:
-        return Repository(connection, LABELS).write([PutFile(LABELS_FILE, LABELS_HEADER)])
+        return ensure_filled(connection, LABELS)
     edits: list[FileEdit] = []
     for name, content in files.items():
         path = name if to_train else f"{label_files.EVALUATION}/{name}"

@@ -11,36 +11,18 @@ from typing import Any
 
 from pipelines.analysis.measurement import inherited_settings
 from pipelines.checks import suite
-from pipelines.client.deployment import deployment, retired_pipelines
+from pipelines.client.deployment import deployment
 from pipelines.client.deployment.deployment import DeploymentResult
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.repository import PutFile, Repository
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import preflight
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, optional_specs, pipeline_specs, specs_directory
+from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs, specs_directory
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
 from pipelines.specifications.findings import FlawLevel
+from pipelines.specifications.overlays import Overlay
 from pipelines.specifications.pipeline_specs import PipelineSpec, repos_read
-from stages.classify.training import training_parameters
-from stages.classify.training.training_parameters import TrainingParameters
-
-LABELS = "labels"
-LABELS_FILE = "/labels.csv"
-LABELS_HEADER = b"source,label,name\n"
-"""The columns of a file of labels. A cross with an empty repo has no datums, so it gets a file with these alone."""
-
-PARAMETERS = "parameters"
-DEFAULT_RUN = "linear"
-
-_FIRST_FILES = {
-    LABELS: (LABELS_FILE, LABELS_HEADER),
-    PARAMETERS: (
-        f"/{DEFAULT_RUN}{training_parameters.SUFFIX}",
-        training_parameters.format_parameters(TrainingParameters(DEFAULT_RUN)),
-    ),
-}
-"""The path and the content of the file that a repo for a cross gets while it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +64,8 @@ def deploy(
     again: bool = False,
 ) -> Sequence[str]:
     """Creates the pipelines that a group needs and that are missing, and the repos that they read; returns the ids of
-    the commits whose jobs compute their first output. Empty repos of labels and of parameters that they read get a
-    first file: labels that name no picture, and the default parameters.
+    the commits whose jobs compute their first output. Those that read one of these where it is deployed, as its overlay
+    says, read it from now on.
 
     patch: changes the group's own specifications, and with it those that are there are updated. again: these are
     started again, even if nothing else has changed.
@@ -99,58 +81,63 @@ def deploy(
     if not missing:
         return []
     _must_read(missing, there)
-    base = {
-        draft.name: draft for draft in drafts.find([specs_directory.current()]) if not optional_specs.group(draft.path)
-    }
+    base = _usual()
     found = [inherited_settings.as_deployed(drafts.read(spec.path), base, there) for spec in missing]
     found = [draft.patched(patch) if patch is not None and draft.name in own_ones else draft for draft in found]
     _check(connection, found)
-    for repo in _FIRST_FILES:
-        if any(repo in spec.repos for spec in missing):
-            ensure_filled(connection, repo)
     names = [spec.name for spec in missing if again and spec.name in own_ones]
     done = deployment.deploy(connection, [draft.spec() for draft in found], report, names)
+    extended = _with_inputs(connection, overlays.implied({spec.name for spec in missing}), base, there)
+    for each in extended:
+        report(each)
+    done += extended
     jobs = (ProjectJobs(connection).newest(each.name) for each in done if each.kind == "pipeline")
     return list(dict.fromkeys(job.id for job in jobs if job is not None))
+
+
+def _with_inputs(
+    connection: Connection, on_top: Sequence[Overlay], base: Mapping[str, SpecDraft], there: Mapping[str, Any]
+) -> list[DeploymentResult]:
+    """Gives the deployed pipelines that overlays name the input that they have with them."""
+    return [
+        deployment.change_input(connection, there[name], overlay.apply(base[name]).document["input"])
+        for overlay in on_top
+        for name in overlay.pipelines
+        if name in there
+    ]
 
 
 def remove(
     connection: Connection, group: str, upstream: bool = True, kept: Collection[str] = ()
 ) -> list[DeploymentResult]:
-    """Deletes a group's pipelines, with retired ones that these have replaced, and, unless told otherwise, those of
-    other groups that only they read, but none that is to be `kept`; returns the outcome for each that is there:
-    deleted, or kept for the pipelines that read it."""
+    """Deletes a group's pipelines and, unless told otherwise, those of other groups that only they read, but none that
+    is to be `kept`; returns the outcome for each that is there: deleted, or kept for the pipelines that read it. Those
+    that read it only where it is deployed read it no more."""
     there = ProjectJobs(connection).pipelines()
+    base = _usual()
     needed = [
         spec.name
         for spec in reversed(optional_specs.required_specs(specs_directory.current(), group))
         if spec.name in there and spec.name not in kept and (upstream or optional_specs.group(spec.path) == group)
     ]
-    replaced = [
-        name
-        for name in retired_pipelines.retired_among(there)
-        if retired_pipelines.SUCCESSORS[name] in needed and name not in needed
-    ]
     done = []
-    for name in (*replaced, *needed):
+    for name in needed:
+        extended = {each for overlay in overlays.implied([name]) for each in overlay.pipelines}
         readers = sorted(other for other, info in there.items() if name in repos_read(info.details.input))
-        if readers:
-            done.append(DeploymentResult("pipeline", name, f"kept for {' and '.join(readers)}"))
+        if others := [each for each in readers if each not in extended]:
+            done.append(DeploymentResult("pipeline", name, f"kept for {' and '.join(others)}"))
             continue
+        done += [deployment.change_input(connection, there[each], base[each].document["input"]) for each in readers]
         connection.client.delete_pipeline(name, project_name=connection.project)
         del there[name]
         done.append(DeploymentResult("pipeline", name, "deleted"))
     return done
 
 
-def ensure_filled(connection: Connection, repo: str) -> str:
-    """Makes the repo of labels or of parameters, and gives it its first file if it is empty; returns the commit of that
-    file, "" if there are files."""
-    deployment.make_repo(connection, repo)
-    repository = Repository(connection, repo)
-    if connection.retry(repository.exists, "/"):
-        return ""
-    return repository.write([PutFile(*_FIRST_FILES[repo])])
+def _usual() -> dict[str, SpecDraft]:
+    """The specifications that every library has, by name."""
+    found = drafts.find([specs_directory.current()])
+    return {draft.name: draft for draft in found if not optional_specs.group(draft.path)}
 
 
 def _must_read(specs: Sequence[PipelineSpec], there: Mapping[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
-it, and the commit that put it there; and the tables of their vectors, in this version and in earlier ones. Knows no
-index and no answers."""
+it, and the commit that put it there; and the tables of their vectors. Knows no index and no answers."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -197,40 +196,31 @@ class PictureFiles:
 
 
 PARTITION = "partition"
-"""The pipeline between features and index, which earlier versions did not have."""
+"""The pipeline between features and index."""
 
 
 class TablePaths(NamedTuple):
-    """The path of the table that features wrote, and of that which partition wrote, "" if there was no partition."""
+    """The paths of the table that features wrote, and of the one that partition wrote, "" for a query."""
 
     features: str
     partition: str = ""
 
 
-def tables_of_entry(lineage: Lineage, entry: str, at: str) -> TablePaths:
-    """The tables of an entry of the queries (a PFS name) at a commit set."""
-    path, before = (f"/{each}/images.parquet" for each in (entry_paths.directory(entry), f"queries/{entry}"))
-    return TablePaths(before if _is_earlier(lineage, "features-queries", path, before, at) else path)
+def tables_of_entry(entry: str) -> TablePaths:
+    """The tables of an entry of the queries (a PFS name)."""
+    return TablePaths(f"/{entry_paths.directory(entry)}/images.parquet")
 
 
 def tables_of_part(lineage: Lineage, part: str, segment: str, at: str) -> TablePaths:
     """The tables of a part of the library, and of a segment, at a commit set."""
     directory = part_names.directory(part)
-    path, before = f"/library/{directory}/{part}.parquet", f"/library/{segment}/{part}.parquet"
-    if _is_earlier(lineage, "features", path, before, at):
-        return TablePaths(before)
     bucket = directory.partition("/")[0]
     # The second is that of a pipeline with the glob /library/(*/*), for smaller datums.
     possible = [f"/library/{segment}/{name}.parquet" for name in (bucket, directory.replace("/", "-"))]
     there = (each for each in possible if lineage.file(PARTITION, each, at))
-    return TablePaths(path, next(there, possible[0]))
+    return TablePaths(f"/library/{directory}/{part}.parquet", next(there, possible[0]))
 
 
-def unknown_tables(lineage: Lineage, segment: str, at: str) -> TablePaths:
+def unknown_tables(segment: str) -> TablePaths:
     """The directories of the tables of a picture of the library whose part is not known."""
-    return TablePaths("/library/", f"/library/{segment}/" if lineage.commit(PARTITION, at) else "")
-
-
-def _is_earlier(lineage: Lineage, pipeline: str, path: str, before: str, at: str) -> bool:
-    """Whether a table is where earlier versions put it."""
-    return lineage.file(pipeline, path, at) is None and lineage.file(pipeline, before, at) is not None
+    return TablePaths("/library/", f"/library/{segment}/")

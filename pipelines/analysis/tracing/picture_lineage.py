@@ -109,7 +109,7 @@ class PictureLocation:
 
 
 VectorSteps = tuple[TraceStep, TraceStep | None]
-"""The step of features, and that of partition, None without one."""
+"""The step of features, and the one of partition, None for a query."""
 
 
 class PictureLineage:
@@ -149,9 +149,9 @@ class PictureLineage:
     def _tables(self, side: PictureLocation, part: str | None) -> TablePaths:
         """part: None if it is not known."""
         if side.above:
-            return tables_of_entry(self._lineage, side.above, self._commit)
+            return tables_of_entry(side.above)
         if part is None:
-            return unknown_tables(self._lineage, side.segment, self._commit)
+            return unknown_tables(side.segment)
         return tables_of_part(self._lineage, part, side.segment, self._commit)
 
     def _buckets(self, pipeline: str) -> int:

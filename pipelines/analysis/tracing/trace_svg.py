@@ -19,6 +19,7 @@ _MIDDLE = WIDTH / 2
 _THUMBNAIL = 108
 _HEIGHT = 66
 _GAP = 26
+_ROWS = 8  # files, preprocess, the model, features, partition, index, search, render
 _LETTERS = 25
 """Characters that fit into a line of a box."""
 
@@ -52,7 +53,7 @@ class PathArrow:
 
 def drawing(trace: AnswerTrace) -> Markup:
     """The SVG element. Its text alternative is its title and the table of the page."""
-    tops = _rows(trace)
+    tops = [_THUMBNAIL + 8 + at * (_HEIGHT + _GAP) for at in range(_ROWS)]
     parts = list(_parts(trace, tops))
     return markup.part(
         "trace.svg",
@@ -71,23 +72,9 @@ def drawing(trace: AnswerTrace) -> Markup:
     )
 
 
-def _partition(trace: AnswerTrace) -> TraceStep | None:
-    """The step of partition that is drawn; earlier versions did not have one."""
-    return trace.neighbour.origins[0].partition
-
-
-def _rows(trace: AnswerTrace) -> list[int]:
-    """The tops of the rows below the pictures: files, preprocess, the model, features, partition if there is one,
-    index, search, render."""
-    tops = [_THUMBNAIL + 8]
-    for _ in range(6 if _partition(trace) is None else 7):
-        tops.append(tops[-1] + _HEIGHT + _GAP)
-    return tops
-
-
 def _parts(trace: AnswerTrace, tops: Sequence[int]) -> Iterator[PathBox | PathArrow]:
-    """tops: of the rows, see _rows."""
-    files, preprocess, model, features, *dealt, index, search, render = tops
+    """tops: of the rows below the pictures."""
+    files, preprocess, model, features, partition, index, search, render = tops
     left, right = _LEFT + _BOX / 2, _RIGHT + _BOX / 2
     for picture, x in ((trace.query, left), (trace.neighbour, right)):
         yield PathArrow(x, files + _HEIGHT, x, preprocess)
@@ -96,12 +83,9 @@ def _parts(trace: AnswerTrace, tops: Sequence[int]) -> Iterator[PathBox | PathAr
     yield PathArrow(_MIDDLE - 40, model + _HEIGHT, left + 50, features)
     yield PathArrow(_MIDDLE + 40, model + _HEIGHT, right - 50, features)
     yield _model(trace, model)
-    partition, above = _partition(trace), features
-    if partition is not None:
-        (above,) = dealt
-        yield PathArrow(right, features + _HEIGHT, right, above)
-        yield _step(partition, right, above)
-    yield PathArrow(right, above + _HEIGHT, right, index)
+    yield PathArrow(right, features + _HEIGHT, right, partition)
+    yield _step(trace.neighbour.origins[0].steps[-1], right, partition)
+    yield PathArrow(right, partition + _HEIGHT, right, index)
     yield _step(trace.index, right, index)
     yield PathArrow(left, features + _HEIGHT, _MIDDLE - 30, search)
     yield PathArrow(right, index + _HEIGHT, _MIDDLE + 30, search)

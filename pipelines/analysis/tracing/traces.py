@@ -74,8 +74,8 @@ class TraceModel:
 @dataclass(frozen=True, slots=True)
 class PictureOrigin:
     """One source of a picture: its true name, the facts of its file ("" and 0 where unknown), the file, and the steps
-    that turned it into a vector. partition: the step that dealt the vector to a segment of the index; None for a query,
-    and for earlier versions, which did not have it."""
+    that turned it into a vector. partition: the step that dealt the vector to a segment of the index; None for a
+    query."""
 
     name: str
     file: SourceFile

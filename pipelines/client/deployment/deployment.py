@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import branches, commit_owner
 from pipelines.client.deployment import image_sizes, part_sizes
+from pipelines.client.deployment.first_files import FIRST_FILES
 from pipelines.client.deployment.input_changes import stopped_for_update
 from pipelines.client.jobs.jobs import Job, ProjectJobs
+from pipelines.client.pipeline_owner import ANNOTATION
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
-from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, sources
-
-ANNOTATION = "lookalike/spec-sha256"
-"""The pod annotation that holds the fingerprint of a pipeline's specification."""
+from pipelines.specifications.pipeline_specs import SOURCES, PipelineSpec, deployed_request, sources
 
 DEPLOYED_BY = "lookalike/deployed-by"
 """The pod annotation that names who deployed a version of a pipeline, and the command: the commits of specifications
@@ -76,6 +77,8 @@ def deploy(
     for repo in sources(specs):
         if repo not in there:
             note("repo", repo, make_repo(connection, repo))
+    for repo in sorted({repo for spec in specs if spec.name not in there for repo in spec.repos & FIRST_FILES.keys()}):
+        ensure_filled(connection, repo)
     with stopped_for_update(connection, {spec.name: spec.request().input for spec in specs}, there):
         for spec in specs:
             action = _make_pipeline(connection, spec, there, spec.name in again, keep_size, keep_parts)
@@ -96,6 +99,16 @@ def make_repo(connection: Connection, repo: str) -> str:
     return "created"
 
 
+def ensure_filled(connection: Connection, repo: str) -> str:
+    """Makes a repo of FIRST_FILES, and gives it its first file if it is empty; returns the commit of that file, "" if
+    there are files."""
+    make_repo(connection, repo)
+    repository = Repository(connection, repo)
+    if connection.retry(repository.exists, "/"):
+        return ""
+    return repository.write([PutFile(*FIRST_FILES[repo])])
+
+
 def _has_repo(connection: Connection, repo: str) -> bool:
     with suppress_not_found():
         connection.retry(lambda: connection.client.inspect_repo(repo, project_name=connection.project))
@@ -107,13 +120,12 @@ def _make_pipeline(
     connection: Connection, spec: PipelineSpec, there: Mapping[str, Any], again: bool, keep_size: bool, keep_parts: bool
 ) -> str:
     request, old = request_of(connection, spec), there.get(spec.name)
-    origin = part_sizes.origin(spec.name, request.transform.env, there) if keep_parts else None
-    sizes = {} if origin is None else part_sizes.keep_deployed(request, origin)
-    kept = "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
-    action = f"created{kept}"
+    action = "created"
     if old is not None:
         pushed = image_sizes.keep_pushed(request, old) if keep_size else None
-        kept = ("" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`") + kept
+        sizes = part_sizes.keep_deployed(request, old) if keep_parts else {}
+        kept = "" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`"
+        kept += "".join(f", with {name}={value} of `lookalike upgrade --sizes`" for name, value in sizes.items())
         annotations = old.details.metadata.annotations
         unchanged = annotations.get(ANNOTATION) == spec.fingerprint
         let_go = {image_sizes.SPECIFIED: not keep_size, part_sizes.SPECIFIED: not keep_parts}
@@ -127,6 +139,19 @@ def _make_pipeline(
     with refusals_of(spec.path):
         connection.client.create_pipeline_from_request(request)
     return action
+
+
+def change_input(connection: Connection, info: Any, tree: Mapping[str, Any]) -> DeploymentResult:
+    """Has a deployed pipeline, given as a PipelineInfo with details, read what the `input` of a specification says, and
+    changes nothing else of it."""
+    request = deployed_request(info)
+    request.update = True
+    request.input.Clear()
+    json_format.ParseDict(dict(tree), request.input)
+    request.metadata.annotations[DEPLOYED_BY] = author(connection)
+    with refusals_of(info.pipeline.name):
+        connection.client.create_pipeline_from_request(request)
+    return DeploymentResult("pipeline", info.pipeline.name, "updated")
 
 
 def request_of(connection: Connection, spec: PipelineSpec) -> Any:

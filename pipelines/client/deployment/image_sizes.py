@@ -7,9 +7,7 @@ later deployment leaves the pushed size alone until somebody changes that of the
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from google.protobuf import json_format
-from python_pachyderm.proto.v2.pps import pps_pb2
-
+from pipelines.specifications.pipeline_specs import deployed_request
 from stages.datum.stage_version import STAGE
 
 IMAGE_SIZE = "IMAGE_SIZE"
@@ -27,10 +25,7 @@ def sizes(infos: Iterable[Any]) -> dict[str, int]:
 def resized(info: Any, size: int) -> Any:
     """The CreatePipelineRequest that makes a deployed pipeline compute everything again in this size, and changes
     nothing else of it."""
-    request = pps_pb2.CreatePipelineRequest()
-    # The details are the fields of a request, by the same names, and some that Pachyderm adds.
-    json_format.ParseDict(json_format.MessageToDict(info.details), request, ignore_unknown_fields=True)
-    request.pipeline.CopyFrom(info.pipeline)
+    request = deployed_request(info)
     request.update, request.reprocess = True, True
     _set(request, size, request.metadata.annotations.get(SPECIFIED) or request.transform.env[IMAGE_SIZE])
     return request

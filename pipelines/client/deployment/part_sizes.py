@@ -3,8 +3,7 @@ the pictures of a part, in preprocess.
 
 `lookalike upgrade --sizes` sets the digits. Then an annotation of the pipeline keeps the value that its specification
 states, and a later deployment leaves the other one alone until somebody changes that of the specification: to go back
-by mistake would deal the whole library to its segments again. Before there was partition, the digits were a variable of
-features, and PART grew with them; what an upgrade set then is kept, too.
+by mistake would deal the whole library to its segments again. An upgrade keeps PART in the same way.
 """
 
 import json
@@ -29,9 +28,6 @@ SPECIFIED = "lookalike/specified-sizes"
 PARTITION = "partition"
 """The stage that has the segments."""
 
-_BEFORE = "features"
-"""The stage that had them in earlier versions."""
-
 
 def part(specs: Iterable[Any]) -> int:
     """About how many pictures make a part in pipelines, given as details of PipelineInfos or as requests."""
@@ -41,24 +37,12 @@ def part(specs: Iterable[Any]) -> int:
 
 
 def numbers(specs: Iterable[Any]) -> SegmentNumbers:
-    """The segments and the buckets in the same: those of partition; the segments of an earlier version, of features."""
-    known = list(specs)
-    partitions = [spec for spec in known if _runs(spec, PARTITION)]
-    dividing = partitions or [spec for spec in known if _runs(spec, _BEFORE)]
-    digits = max((_number(spec, DIGITS, 1) for spec in dividing), default=1)
+    """The segments and the buckets in the same: those of partition."""
+    partitions = [spec for spec in specs if _runs(spec, PARTITION)]
+    digits = max((_number(spec, DIGITS, 1) for spec in partitions), default=1)
     globs = [leaf.glob for spec in partitions for leaf in leaves(spec.input)]
     deep = any(sum("*" in level for level in glob.split("/")) > 1 for glob in globs)
     return SegmentNumbers(digits, segment_numbers.MOST_BUCKETS if deep else segment_numbers.BUCKETS)
-
-
-def origin(name: str, env: Mapping[str, str], there: Mapping[str, Any]) -> Any:
-    """The deployed pipeline with the sizes that belong to the one with this name and these variables: itself; for a new
-    one that is to run partition, the features of an earlier version. None if there is neither. there: the deployed
-    ones, by name with details."""
-    if name in there or not env.get(STAGE, "").startswith(f"{PARTITION}-"):
-        return there.get(name)
-    earlier = (info for info in there.values() if _runs(info.details, _BEFORE) and DIGITS in info.details.transform.env)
-    return next(earlier, None)
 
 
 def keep_deployed(request: Any, info: Any) -> dict[str, str]:

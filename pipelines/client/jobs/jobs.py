@@ -14,6 +14,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs import workers
 from pipelines.client.jobs.workers import BusyWorker
+from pipelines.client.pipeline_owner import own
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.specifications.pipeline_specs import leaves
@@ -179,15 +180,15 @@ class ProjectJobs:
 
     def watch(self, commit_sets: Sequence[str], look: JobsCallback, only: Collection[str] = ()) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
-        jobs of services are left out: they never end. only: the pipelines to watch, with those upstream of them; by
-        default all. Outlasts an outage of the server."""
+        jobs of services, which never end, and of other people's pipelines are left out. only: the pipelines to watch,
+        with those upstream of them; by default all. Outlasts an outage of the server."""
         begun = time.monotonic()
         looks = 0
         seen: dict[tuple[str, str], Job] = {}
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
-                infos = self._connection.retry(self.pipelines)
+                infos = own(self._connection.retry(self.pipelines))
                 ranks = _ranks(infos, only)
             looks += 1
             sets = [self._connection.retry(self.of_set, each) for each in commit_sets]

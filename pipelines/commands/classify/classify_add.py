@@ -10,7 +10,8 @@ import typer
 from pipelines.analysis.classifiers import known_pictures, label_plan
 from pipelines.analysis.classifiers.experiments import LABELLED
 from pipelines.analysis.classifiers.label_plan import LabelPlan
-from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.analysis.measurement import evaluation
+from pipelines.client.deployment import first_files
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
@@ -80,7 +81,7 @@ def add(
     done: dict[str, str] = {}
     commit = evaluation.put(connection, planned.contents(), to_train=True)
     if commit:
-        done[commit] = f"put {files(len(planned.files))} into {optional_deployment.LABELS}"
+        done[commit] = f"put {files(len(planned.files))} into {first_files.LABELS}"
     written = IngestResult([], "")
     if planned.sources:
         with progress.counting("putting pictures", len(planned.sources)) as report:
@@ -121,7 +122,7 @@ def _label(labels_files: Sequence[Path], wait: bool, as_json: bool, address: str
     say_all(_named("left out", [problem for each in given for problem in each.problems]))
     commit = evaluation.put(connection, {each.name: each.content for each in given}, to_train=True)
     if commit:
-        conclude_all(connection, {commit: f"put {files(len(given))} into {optional_deployment.LABELS}"}, wait)
+        conclude_all(connection, {commit: f"put {files(len(given))} into {first_files.LABELS}"}, wait)
     else:
         say("these labels are there already")
 
@@ -144,7 +145,7 @@ def _report(planned: LabelPlan, conflicts: Mapping[str, Sequence[str]]) -> Itera
     yield from _named("labelled, but not among these pictures:", planned.elsewhere)
     told = [f"{source} ({' and '.join(several)})" for source, several in conflicts.items()]
     yield from _named("with several labels, and so without any:", told)
-    yield from (f"labels: {optional_deployment.LABELS}@master:/{name}" for name in planned.files)
+    yield from (f"labels: {first_files.LABELS}@master:/{name}" for name in planned.files)
 
 
 def _named(what: str, each: Sequence[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import typer
 from pipelines.analysis.classifiers import experiments, parameter_files, training_report
 from pipelines.analysis.classifiers.experiments import GROUP, LABELLED
 from pipelines.analysis.measurement import optional_deployment
-from pipelines.client.deployment import train_branch
+from pipelines.client.deployment import first_files, train_branch
 from pipelines.client.lineage import Lineage
 from pipelines.client.server.connection import Connection
 from pipelines.commands.classify import classify_tables
@@ -74,7 +74,7 @@ def train(
         commit = parameter_files.change(connection, checked, remove or ())
         said = [f"put {files(len(checked))} into"] if checked else []
         said += [f"removed {files(len(remove or ()))} from"] if remove else []
-        say(f"{' and '.join(said)} {optional_deployment.PARAMETERS}{f': commit {commit}' if commit else ': unchanged'}")
+        say(f"{' and '.join(said)} {first_files.PARAMETERS}{f': commit {commit}' if commit else ': unchanged'}")
     with optional_pipelines.deployed(connection, GROUP, wait, once, yes) as done:
         if held_back:
             done = _train_held(connection, held_back, now, if_new, wait) and done
@@ -107,7 +107,7 @@ def off(
             "pipeline: copy it (`pachctl get file -r select@production:/ -o DIR`), and give --force to delete it all"
         )
     optional_pipelines.off(connection, GROUP)
-    say(f"the repos {optional_deployment.LABELS} and {optional_deployment.PARAMETERS} stay, and so do the pictures")
+    say(f"the repos {first_files.LABELS} and {first_files.PARAMETERS} stay, and so do the pictures")
 
 
 def _say_follows(now: bool, if_new: int | None) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from pipelines.analysis.measurement import evaluation, optional_deployment
 from pipelines.analysis.measurement.evaluation import EvaluationReport
+from pipelines.client.deployment import first_files
 from pipelines.client.server.connection import Connection
 from pipelines.commands.explain import evaluate_comparison
 from pipelines.commands.kit import optional_pipelines, progress
@@ -127,7 +128,7 @@ def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
         say(f"classifiers are not trained on {name} any more: `lookalike classify add --labels {name}` changes that")
     commit = evaluation.put(connection, content)
     if commit and content:
-        conclude(connection, f"put {files(len(content))} into {optional_deployment.LABELS}", commit, True)
+        conclude(connection, f"put {files(len(content))} into {first_files.LABELS}", commit, True)
     elif commit:
         progress.wait(connection, [commit])
 

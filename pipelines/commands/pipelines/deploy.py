@@ -196,10 +196,11 @@ def shipped(directory: Path) -> list[Path]:
 
 
 def _asked_for(found: Sequence[SpecDraft], connection: Connection, settings: Sequence[str]) -> list[SpecDraft]:
-    """The specifications without the opt-in ones that are not deployed. Raises BadParameter for a variable that only
-    these have."""
+    """The specifications without the opt-in ones that are not deployed, and that none of these reads. Raises
+    BadParameter for a variable that only these have."""
     there = ProjectJobs(connection).pipelines()
-    kept = [draft for draft in found if draft.name in there or not optional_specs.group(draft.path)]
+    wanted = drafts.wanted(found, there)
+    kept = overlays.apply(overlays.implied(wanted), [draft for draft in found if draft.name in wanted])
     kept = [
         service_settings.with_running_values(draft, there[draft.name])
         if draft.name in service_roles.ROLES and draft.name in there
@@ -209,7 +210,7 @@ def _asked_for(found: Sequence[SpecDraft], connection: Connection, settings: Seq
     for setting in settings:
         name = setting.partition("=")[0]
         others = [draft for draft in found if name in draft.get("transform", "env", default={})]
-        if not any(draft in kept for draft in others):
+        if wanted.isdisjoint(draft.name for draft in others):
             first = f"`{optional_specs.command(optional_specs.group(others[0].path))}`"
             raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
     return kept

@@ -5,10 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
-from pipelines.client.deployment import retired_pipelines
 from pipelines.cluster.library_overview import LibraryGrowth
 from pipelines.commands.kit.terminal import console, plain_table, say
-from pipelines.specifications import optional_specs
 from pipelines.upgrades import upgrade_costs
 from pipelines.upgrades.upgrade_costs import PipelineCost
 from pipelines.upgrades.upgrade_plan import UpgradePlan
@@ -63,11 +61,6 @@ def change(step: UpgradeStep) -> str:
     """The change of one pipeline."""
     if step.change == "deleted":
         return "deleted, with its output: the upgrade created it"
-    if step.change == "retired":
-        return f"deleted, with its output: {retired_pipelines.SUCCESSORS[step.pipeline]} writes it now"
-    if step.change == "gone":
-        group = retired_pipelines.SUCCESSORS[step.pipeline]
-        return f"stays deleted: `{optional_specs.command(group)}` of the older lookalike creates it again"
     if step.change == "unused":
         return f"stays, for {' and '.join(step.kept)}" if step.kept else "no longer used: stays as it is"
     if step.change in ("unchanged", "new"):

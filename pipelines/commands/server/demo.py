@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.analysis.measurement import evaluation
+from pipelines.client.deployment import first_files
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
@@ -94,7 +95,7 @@ def remove(connection: Connection) -> dict[str, str]:
         done[gone.commit] = f"removed {files(gone.files)} from images"
     unlabelled = evaluation.forget(connection, LABELS)
     if unlabelled:
-        done[unlabelled] = f"removed {LABELS} from {optional_deployment.LABELS}"
+        done[unlabelled] = f"removed {LABELS} from {first_files.LABELS}"
     with contextlib.suppress(NothingFoundError):
         done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
     return done

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.pipeline_owner import own
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import ServerTarget
 from pipelines.commands.kit import display, library_setup
@@ -109,13 +110,17 @@ def down(root: RootOption = None) -> None:
     examples=("lookalike stop",),
 )
 def stop(address: AddressOption = "") -> None:
-    """Stop all running and waiting jobs.
+    """Stop all running and waiting jobs of lookalike's pipelines.
 
-    Pictures and queries stay. The next change of the library or of the queries computes the rest.
+    Pictures and queries stay. The next change of the library or of the queries computes the rest. The jobs of other
+    pipelines in the project go on.
     """
     jobs = ProjectJobs(open_write_connection(address))
-    stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
+    ours, running = own(jobs.pipelines()), jobs.unfinished()
+    stopped = [job for job in running if job.pipeline in ours and jobs.stop(job, "stopped by `lookalike stop`")]
     say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
+    if others := sorted({job.pipeline for job in running} - ours.keys()):
+        say(f"not lookalike's, so still running: {', '.join(others)} (`pachctl stop job` stops one)")
     say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
 
 

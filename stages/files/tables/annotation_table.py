@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from stages.datum.contract import StageError
 from stages.files.tables.columns import ascending
 from stages.files.tables.parquet import ParquetTarget, damage_refused, read_columns, write_table
+from stages.record.attribute_schema import BOOLEAN, DATE, INTEGER, NUMBER, TEXT
 
 FILE = "annotations.parquet"
 """The file of a segment in the index, if annotations are deployed."""
@@ -20,14 +21,8 @@ FILE = "annotations.parquet"
 PATH = "path"
 """The column of the stored paths of files, see stages.files.tables.parquet.stored_text."""
 
-TYPES = {
-    "text": pa.string(),
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.timestamp("s"),
-}
-"""The types of attributes by their names. A date is one with a time of day, and without a time zone."""
+TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), NUMBER: pa.float64(), BOOLEAN: pa.bool_(), DATE: pa.timestamp("s")}
+"""The types of attributes by their names."""
 
 
 def stated_only(table: pa.Table) -> pa.Table:
@@ -69,7 +64,7 @@ def read_annotations(file: ParquetTarget) -> pa.Table:
 def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column in the type that was written. Parquet has no seconds, and holds them as milliseconds."""
     if pa.types.is_timestamp(column.type) and column.type.tz is None:
-        return pc.cast(column, TYPES["date"])
+        return pc.cast(column, TYPES[DATE])
     if column.type not in TYPES.values():
         raise ValueError(f"it holds {column.type}")
     return column

@@ -23,7 +23,13 @@ Numbers = Sequence[int] | npt.NDArray[Any]
 
 _ValueT = TypeVar("_ValueT")
 
-_NUMBERS = {"width": pa.int32(), "height": pa.int32(), "bytes": pa.int64()}
+_NUMBERS = {
+    "width": pa.int32(),
+    "height": pa.int32(),
+    "bytes": pa.int64(),
+    "latitude": pa.float64(),
+    "longitude": pa.float64(),
+}
 SOURCES = pa.list_(pa.struct([(name, _NUMBERS.get(name, pa.string())) for name in Source._fields]))
 
 

@@ -22,6 +22,11 @@ class PictureTable(Table):
 
     ids: Annotated[Sequence[str], Column("id", pa.string(), ordered=True, lazy=True)]  # n × 64 hex digits
     sources: Annotated[Sequence[Sequence[Source]], Column("sources", SOURCES)]  # n × at least one
+    # Of the normalised pixels, see stages.decode.picture_traits.
+    brightness: Annotated[Numbers, Column("brightness", pa.float64())]
+    contrast: Annotated[Numbers, Column("contrast", pa.float64())]
+    sharpness: Annotated[Numbers, Column("sharpness", pa.float64())]
+    colours: Annotated[Sequence[str], Column("colour", pa.string(), lazy=True)]
     origin: Origin  # of their vectors
 
 

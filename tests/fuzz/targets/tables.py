@@ -40,6 +40,10 @@ from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.pipes import piped
 
+_TRAITS: dict[str, Any] = {
+    **dict.fromkeys(("brightness", "contrast", "sharpness"), (0.5, 1.0)),
+    "colours": ("red", "grey"),
+}
 _IDS = ("0" * 64, "f" * 64)
 _SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
 _ORIGIN = Origin("3" * 64, PAD, 96, 2, "lite0")
@@ -180,7 +184,9 @@ def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
 
 
 def _images() -> ImageTable:
-    return ImageTable(ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), origin=_ORIGIN)
+    return ImageTable(
+        ids=_IDS, sources=_SOURCES, thumbnail_sizes=(3, 3), hashes=(0, 1 << 63), origin=_ORIGIN, **_TRAITS
+    )
 
 
 def _indexed() -> IndexTable:
@@ -254,7 +260,7 @@ def _predictions() -> PredictionTable:
 
 
 def _pictures() -> PictureRows:
-    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, origin=_ORIGIN)
+    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, origin=_ORIGIN, **_TRAITS)
 
 
 def _npy(array: "np.ndarray[Any, Any]") -> bytes:

@@ -373,31 +373,6 @@ def test_a_read_sends_nothing_that_is_damaged(store: ChunkStore, tmp_path: Path)
     assert b"".join(store.read(content, 6 << 20)) == data[6 << 20 :]  # the rest is not damaged
 
 
-@pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
-def test_chunks_of_the_first_version_are_checked_by_their_hash(tmp_path: Path, size: int) -> None:
-    data = noise(size, seed=9)
-    store = ChunkStore(tmp_path)
-    content = store.store([data])
-    store.close()
-    (digest,) = content.chunks
-    path = tmp_path / digest.hex()[:2] / digest.hex()[2:]
-    if path.exists():
-        path.write_bytes(data)
-    else:
-        with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as conn:
-            conn.execute("ALTER TABLE small DROP COLUMN crc")
-    store = ChunkStore(tmp_path)
-    assert b"".join(store.read(content)) == store.get(digest) == store.gather([digest])[digest] == data
-    assert b"".join(store.read(content, 3)) == data[3:]
-    damage(tmp_path, digest, lambda stored: flip(stored, 5))
-    for read in (lambda: list(store.read(content)), lambda: store.get(digest), lambda: store.gather([digest])):
-        with pytest.raises(DataLoss, match="is damaged"):
-            read()
-    assert store.store([data]) == content
-    assert b"".join(store.read(content)) == data
-    store.close()
-
-
 def test_damage_is_found(tmp_path: Path) -> None:
     chunks = ChunkStore(tmp_path / "checked")
     small, big = chunks.put(b"small"), chunks.put(b"b" * SMALL)

@@ -44,11 +44,12 @@ def labels(pipeline: str, project: str = "default") -> dict[str, str]:
     return {**of_workers, "pipelineName": pipeline, "pipelineProject": project}
 
 
-def event(kind: str, name: str, reason: str, message: str = "") -> dict[str, Any]:
+def event(kind: str, name: str, reason: str, message: str = "", count: int = 1) -> dict[str, Any]:
     return {
         "metadata": {"name": f"{name}.1", "namespace": "pach"},
         "involvedObject": {"kind": kind, "namespace": "pach", "name": name},
         "reason": reason,
         "message": message,
+        "count": count,
         "type": "Warning",
     }

@@ -116,6 +116,27 @@ def test_the_reasons_why_workers_wait(api_server: str) -> None:
     assert kube_client.ask("troubles") == kube_client.ask("troubles", "pach") == expected
 
 
+@pytest.mark.parametrize(
+    ("reason", "count", "believed"),
+    [
+        ("Unhealthy", 20, False),
+        ("DNSConfigForming", 20, False),
+        ("FailedMount", 2, False),
+        ("FailedMount", 6, True),
+        ("FailedCreatePodSandBox", 6, True),
+        ("Failed", 1, True),
+    ],
+)
+def test_a_warning_of_a_starting_worker_is_a_failure_if_kubernetes_gives_up(
+    serve_api: Callable[[Any], str], reason: str, count: int, believed: bool
+) -> None:
+    starting = pod("index-v1", "index", on="plain", phase="Pending", containerStatuses=[container()])
+    place = "/api/v1/namespaces/pach"
+    told = [event("Pod", "index-v1", reason, "why", count)]
+    serve_api({f"{place}/pods": [starting], f"{place}/replicationcontrollers": [], f"{place}/events": told})
+    assert kube_client.ask("troubles") == ({"default/index": [f"{reason}: why"]} if believed else {})
+
+
 def test_a_reason_in_other_words_is_left_out() -> None:
     cause = 'failed to pull and unpack image "docker.io/team/image:1": not found'
     pull, paused = f'Failed: Failed to pull image "team/image:1": {cause}', 'Back-off pulling image "team/image:1"'

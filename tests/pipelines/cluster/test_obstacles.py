@@ -154,8 +154,11 @@ def test_an_old_pachyderm_is_too_old() -> None:
 
 
 def test_more_pipelines_than_the_community_edition_takes() -> None:
-    assert not list(obstacles.check_number(15, 1))
-    assert not list(obstacles.check_number(20, 0))
-    (flaw,) = obstacles.check_number(12, 5)
+    names = [f"p{number}" for number in range(20)]
+    assert not list(obstacles.check_number({*names[:15]}, {"new"}))
+    assert not list(obstacles.check_number({*names}, set()))  # an update is never refused
+    assert not list(obstacles.check_number({*names[:15]}, {"new", *names[:5]}))  # names of other projects' pipelines
+    (flaw,) = obstacles.check_number({*names[:12]}, {*names[15:]})
     assert flaw.level == FlawLevel.ERROR
-    assert "has 12 pipelines, in all projects, and these are 5 more" in flaw.why
+    assert "has pipelines of 12 names, in all projects, and these are 5 more" in flaw.why
+    assert list(obstacles.check_number({*names[:16]}, {names[0]}))

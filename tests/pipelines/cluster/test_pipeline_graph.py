@@ -8,10 +8,13 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job
+from pipelines.client.server.connection import Connection
 from pipelines.cluster import graph_svg, graph_text
 from pipelines.cluster.gpu_waits import PipelineWait
+from pipelines.cluster.graph_reader import GraphReader
 from pipelines.cluster.pipeline_graph import GraphEdge, GraphNode, PipelineGraph, ProjectState, graph
 from pipelines.commands.pipelines.terminal_graph import render_text
+from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 
 ODD = '<b> & "quoted" #1'
 
@@ -69,6 +72,14 @@ def test_nodes_tell_their_kind_state_and_inputs() -> None:
         GraphEdge("c_tick", "c", False, ""), GraphEdge("b", "d", False, "join"),
         GraphEdge("elsewhere/far", "d", False, "join"), GraphEdge("d", "serve", False, ""),
     }  # fmt: skip
+
+
+def test_other_peoples_repos_and_pipelines_are_left_out(connection: Connection) -> None:
+    for repo in ("images", "labels", "theirs"):
+        connection.client.create_repo(repo, project_name=connection.project)
+    deploy_specs(connection, shell_spec("ours", "images"))
+    create_foreign(connection, shell_spec("their-copy", "theirs"))
+    assert [each.name for each in GraphReader(connection).look().nodes] == ["images", "labels", "ours"]
 
 
 def test_the_terminal_shows_it_in_80_columns() -> None:

@@ -1,5 +1,4 @@
-"""A library that has outgrown its segments, on small stages: what is said of it, `upgrade --sizes`, and the segments of
-an earlier version."""
+"""A library that has outgrown its segments, on small stages: what is said of it, and `upgrade --sizes`."""
 
 import json
 from pathlib import Path
@@ -13,7 +12,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
-from pipelines.upgrades import spec_documents
+from pipelines.specifications.pipeline_specs import deployed_request
 from stages.record import block_names
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
@@ -50,17 +49,6 @@ class Library(SpecFiles):
         self.write(document("features", "preprocess", "/*", COPY))
         self.write(document("partition", "features", "/*", COPY, SEGMENT_DIGITS="1"))
         self.write(document("index", "partition", "/", INDEX % pictures))
-
-    def earlier(self) -> None:
-        """Deploys the specifications of an earlier version, whose features had the segments, and installs these."""
-        found = {path: path.read_text() for path in self.directory.iterdir()}
-        (self.directory / "partition.json").unlink()
-        older = {"transform": {"env": {"LOOKALIKE_STAGE": "features-0", DIGITS: "1"}}}
-        self.change("features", older)
-        self.change("index", {"input": {"pfs": {"repo": "features"}}})
-        self.command.says("deploy", "--set", f"{DIGITS}=2")
-        for path, text in found.items():
-            path.write_text(text)
 
     def env(self, name: str) -> dict[str, str]:
         return dict(ProjectJobs(self.connection).pipelines()[name].details.transform.env)
@@ -146,55 +134,10 @@ def test_segments_go_back_when_that_is_said(library: Library, wait_for_jobs: Wai
     assert "takes no --overlay, --set, --as-written or --sizes" in refused
 
 
-def test_the_segments_of_an_earlier_version_move_to_partition(library: Library) -> None:
-    command = library.command
-    library.earlier()
-    assert library.env("features")[DIGITS] == "2"
-    shown = command.says("upgrade", "--dry-run")
-    assert "kept: SEGMENT_DIGITS=2 in partition\n" in shown
-    command.says("upgrade", "--yes")
-    assert library.env("partition")[DIGITS] == "2"
-    assert DIGITS not in library.env("features")
-    assert library.marks() == {"partition": '{"SEGMENT_DIGITS": "1"}'}
-    assert "with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`" in command.says("deploy")
-    assert "nothing to do" in command.says("upgrade", "--yes")
-    assert library.env("partition")[DIGITS] == "2"
-    command.says("upgrade", "--back", "--yes")
-    assert library.env("features")[DIGITS] == "2"
-    assert "partition" not in ProjectJobs(library.connection).pipelines()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "digits"),
-    [(("--sizes", "--set", "SEGMENT_DIGITS=4"), "4"), (("--as-written", "partition"), "1")],
-)
-def test_the_command_decides_on_the_segments_of_an_earlier_version(
-    library: Library, arguments: tuple[str, ...], digits: str
-) -> None:
-    library.earlier()
-    library.command.says("upgrade", "--yes", *arguments)
-    assert library.env("partition")[DIGITS] == digits
-
-
-def test_a_deployment_keeps_the_segments_that_an_upgrade_gave_an_earlier_version(library: Library) -> None:
-    library.earlier()
-    info = ProjectJobs(library.connection).pipelines()["features"]
-    request = spec_documents.request_of(info)
-    request.update = True
-    part_sizes.mark(request, {DIGITS: "1"})
-    library.connection.client.create_pipeline_from_request(request)
-    said = library.command.says("deploy")
-    assert "pipeline partition: created, with SEGMENT_DIGITS=2 of `lookalike upgrade --sizes`\n" in said
-    assert library.env("partition")[DIGITS] == "2"
-    assert library.marks() == {"partition": '{"SEGMENT_DIGITS": "1"}'}
-
-
-def test_parts_that_an_earlier_version_made_larger_stay_and_add_makes_such_blocks(
-    library: Library, tmp_path: Path
-) -> None:
+def test_larger_parts_that_an_upgrade_kept_stay_and_add_makes_such_blocks(library: Library, tmp_path: Path) -> None:
     library.command.says("deploy", "--set", "PART=1200")
     info = ProjectJobs(library.connection).pipelines()["preprocess"]
-    request = spec_documents.request_of(info)
+    request = deployed_request(info)
     request.update = True
     part_sizes.mark(request, {"PART": "400"})
     library.connection.client.create_pipeline_from_request(request)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipelines.specifications import drafts
-from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from pipelines.specifications.drafts import SpecPatch
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from pipelines.upgrades import upgrade_plan
 from tests.pipelines.upgrades.pipeline_infos import env
@@ -17,12 +17,3 @@ def test_specifications_with_another_stage_than_the_shipped_ones_are_named() -> 
     ]
     (said,) = upgrade_plan.outdated_specs(older)
     assert said.startswith(f"{SHIPPED_SPECS / Path('render.json')} names render-0, and this lookalike ships render-")
-
-
-def test_a_specification_of_a_retired_pipeline_is_named() -> None:
-    document = {"pipeline": {"name": "evaluate-sum"}, "transform": {"env": {"LOOKALIKE_STAGE": "evaluate-sum-1"}}}
-    (said,) = upgrade_plan.outdated_specs([SpecDraft(Path("evaluate-sum.json"), document, {})])
-    assert said == (
-        "evaluate-sum.json is of a pipeline that lookalike no longer has, since evaluate writes its output: delete the "
-        "file"
-    )

@@ -4,6 +4,7 @@ import base64
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,11 @@ from stages.record.sources import LOSSLESS as LOSSLESS_CODING, PALETTE
 from tests.example_counts import examples
 from tests.stages.decode import drawn_scenes
 from tests.stages.decode.drawn_scenes import SIDE, scene
-from tests.stages.orientations import dated, exif, shot_with, stored
+from tests.stages.orientations import dated, exif, shot_at, shot_with, stored
+
+Fractions = Sequence[tuple[int, int]]
+BERLIN = (52, 1), (31, 1), (699, 100)
+SYDNEY_EAST = (151, 1), (12, 1), (55, 1)
 
 LOSSLESS: dict[str, dict[str, Any]] = {
     "HEIF": {"quality": -1, "chroma": 444},
@@ -279,6 +284,78 @@ def test_a_picture_without_a_camera_has_none(kind: str) -> None:
 def test_a_camera_that_is_no_text_is_none() -> None:
     numbers = shot_with(b"\7\0\0", b"\7\0\0", kind=3)
     assert described(encode(PICTURE, "JPEG", exif=numbers)).camera == ""
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_place_and_the_lens_are_the_files(kind: str, orientation: int) -> None:
+    noted = shot_at(BERLIN, SYDNEY_EAST, lens="EF24-105mm f/4L IS USM", orientation=orientation)
+    found = described(encode(stored(scene(160, 80), orientation), kind, exif=noted))
+    assert (found.latitude, found.longitude, found.lens) == (52.5186083, 151.2152778, "EF24-105mm f/4L IS USM")
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "JPEG2000", "JPEG"])
+def test_a_picture_without_a_place_or_a_lens_has_none(kind: str) -> None:
+    found = described(encode(PICTURE, kind))
+    assert (found.latitude, found.longitude, found.lens) == (None, None, "")
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "hemispheres", "expected"),
+    [
+        (BERLIN, SYDNEY_EAST, "SW", (-52.5186083, -151.2152778)),
+        (BERLIN, SYDNEY_EAST, "se", (-52.5186083, 151.2152778)),
+        (((90, 1), (0, 1), (0, 1)), ((180, 1), (0, 1), (0, 1)), "SW", (-90.0, -180.0)),
+        (((5251860, 100_000), (0, 1), (0, 1)), ((0, 1), (0, 1), (0, 1)), "NW", (52.5186, 0.0)),
+        (((0, 1),) * 3, ((0, 1),) * 3, "NE", None),
+        (((0, 0),) * 3, ((0, 0),) * 3, "NE", None),
+        (BERLIN, ((13, 1), (24, 1), (1, 0)), "NE", None),
+        (BERLIN, (), "NE", None),
+        ((), SYDNEY_EAST, "NE", None),
+        (BERLIN, SYDNEY_EAST, " E", None),
+        (BERLIN, SYDNEY_EAST, "N ", None),
+        (BERLIN, SYDNEY_EAST, "EN", None),
+        (BERLIN, SYDNEY_EAST, "X\0", None),
+        (((90, 1), (0, 1), (1, 1)), SYDNEY_EAST, "NE", None),
+        (((91, 1), (0, 1), (0, 1)), SYDNEY_EAST, "NE", None),
+        (BERLIN, ((180, 1), (1, 1), (0, 1)), "NE", None),
+        (BERLIN, ((4_294_967_295, 1), (0, 1), (0, 1)), "NE", None),
+        (BERLIN, ((13, 1), (61, 1), (0, 1)), "NE", None),
+        (BERLIN, ((13, 1), (24, 1)), "NE", None),
+        (BERLIN, ((13, 1),) * 4, "NE", None),
+    ],
+)
+def test_a_place_is_on_earth_or_none(
+    latitude: Fractions, longitude: Fractions, hemispheres: str, expected: tuple[float, float] | None
+) -> None:
+    found = described(encode(PICTURE, "JPEG", exif=shot_at(latitude, longitude, hemispheres)))
+    assert (found.latitude, found.longitude) == (expected or (None, None))
+
+
+def test_a_damaged_place_leaves_the_camera_and_the_date() -> None:
+    data = encode(PICTURE, "JPEG", exif=shot_at(BERLIN, SYDNEY_EAST, lens="XF35"))
+    order = "<" if b"II*" in data else ">"
+    place = data.index(struct.pack(f"{order}H", 0x8825))
+    found = described(data[: place + 8] + b"\xff\xff\xff\xff" + data[place + 12 :])
+    assert (found.latitude, found.longitude, found.lens) == (None, None, "XF35")
+
+
+def test_the_lens_is_short_text_for_people() -> None:
+    assert described(encode(PICTURE, "JPEG", exif=shot_at((), (), lens="\n XF35 " + "m" * 100))).lens == (
+        "XF35 " + "m" * 75
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        *(("JPEG", "JPEG"), ("PNG", "PNG"), ("WEBP", "WebP"), ("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF")),
+        *(("HEIF", "HEIC"), ("AVIF", "AVIF"), ("JPEG2000", "JPEG 2000"), ("PPM", "Netpbm"), ("TGA", "TGA")),
+        *(("ICO", "ICO"), ("QOI", "QOI")),
+    ],
+)
+def test_the_format_is_the_files_as_people_name_it(kind: str, expected: str) -> None:
+    assert described(encode(PICTURE, kind)).format == expected
 
 
 def test_damaged_metadata_are_no_date() -> None:

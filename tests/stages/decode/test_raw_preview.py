@@ -16,7 +16,7 @@ from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.framing import CROP, Framing, Pixels
 from tests.example_counts import examples
 from tests.stages import raw_files
-from tests.stages.orientations import dated, shot_with
+from tests.stages.orientations import dated, shot_at, shot_with
 
 SIDE = 96
 ROWS, COLUMNS = np.mgrid[0:120, 0:160]
@@ -91,6 +91,24 @@ def test_the_camera_is_the_files_or_else_the_previews() -> None:
     files = [*(raw_files.nef(preview, 1, camera=each) for each in names), raw_files.cr3(preview, 1)]
     cameras = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).camera for data in files]
     assert cameras == ["NIKON D90", "NIKON", "Sony DSC-W1", "Sony DSC-W1"]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_place_and_the_lens_are_the_files_or_else_the_previews(order: str) -> None:
+    noted = shot_at(((1, 1), (30, 1), (0, 1)), ((2, 1), (0, 1), (0, 1)), lens="of the preview")
+    gps = {1: b"S\0", 2: [52, 1, 15, 1, 0, 1], 3: b"W\0", 4: [13, 1, 45, 2, 36, 1]}
+    broken = {**gps, 4: [13, 1, 45, 0, 36, 1]}
+    files = [
+        raw_files.nef(jpeg(exif=noted), 1, order, date=b"2019:08:04 16:30:12\0", lens=lens, gps=place)
+        for lens, place in ((b"NIKKOR 50mm f/1.8\0", gps), (b"", broken), (b"", {}))
+    ]
+    found = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)) for data in files]
+    assert [(each.latitude, each.longitude, each.lens) for each in found] == [
+        (-52.25, -13.385, "NIKKOR 50mm f/1.8"),
+        (1.5, 2.0, "of the preview"),
+        (1.5, 2.0, "of the preview"),
+    ]
+    assert {each.format for each in found} == {"RAW"}
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

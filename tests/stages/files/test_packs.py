@@ -20,7 +20,8 @@ from stages.record.sources import Source
 
 ONE = Framing(1, "pad")
 NAME = st.text(st.characters(exclude_categories=()))  # including lone surrogates, which file names may have
-SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(
+NOWHERE = {name: st.none() for name in ("latitude", "longitude")}
+SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64), **NOWHERE), min_size=1, max_size=3).map(
     lambda each: tuple(sorted(each))
 )
 
@@ -43,12 +44,16 @@ def test_a_pack_is_read_as_it_was_written(
 
 
 def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
-    facts = "2019-08-04T16:30:12", "lossy", "0123abcd", "ef" * 16, "Canon EOS 5D"
-    picture = PackPicture("ab" * 32, (Source("a/é.jpg", "cd" * 32, 40, 30, 999, *facts),), (1, 1), 0xFE, 70)
+    facts = "2019-08-04T16:30:12", "lossy", "0123abcd", "ef" * 16, "Canon EOS 5D", "EF50mm", None, -0.5, "JPEG"
+    source = Source("a/é.jpg", "cd" * 32, 40, 30, 999, *facts)
+    picture = PackPicture("ab" * 32, (source,), (1, 1), 0xFE, 70, 0.25, 0.5, 1.0, "red")
     write_pack(tmp_path / "deep" / "src.npy", ONE, [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
-        b'\1\2\3{"fit":"pad"}\n{"id":"' + b"ab" * 32 + b'","perceptual_hash":"00000000000000fe","size":[1,1],'
-        b'"sources":[{"bytes":999,"camera":"Canon EOS 5D","coding":"lossy","encoder":"0123abcd","height":30,'
+        b'\1\2\3{"fit":"pad"}\n{"brightness":0.25,"colour":"red","contrast":0.5,"id":"' + b"ab" * 32 + b'",'
+        b'"perceptual_hash":"00000000000000fe","sharpness":1.0,"size":[1,1],'
+        b'"sources":[{"bytes":999,"camera":"Canon EOS 5D","coding":"lossy","encoder":"0123abcd",'
+        b'"format":"JPEG","height":30,'
+        b'"latitude":null,"lens":"EF50mm","longitude":-0.5,'
         b'"path":"a/\\u00e9.jpg","pixels":"' + b"ef" * 16 + b'","sha256":"' + b"cd" * 32 + b'",'
         b'"taken":"2019-08-04T16:30:12","width":40}],"thumbnail_size":70}\n'
     )

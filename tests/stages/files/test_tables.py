@@ -24,13 +24,21 @@ from stages.record.framing import FITS
 from stages.record.origin import Origin
 from stages.record.sources import Source, unite
 from tests.example_counts import examples
+from tests.stages.image_tables import unseen
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
 # any str, including lone surrogates and NUL: the user's file system determines the paths
 edges = st.integers(0, 2**31 - 1)
 source = st.builds(
-    Source, st.text(st.characters(codec=None)), hexes, edges, edges, st.integers(0, 2**63 - 1), st.text()
-)
+    Source,
+    st.text(st.characters(codec=None)),
+    hexes,
+    edges,
+    edges,
+    st.integers(0, 2**63 - 1),
+    st.text(),
+).map(lambda each: each._replace(latitude=each.width / 2**25 if each.width % 2 else None, longitude=None))
+TRAITS = "brightness", "contrast", "sharpness"
 sources = st.lists(source, min_size=1, max_size=4)
 
 
@@ -42,6 +50,8 @@ def images(draw: st.DrawFn) -> ImageTable:
         sources=[unite(draw(sources)) for _ in ids],
         thumbnail_sizes=[draw(st.integers(0, 2**32 - 1)) for _ in ids],
         hashes=[draw(st.integers(0, 2**64 - 1)) for _ in ids],
+        **{name: [int(id[at:], 16) / 16 ** (64 - at) for id in ids] for at, name in enumerate(TRAITS)},
+        colours=[id[:3] for id in ids],
         origin=Origin(
             draw(hexes),
             draw(st.sampled_from(FITS)),
@@ -151,6 +161,7 @@ def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fi
         sources=[[Source("a.jpg", "f" * 64)]],
         thumbnail_sizes=[4],
         hashes=[0],
+        **unseen(1),
         origin=Origin(model, fit, image_size, 1280),
     )
 
@@ -166,7 +177,9 @@ def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a
 def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
     an_image().write(tmp_path / "t")
     schema = pq.read_schema(tmp_path / "t")
-    assert schema.names == ["id", "sources", "thumbnail_size", "perceptual_hash"]
+    assert schema.names == [
+        *("id", "sources", "brightness", "contrast", "sharpness", "colour", "thumbnail_size", "perceptual_hash")
+    ]
     assert schema.field("thumbnail_size").type == pa.uint32()
     assert schema.metadata == {
         b"model": b"m" * 64,
@@ -198,8 +211,9 @@ def test_rows_are_neighbours() -> None:
     ("ids", "count", "reason"), [(["b", "a"], 2, "sorted"), (["a", "a"], 2, "sorted"), (["a"], 0, "length")]
 )
 def test_wrong_order_and_lengths_are_refused(ids: list[str], count: int, reason: str) -> None:
+    zeros = [0] * len(ids)
     with pytest.raises(ValueError, match=reason):
-        replace(an_image(), ids=ids, sources=[()] * count, thumbnail_sizes=[0] * len(ids), hashes=[0] * len(ids))
+        replace(an_image(), ids=ids, sources=[()] * count, thumbnail_sizes=zeros, hashes=zeros, **unseen(len(ids)))
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
@@ -240,7 +254,7 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
 def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
     sources = [[Source("a.png", id)] for id in ids]
-    table = replace(an_image(), ids=ids, sources=sources, thumbnail_sizes=[40] * 200, hashes=[0] * 200)
+    table = replace(an_image(), ids=ids, sources=sources, thumbnail_sizes=[40] * 200, hashes=[0] * 200, **unseen(200))
     found = NeighbourTable(
         queries=ids[:1] * 200,
         ranks=np.arange(200, dtype=np.int32),
@@ -305,7 +319,7 @@ def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) 
 def test_the_table_of_a_segment_has_the_places_of_its_vectors_and_thumbnails(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(3)]
     sources = [(Source("a.png", id),) for id in ids]
-    images = replace(an_image(), ids=ids, sources=sources, thumbnail_sizes=[3, 0, 5], hashes=[0] * 3)
+    images = replace(an_image(), ids=ids, sources=sources, thumbnail_sizes=[3, 0, 5], hashes=[0] * 3, **unseen(3))
     shown = [ThumbnailPlace("b-0", 10, 3), ThumbnailPlace("0a", 0, 0), ThumbnailPlace("b-0", 1 << 40, 5)]
     IndexTable.of(images, **placed(shown), vector_rows=[7, 0, 9]).write(tmp_path / "t")
     found = IndexTable.read(tmp_path / "t")
@@ -322,7 +336,7 @@ def test_the_table_of_a_part_is_one_of_pictures_with_places(tmp_path: Path) -> N
     PartTable.of(an_image(), **placed([ThumbnailPlace("0123456789abcdef", 7, 4)])).write(tmp_path / "t")
     schema = pq.read_schema(tmp_path / "t")
     assert schema.names == [
-        *("id", "sources", "thumbnail_size", "perceptual_hash"),
+        *("id", "sources", "brightness", "contrast", "sharpness", "colour", "thumbnail_size", "perceptual_hash"),
         *("thumbnail_part", "thumbnail_begin"),
     ]
     assert schema.metadata[b"parts"] == b'["0123456789abcdef"]'

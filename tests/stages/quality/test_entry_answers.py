@@ -21,6 +21,7 @@ from stages.files.tables.neighbour_table import NeighbourTable
 from stages.quality.entry_answers import EntryAnswers, QueryMatch, SegmentReader, json_lines, merge
 from stages.record.origin import Origin
 from stages.record.sources import Source
+from tests.stages.image_tables import unseen
 
 QUERY, OTHER = "0" * 64, "1" * 64
 MODEL = "a" * 64
@@ -68,6 +69,7 @@ def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> ImageTable:
         sources=[[source(f"q/{query[0]}.png")] for query in queries],
         thumbnail_sizes=[1] * len(queries),
         hashes=[0] * len(queries),
+        **unseen(len(queries)),
         origin=Origin(model, fit, 96, 4, "a net at 96 px"),
     )
 

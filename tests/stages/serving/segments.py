@@ -19,6 +19,7 @@ from stages.record.origin import ALL, Origin
 from stages.record.sources import Source
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.mapped_segment import map_segment
+from tests.stages.image_tables import unseen
 
 PARTS = 3
 MODEL = "5eed" * 16
@@ -58,6 +59,7 @@ def write_segment(
         sources=[held[id] for id in names],
         thumbnail_sizes=[len(each) for each in shown],
         hashes=hashes or range(len(names)),
+        **unseen(len(names)),
         origin=Origin.parse(known, ALL),
     )
     write_table(directory, images, vectors, shown)

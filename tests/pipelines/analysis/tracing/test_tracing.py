@@ -66,33 +66,29 @@ def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs
     assert json.dumps(as_data(found))
 
 
-@pytest.mark.parametrize("directory", ["queries", "queries/09"])
-def test_a_vector_is_found_in_its_bucket_or_where_earlier_versions_put_it(
-    directory: str, sheets: Connection, wait_for_jobs: WaitForJobs
-) -> None:
-    script = f"mkdir -p /pfs/out/{directory}/mine.png && echo vector > /pfs/out/{directory}/mine.png/images.parquet"
+def test_a_vector_of_a_query_is_found_in_its_bucket(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
+    script = "mkdir -p /pfs/out/queries/09/mine.png && echo vector > /pfs/out/queries/09/mine.png/images.parquet"
     deploy(sheets, [scripted("features-queries", "queries", script)])
     put(sheets, wait_for_jobs, **{"mine.png": [answer("a" * 64, "mine.png")]})
     (origin,) = trace(sheets, "mine.png").query.origins
-    assert origin.features.path == f"/{directory}/mine.png/images.parquet"
+    assert origin.features.path == "/queries/09/mine.png/images.parquet"
     assert entry_paths.directory("mine.png") == "queries/09/mine.png"
 
 
-@pytest.mark.parametrize("layout", ["now", "smaller datums", "earlier"])
-def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_put_it(
-    layout: str, connection: Connection, wait_for_jobs: WaitForJobs
+@pytest.mark.parametrize("smaller", [False, True])
+def test_a_vector_of_the_library_is_found_however_partition_is_divided(
+    smaller: bool, connection: Connection, wait_for_jobs: WaitForJobs
 ) -> None:
     part = part_names.bucket(PICTURE_ID, part_names.BUCKETS)
     bucket, segment = part_names.directory(part), PICTURE_ID[0]
-    computed = f"/library/{segment if layout == 'earlier' else bucket}/{part}.parquet"
-    dealt = f"/library/{segment}/{bucket.replace('/', '-') if layout == 'smaller datums' else bucket[:2]}.parquet"
+    computed = f"/library/{bucket}/{part}.parquet"
+    dealt = f"/library/{segment}/{bucket.replace('/', '-') if smaller else bucket[:2]}.parquet"
     (preprocess,) = (each for each in pipeline_specs.load() if each.name == "preprocess")
     specs = [
         with_environment(preprocess, IMAGE_SIZE=str(SIDE)),
         scripted("features", "images", writes(computed)),
+        scripted("partition", "images", writes(dealt)),
     ]
-    if layout != "earlier":
-        specs.append(scripted("partition", "images", writes(dealt)))
     specs.append(scripted("render", "queries", RENDER, beside=[each.name for each in specs]))
     deploy(connection, specs)
     file = io.BytesIO()
@@ -103,17 +99,10 @@ def test_a_vector_of_the_library_is_found_where_this_version_or_an_earlier_one_p
     found = trace(connection, "mine.png")
     (origin,) = found.neighbour.origins
     assert (origin.features.path, origin.features.state) == (computed, "processed")
-    page, data = trace_page.page(found), as_data(found)
-    if layout == "earlier":
-        assert origin.partition is None
-        assert "partition" not in [each.pipeline for each in found.steps]
-        assert data["neighbour"]["origins"][0]["partition"] is None
-    else:
-        assert origin.partition is not None
-        assert (origin.partition.path, origin.partition.state) == (dealt, "processed")
-        assert data["neighbour"]["origins"][0]["partition"]["path"] == dealt
-    rows = 2 if layout != "earlier" else 0  # in the drawing and in the table
-    assert page.count(">partition</") == rows
+    assert origin.partition is not None
+    assert (origin.partition.path, origin.partition.state) == (dealt, "processed")
+    assert as_data(found)["neighbour"]["origins"][0]["partition"]["path"] == dealt
+    assert trace_page.page(found).count(">partition</") == 2  # in the drawing and in the table
 
 
 def writes(path: str) -> str:

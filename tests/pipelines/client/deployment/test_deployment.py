@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.client.deployment.deployment import ANNOTATION, DeploymentResult, deploy
+from pipelines.client.deployment.deployment import DeploymentResult, deploy
 from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.pipeline_owner import ANNOTATION
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError

@@ -47,12 +47,6 @@ def test_the_sizes_are_those_of_the_stages_that_have_them() -> None:
     assert (part_sizes.part([]), part_sizes.numbers([])) == (400, SegmentNumbers(1, 64))
 
 
-def test_features_of_an_earlier_version_have_the_segments() -> None:
-    earlier = [details("features", SEGMENT_DIGITS="2"), details("index")]
-    assert part_sizes.numbers(earlier) == SegmentNumbers(2, 64)
-    assert part_sizes.numbers([*earlier, details("partition")]) == SegmentNumbers(1, 64)
-
-
 @pytest.mark.parametrize(
     ("globs", "buckets"),
     [
@@ -91,14 +85,3 @@ def test_without_a_valid_mark_the_specification_counts(mark: str) -> None:
     asked = request(PART="400")
     assert part_sizes.keep_deployed(asked, there) == {}
     assert asked.transform.env["PART"] == "400"
-
-
-def test_a_new_partition_has_the_sizes_of_the_features_before() -> None:
-    features = deployed("features", SEGMENT_DIGITS="2")
-    there, new = {"features": features}, {"LOOKALIKE_STAGE": "partition-1"}
-    assert part_sizes.origin("partition", new, there) is features
-    assert part_sizes.origin("partition", new, {"features": deployed("features")}) is None
-    assert part_sizes.origin("index", {"LOOKALIKE_STAGE": "index-1"}, there) is None
-    assert part_sizes.origin("features", {}, there) is features
-    mine = deployed("partition")
-    assert part_sizes.origin("partition", new, {**there, "partition": mine}) is mine

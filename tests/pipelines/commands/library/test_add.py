@@ -17,7 +17,7 @@ from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
 from tests.command import Command
 from tests.pipelines.library import picture_contents
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 from tests.stages import raw_files
 from tests.stages.scenes import saved
 
@@ -237,8 +237,11 @@ def test_queries_are_removed(repos: Connection, command: Command, trip: Path) ->
 
 
 def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
-    """Here the one that runs and the one that waits for it; the next change computes what they have left."""
-    deploy_specs(as_user, shell_spec("slow", "images", f"test -e {tmp_path}/now || sleep 60"))
+    """Here the one that runs and the one that waits for it; the next change computes what they have left. The jobs of
+    other people's pipelines go on."""
+    waits = f"test -e {tmp_path}/now || sleep 60"
+    deploy_specs(as_user, shell_spec("slow", "images", waits))
+    create_foreign(as_user, shell_spec("theirs", "images", waits))
     first = ProjectJobs(as_user).newest("slow")
     assert first is not None
     list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))
@@ -247,7 +250,9 @@ def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path:
         assert "its jobs are running" in command.says("add", f"{name}.png", "--no-wait")
     said = command.says("stop")
     assert said.count("stopped slow: job ") == 2
+    assert "still running: theirs" in said
     assert "no job is running" in command.says("stop")
+    assert {ProjectJobs(as_user).newest("theirs").state} <= {"created", "starting", "running"}  # type: ignore[union-attr]
     assert {ProjectJobs(as_user).newest("slow").state} == {"killed"}  # type: ignore[union-attr]
     (tmp_path / "now").touch()
     (command.directory / "c.png").write_text("c")

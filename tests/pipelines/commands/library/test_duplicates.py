@@ -20,6 +20,7 @@ from stages.record.origin import Origin
 from tests.command import Command
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import pairings
+from tests.stages.image_tables import unseen
 from tests.stages.pairings import source
 
 pytestmark = pytest.mark.late_alone
@@ -70,6 +71,7 @@ def library(here: Connection, tmp_path: Path) -> Connection:
     table = PictureRows(
         ids=ids,
         sources=[by_id[id] for id in ids],
+        **unseen(len(ids)),
         origin=Origin("m" * 64, "pad", 96, 4),
         metric="euclidean",
         k=3,

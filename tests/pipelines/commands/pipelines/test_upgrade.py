@@ -4,7 +4,6 @@ import json
 import os
 import pty
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import SpecFiles, deploy_specs, shell_spec
+from tests.pipelines.stand_ins import SpecFiles, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -38,23 +37,11 @@ echo grid > "$out/grid.png"
 echo page > "$out/index.html"
 """
 
-DIVIDED = 'cp "$first" "${LOCALPACHD_PFS:-/pfs}/out"'
-RETIRED = 'test -e "$evaluate/a" && test -e "$evaluate/b"'
-WHOLE = 'basename -a "$first"/* | xargs > "${LOCALPACHD_PFS:-/pfs}/out/report"'
-"""The stages of evaluate, of evaluate-sum, and of the evaluate that took its place."""
-
 
 def document(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
     """A specification that computes each file of a repo alone."""
     found = shell_spec(name, repo, script, resource_requests={"cpu": 0.1, "memory": "64Mi"})
     found["transform"]["env"] = variables
-    return found
-
-
-def whole(name: str, repo: str, script: str, **variables: str) -> dict[str, Any]:
-    """A specification that computes all files of a repo together."""
-    found = document(name, repo, script, **variables)
-    found["input"]["pfs"]["glob"] = "/"
     return found
 
 
@@ -195,82 +182,6 @@ def test_pipelines_that_are_new_or_no_longer_used(library: Library) -> None:
     library.connection.client.delete_pipeline("reader", project_name=library.connection.project)
     assert "deleted, with its output: the upgrade created it" in library.upgrade("--back")
     assert library.versions() == {"first": 1, "render": 1}
-
-
-@pytest.fixture
-def divided(library: Library) -> Library:
-    """The library with evaluate and evaluate-sum as an earlier lookalike had them, and their output; of the installed
-    specifications evaluate is another, on whose output evaluate-sum would fail."""
-    library.command.says("deploy")
-    library.put()
-    divided = document("evaluate", "first", DIVIDED, LOOKALIKE_STAGE="evaluate-1")
-    deploy_specs(
-        library.connection, divided, whole("evaluate-sum", "evaluate", RETIRED, LOOKALIKE_STAGE="evaluate-sum-1")
-    )
-    library.settled("evaluate-sum")
-    place = library.directory / "evaluate" / "evaluate.json"
-    place.parent.mkdir()
-    place.write_text(json.dumps(whole("evaluate", "first", WHOLE, LOOKALIKE_STAGE="evaluate-2")))
-    return library
-
-
-def test_a_retired_pipeline_is_deleted_before_its_successor_computes(divided: Library) -> None:
-    command, output = divided.command, Repository(divided.connection, "evaluate")
-    versions = divided.versions()
-    note = "evaluate-sum is no longer a pipeline of lookalike, since evaluate writes its output: `lookalike upgrade`"
-    assert note in command.says("status")
-    shown = command.says("upgrade", "--dry-run")
-    assert "evaluate-sum  deleted, with its output: evaluate writes it now\n" in shown
-    assert divided.versions() == versions
-    said = divided.upgrade()
-    assert "the way back: `lookalike upgrade --back`\n" in said and note not in said
-    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
-    divided.settled("evaluate")
-    assert dict(output.read_all("/*")) == {"/report": b"a b\n"}
-    assert "nothing to do\n" in command.says("upgrade", "--yes")
-
-    back = divided.upgrade("--back")
-    assert "evaluate-sum  stays deleted: `lookalike evaluate` of the older lookalike creates it again\n" in back
-    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 3}
-    divided.settled("evaluate")
-    assert {path for path, _ in output.read_all("/*")} == {"/a", "/b"}
-    divided.upgrade()
-    divided.settled("evaluate")
-    assert dict(output.read_all("/*")) == {"/report": b"a b\n"}
-
-
-def test_the_way_back_leaves_a_retired_pipeline_that_was_created_again(divided: Library) -> None:
-    divided.upgrade()
-    deploy_specs(divided.connection, whole("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="evaluate-sum-1"))
-    divided.upgrade("--back")
-    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 3, "evaluate-sum": 1}
-
-
-def test_an_upgrade_that_was_killed_after_the_deletion_of_a_retired_pipeline_goes_on(divided: Library) -> None:
-    found = drafts.find([divided.directory])
-    plan = upgrade_plan.plan(divided.connection, ProjectJobs(divided.connection).pipelines(), found, found)
-    assert {each.pipeline: each.change for each in plan.sent} == {"evaluate": "changed", "evaluate-sum": "retired"}
-    divided.connection.client.delete_pipeline("evaluate-sum", project_name=divided.connection.project)
-    divided.upgrade()
-    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
-
-
-def test_a_deployment_leaves_a_retired_pipeline_to_the_upgrade(divided: Library) -> None:
-    said = divided.command.says("deploy")
-    assert "pipeline evaluate: updated, reprocessing everything\n" in said
-    assert "evaluate-sum is no longer a pipeline of lookalike" in said
-    said = divided.upgrade()
-    assert "the cost: none, no datum is computed again\nupgraded\n" in said and "way back" not in said
-    assert divided.versions() == {"first": 1, "render": 1, "evaluate": 2}
-
-
-def test_a_retired_pipeline_that_others_read_and_one_of_another_owner_stay(divided: Library) -> None:
-    shown = partial(divided.command.says, "upgrade", "--dry-run")
-    deploy_specs(divided.connection, document("reader", "evaluate-sum", "true"))
-    assert "evaluate-sum  stays, for reader" in shown()
-    divided.connection.client.delete_pipeline("reader", project_name=divided.connection.project)
-    deploy_specs(divided.connection, document("evaluate-sum", "evaluate", "true", LOOKALIKE_STAGE="mine-1"))
-    assert "evaluate-sum  no longer used: stays as it is" in shown()
 
 
 def test_a_choice_that_cannot_be_kept_is_refused_until_someone_decides(library: Library) -> None:

@@ -18,6 +18,7 @@ from stages.knn.vector_set import VectorSet
 from stages.record.origin import Origin
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
+from tests.stages.image_tables import unseen
 from tests.stages.knn.oracle import brute
 from tests.stages.serving.memory import resident_of
 from tests.stages.serving.segments import MODEL, open_library, write_index
@@ -108,6 +109,7 @@ def write_entry(
         sources=[()] * len(names),
         thumbnail_sizes=[0] * len(names),
         hashes=[0] * len(names),
+        **unseen(len(names)),
         origin=Origin(MODEL, "pad", 96, 12),
     )
     images.write(directory / "images.parquet")

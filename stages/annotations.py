@@ -1,0 +1,98 @@
+"""The annotations stage: what people state of the pictures of a segment, dealt from their tables and labels.
+
+Inputs: `features`, the directory /library/<segment> of partition; `labels` and `attributes`, whole repos, lazy or not.
+Writes /annotations/<segment>.parquet (stages.files.tables.annotation_table), with the attributes of the files of the
+segment's pictures and their labels; and /labels/<segment>.parquet, in the same form, with the labels to train on alone,
+and a row without one for a file that has several. A segment of which nothing is stated has tables without rows, and
+one whose files no change names keeps equal bytes. Reads no vectors and no pixels.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
+
+    raise SystemExit(contract.run("stages.annotations"))
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.datum.contract import Datum, DatumInput
+from stages.datum.input_cache import InputCache
+from stages.files.attribute_files import read_attributes
+from stages.files.tables.annotation_table import PATH, stated_only, write_annotations
+from stages.files.tables.columns import SourceColumn
+from stages.files.tables.parquet import damage_refused, read_columns, true_text
+from stages.quality.picture_labels import label_contents
+from stages.record.attribute_schema import LABEL
+from stages.record.label_files import SourceLabels, is_for_training, unite
+
+VERSION = 1
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
+
+ANNOTATIONS, LABELS = "annotations", "labels"
+"""The directories of the output."""
+
+SUFFIX = ".parquet"
+
+
+class RepoLabels(NamedTuple):
+    """The labels in a repo. training: those to train on. of: the label of each file, for people: one to train on where
+    there is one."""
+
+    training: SourceLabels
+    of: Mapping[str, str]
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Has no parameters. Keeps labels and tables, which all datums of a commit share."""
+    labels = InputCache(_labels)
+    attributes = InputCache(lambda each: read_attributes(each.path))
+
+    def process(datum: Datum) -> None:
+        datum.require(
+            "annotations needs /library/<segment> of partition, labels and attributes",
+            *("features", "labels", "attributes"),
+        )
+        features = datum.inputs["features"]
+        segment = Path(features.repo_path).name
+        paths = _paths(features.path)
+        given = labels.get(datum.inputs["labels"])
+        columns = attributes.get(datum.inputs["attributes"]).of(paths)
+        stated = stated_only(pa.table({PATH: paths, **columns, LABEL: _column(paths, given.of)}))
+        training = {**dict.fromkeys(given.training.conflicts), **given.training.of}
+        known = paths.filter(pa.array([true_text(each) in training for each in paths.to_pylist()], pa.bool_()))
+        for directory, table in (
+            (ANNOTATIONS, stated),
+            (LABELS, pa.table({PATH: known, LABEL: _column(known, training)})),
+        ):
+            target = datum.out / directory / f"{segment}{SUFFIX}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_annotations(table, target)
+        print(f"annotations: {len(stated)} of {len(paths)} files of {segment} have attributes or labels")
+
+    return process
+
+
+def _labels(repo: DatumInput) -> RepoLabels:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        files = [*label_contents(repo.path, Path(directory))]
+    training = unite(each for each in files if is_for_training(each[0]))
+    return RepoLabels(training, {**unite(files).of, **training.of})
+
+
+def _column(paths: pa.Array, labels: Mapping[str, str | None]) -> pa.Array:
+    """The labels of stored paths, null for those without one."""
+    return pa.array([labels.get(true_text(each)) for each in paths.to_pylist()], pa.string())
+
+
+def _paths(segment: Path) -> pa.Array:
+    """The stored paths of all files of a segment's pictures, each once. Raises StageError for other tables."""
+    found = []
+    for file in sorted(segment.glob(f"*{SUFFIX}")):
+        with damage_refused(file):
+            found.append(SourceColumn(read_columns(file, ["sources"])["sources"].combine_chunks()).stored_paths)
+    return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())
