@@ -29,7 +29,7 @@ SECONDS = pa.timestamp("s")
 _DATES = frozenset({"taken"})
 """Fields of sources that hold dates, as texts."""
 
-_DERIVED: Mapping[str, Kind] = {"folder": "text", "name": "text", "aspect": "number"}
+DERIVED: Mapping[str, Kind] = {"folder": "text", "name": "text", "aspect": "number"}
 """What follows from other fields of a source."""
 
 _SAMPLE, _DISTINCT = 4096, 0.5
@@ -69,14 +69,14 @@ def _built_in() -> dict[str, Attribute]:
         for each in SOURCES.value_type
         if (kind := _kind(each.type))
     }
-    return pictures | {name: Attribute(name, kind, "file") for name, kind in _DERIVED.items()} | files
+    return pictures | {name: Attribute(name, kind, "file") for name, kind in DERIVED.items()} | files
 
 
 BUILT_IN: Mapping[str, Attribute] = _built_in()
 """The columns that every library has. People's columns of these names are not seen."""
 
 
-_OF_SOURCES = frozenset((*SOURCES.value_type.names, *_DERIVED, "id"))
+_OF_SOURCES = frozenset((*SOURCES.value_type.names, *DERIVED, "id"))
 """Columns that say what a source and its picture say themselves."""
 
 
@@ -143,7 +143,7 @@ class AttributeTable:
         if name == "aspect":
             width, height = (self.column(each).cast(pa.float64()) for each in ("width", "height"))
             return pc.divide(width, height)
-        if name in _DERIVED:
+        if name in DERIVED:
             paths = _joined([each.stored_paths for each in self._sources], pa.string())
             return pc.replace_substring_regex(paths, "/?[^/]*$" if name == "folder" else "^(?s:.*)/", "")
         if attribute.of == "picture":

@@ -33,12 +33,17 @@ class ListedPicture:
 
 @dataclass(frozen=True)
 class PlaceCluster:
-    """Pictures near each other: the mean of their places in degrees, how many they are, and the row of one."""
+    """Pictures near each other: the mean of their places in degrees, how many they are, the row of one, and the box
+    that holds them all."""
 
     latitude: float
     longitude: float
     pictures: int
     row: int
+    south: float
+    north: float
+    west: float
+    east: float
 
 
 def sorted_files(table: AttributeTable, sort: str) -> Rows:
@@ -92,6 +97,8 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
         return []
     places = [_floats(table.column(name)) for name in ("latitude", "longitude")]
     known = np.flatnonzero(files & (np.abs(places[0]) <= 90) & (np.abs(places[1]) <= 180))
+    if not len(known):
+        return []
     latitudes, longitudes = (each[known] for each in places)
 
     def cells(side: float) -> Any:
@@ -107,8 +114,11 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
     means = [np.bincount(cell, each, len(found)) / counts for each in (latitudes, longitudes)]
     example = np.zeros(len(found), np.int64)
     example[cell[::-1]] = rows[::-1]  # the first of each cell
+    grouped = np.argsort(cell, kind="stable")
+    starts = np.flatnonzero(np.diff(cell[grouped], prepend=-1))
+    box = [end.reduceat(each[grouped], starts) for each in (latitudes, longitudes) for end in (np.minimum, np.maximum)]
     order = np.lexsort((example, -pictures))
-    columns = (each[order].tolist() for each in (*means, pictures, example))
+    columns = (each[order].tolist() for each in (*means, pictures, example, *box))
     return [PlaceCluster(*each) for each in zip(*columns, strict=True)]
 
 

@@ -11,11 +11,13 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from stages.files.tables.parquet import true_text
 from stages.record.sources import Source
 
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
@@ -23,7 +25,6 @@ CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
 
 _FIRST = ("query", "rank", "distance", "likeness", "similarity", "group", "path")
 _LAST = ("coding", "encoder", "pixels", "sha256", "id")
-_ADDRESSES = ("number", "thumbnail", "original", "sources", "attributes")
 _TYPES = {"query": pa.string(), "rank": pa.int64(), "distance": pa.float64(), "likeness": pa.string()} | {
     "similarity": pa.float64(),
     "group": pa.int64(),
@@ -35,77 +36,80 @@ _FORMULA = re.compile(r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 _PATHS = ("query", "path")
 
+_AT_ONCE = 4096
+"""Rows that are written to CSV at once."""
+
 Row = Mapping[str, Any]
 
 
 def rows(answer: Mapping[str, Any], query: str = "") -> list[Row]:
     """The rows of an answer to a search, in its order. query: its name, if not the names of the pictures in it."""
-    asked = query or ", ".join(each["name"] for each in answer.get("pictures", ()) if "name" in each)
+    asked = query or ", ".join(each["name"] for each in answer.get("pictures", ()))
     found = []
     for picture in answer["neighbours"]:
         own = {name: picture[name] for name in (*_FIRST, "id") if name in picture}
         for source in picture["sources"]:
-            facts = {**source, **source.get("attributes", {})}
-            found.append({"query": asked, **own, **_without(facts)})
+            facts = {name: value for name, value in source.items() if name not in ("number", "attributes")}
+            found.append({"query": asked, **own, **facts, **source.get("attributes", {})})
     return found
 
 
-def listed(pictures: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows of listed pictures: of each the file that it is listed for."""
-    return [{**_without(each["sources"][0]), "id": each["id"]} for each in pictures]
-
-
-def _without(facts: Row) -> Row:
-    return {name: value for name, value in facts.items() if name not in _ADDRESSES}
-
-
-def columns(found: Iterable[Row]) -> list[str]:
-    """The names of the columns of rows: the answer's, then what is known of the files in the order of the first one,
-    then hashes. Without rows those that every answer has."""
-    names = list(dict.fromkeys(name for each in found for name in each)) or [*_FIRST, *Source._fields, "id"]
-    known = {*_FIRST, *_LAST}
-    between = [each for each in names if each not in known]
-    return [*(each for each in _FIRST if each in names), *between, *(each for each in _LAST if each in names)]
-
-
-def csv_pieces(found: Sequence[Row]) -> Iterator[str]:
-    """The rows in CSV (RFC 4180), a line at a time, with the names of the columns first.
-
-    A text that a spreadsheet would run as a formula begins with ' instead, and a path with ./, which leads to the same
-    file. A byte of a name that is not UTF-8 is \\xff. What is not known is empty.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    names = columns(found)
-    for line in (names, *([_cell(name, each.get(name)) for name in names] for each in found)):
-        writer.writerow(line)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
+def ordered(names: Iterable[str]) -> list[str]:
+    """The names of columns: the answer's, then what is known of the files in the order of the first one, then
+    hashes."""
+    known = dict.fromkeys(names)
+    between = [each for each in known if each not in {*_FIRST, *_LAST}]
+    return [*(each for each in _FIRST if each in known), *between, *(each for each in _LAST if each in known)]
 
 
 def to_arrow(found: Sequence[Row]) -> pa.Table:
-    """The rows as a table of Arrow. What is not known is null; dates are timestamps without a time zone."""
+    """The rows as a table of Arrow. What is not known is null; dates are timestamps without a time zone. A byte of a
+    name that is not UTF-8 is \\xff. Without rows there are the columns that every answer has."""
+    names = ordered(name for each in found for name in each) or ordered((*_FIRST, *Source._fields, "id"))
     table = {}
-    for name in columns(found):
+    for name in names:
         values = [_known(name, each.get(name)) for each in found]
         kind = _TYPES.get(name) or (pa.string() if all(each is None for each in values) else None)
         table[name] = pa.array(values, kind)
     return pa.table(table)
 
 
-def write_parquet(found: Sequence[Row], to: BinaryIO) -> None:
-    """Writes the rows as Parquet."""
-    pq.write_table(to_arrow(found), to)
+def shown(stored: pa.Table) -> pa.Table:
+    """Columns of stored texts as `to_arrow` has them."""
+    columns = {}
+    for name, column in zip(stored.column_names, stored.columns, strict=True):
+        plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        if pa.types.is_string(plain.type) and pc.any(pc.match_substring(plain, "\0")).as_py():
+            plain = pa.array([each and _ODD.sub(_coded, true_text(each)) for each in plain.to_pylist()])
+        columns[name] = plain
+    return pa.table(columns)
 
 
-def encoded(answer: Mapping[str, Any], media_type: str) -> bytes:
-    """An answer to a search in CSV or Parquet."""
-    found = rows(answer)
+def csv_pieces(table: pa.Table) -> Iterator[bytes]:
+    """A table in CSV (RFC 4180, UTF-8), some lines at a time, with the names of the columns first. What is not known is
+    empty. A text that a spreadsheet would run as a formula begins with ' instead, and a path with ./, which leads to
+    the same file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(table.column_names)
+    for batch in table.to_batches(_AT_ONCE):
+        columns = [
+            [_cell(name, value) for value in column.to_pylist()]
+            for name, column in zip(table.column_names, batch.columns, strict=True)
+        ]
+        writer.writerows(zip(*columns, strict=True))
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+def encoded(table: pa.Table, media_type: str) -> bytes:
+    """A table in CSV or Parquet."""
     if media_type == CSV:
-        return "".join(csv_pieces(found)).encode()
+        return b"".join(csv_pieces(table))
     to = io.BytesIO()
-    write_parquet(found, to)
+    pq.write_table(table, to)
     return to.getvalue()
 
 
@@ -117,17 +121,13 @@ def _known(name: str, value: Any) -> Any:
 
 
 def _cell(name: str, value: Any) -> str:
-    value = _known(name, value)
-    if value is None:
-        return ""
+    if isinstance(value, str):
+        return value if not _FORMULA.match(value) else f"./{value}" if name in _PATHS else f"'{value}"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, datetime):
         return value.isoformat()
-    text = value if isinstance(value, str) else repr(value)
-    if isinstance(value, str) and _FORMULA.match(text):
-        return f"./{text}" if name in _PATHS else f"'{text}"
-    return text
+    return "" if value is None else repr(value)
 
 
 def _coded(found: re.Match[str]) -> str:

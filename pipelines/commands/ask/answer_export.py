@@ -1,6 +1,5 @@
 """The answers to queries as tables, CSV and Parquet, in files or on the standard output."""
 
-import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.library.result_sheets import ResultSheet
 from stages.report import answer_table
-from stages.report.answer_table import Row
+from stages.report.answer_table import CSV, PARQUET, Row
 
 _STDOUT = "-"
 
@@ -64,11 +63,9 @@ def _of_line(line: Mapping[str, Any]) -> list[Row]:
 
 def write(found: Sequence[Row], csv: str, parquet: str) -> None:
     """Writes the rows to those of the two that name a target. Raises LookalikeError."""
-    content = io.BytesIO()
-    if parquet:
-        answer_table.write_parquet(found, content)
-    text = "".join(answer_table.csv_pieces(found)).encode() if csv else b""
-    for target, data in ((csv, text), (parquet, content.getvalue())):
+    table = answer_table.to_arrow(found) if csv or parquet else None
+    for target, kind in ((csv, CSV), (parquet, PARQUET)):
+        data = answer_table.encoded(table, kind) if target else b""
         if target == _STDOUT:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
+
 from stages.files.path_globs import FilterError
+from stages.filters.attribute_table import DERIVED
 from stages.filters.picture_listing import SORTS, listing_page
+from stages.knn.backend import Rows
+from stages.record.sources import Source
+from stages.report import answer_table
 from stages.serving.answer import search_answer
 from stages.serving.follow.snapshots import Snapshot
 
@@ -34,11 +41,8 @@ def facets(snapshot: Snapshot, where: str, filter: str, columns: Sequence[str]) 
 
 def pictures(snapshot: Snapshot, where: str, filter: str, sort: str, after: str | None, limit: int) -> dict[str, Any]:
     """A page of the pictures in an order. Raises FilterError."""
-    if sort not in SORTS:
-        raise FilterError(f"sort is one of {', '.join(SORTS)}")
-    attributes = snapshot.library.attributes
-    listed = attributes.listed(where, filter, sort)
-    page, following = listing_page(attributes.table, listed, after, limit)
+    listed = _listed(snapshot, where, filter, sort)
+    page, following = listing_page(snapshot.library.attributes.table, listed, after, limit)
     return {
         "pictures": [search_answer.listed_picture(snapshot, each.row, each.path) for each in page],
         "after": following,
@@ -53,9 +57,7 @@ def places(snapshot: Snapshot, where: str, filter: str) -> dict[str, Any]:
     return {
         "places": [
             {
-                "latitude": each.latitude,
-                "longitude": each.longitude,
-                "pictures": each.pictures,
+                **{name: value for name, value in asdict(each).items() if name != "row"},
                 "id": library.id(each.row),
             }
             for each in library.attributes.places(where, filter)
@@ -63,6 +65,30 @@ def places(snapshot: Snapshot, where: str, filter: str) -> dict[str, Any]:
         "matching": _matching(snapshot, where, filter),
         "commits": snapshot.commits.as_data(),
     }
+
+
+def files(snapshot: Snapshot, where: str, filter: str, sort: str, most: int) -> list[Source]:
+    """The files by which the first pictures are listed, so many at most. Raises FilterError."""
+    table = snapshot.library.attributes.table
+    found, _ = listing_page(table, _listed(snapshot, where, filter, sort), None, most)
+    sources = ((each.path, snapshot.library.sources(each.row)) for each in found)
+    return [next(each for each in some if each.path == path) for path, some in sources]
+
+
+def table(snapshot: Snapshot, where: str, filter: str, sort: str) -> pa.Table:
+    """All that is known of these files and their pictures, a row for each file, in the order of the listing, with the
+    columns of an answer to a search (see stages.report.answer_table). Raises FilterError."""
+    known = snapshot.library.attributes.table
+    some = pa.array(_listed(snapshot, where, filter, sort))
+    names = answer_table.ordered(name for name in known.columns if name not in DERIVED)
+    return answer_table.shown(pa.table({name: known.column(name).take(some) for name in names}))
+
+
+def _listed(snapshot: Snapshot, where: str, filter: str, sort: str) -> Rows:
+    """The files by which pictures are listed."""
+    if sort not in SORTS:
+        raise FilterError(f"sort is one of {', '.join(SORTS)}")
+    return snapshot.library.attributes.listed(where, filter, sort)
 
 
 def _matching(snapshot: Snapshot, where: str, filter: str) -> int:

@@ -171,10 +171,14 @@ class FacetsBody(AnswerPart):
 
 
 class PlaceBody(AnswerPart):
-    """Pictures taken near each other: their middle in degrees, and the id of one."""
+    """Pictures taken near each other: their middle in degrees, the box that holds them all, and the id of one."""
 
     latitude: float = Field(examples=[48.858])
     longitude: float = Field(examples=[2.294])
+    south: float = Field(examples=[48.857])
+    north: float = Field(examples=[48.859])
+    west: float = Field(examples=[2.292])
+    east: float = Field(examples=[2.296])
     pictures: int = Field(examples=[7])
     id: str = Field(examples=[_ID])
 

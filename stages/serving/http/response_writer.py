@@ -88,7 +88,7 @@ def _encoding(request: Request, form: RequestParser[_RequestT]) -> tuple[str, Ca
     """The media type of the response, and what makes its bytes of an answer: JSON unless a search wants a table."""
     wanted = request.headers.get("accept", "").partition(";")[0].strip().lower()
     if form is SEARCH and wanted in (CSV, PARQUET):
-        return wanted, lambda answer: answer_table.encoded(answer, wanted)
+        return wanted, lambda answer: answer_table.encoded(answer_table.to_arrow(answer_table.rows(answer)), wanted)
     return "application/json", encode_json
 
 

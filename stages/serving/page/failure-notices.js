@@ -5,7 +5,8 @@ import { notice } from "./kit/notices.js";
 import * as service from "./kit/service-client.js";
 import { sentence } from "./kit/text-format.js";
 
-/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, signedIn(). Throws what is not a
+/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, unfilter(),
+ * signedIn(). Throws what is not a
  * failure of the service's, once it is shown. */
 export function show(failure, hooks) {
   if (failure.name === "AbortError") return; // the user went on
@@ -13,6 +14,9 @@ export function show(failure, hooks) {
   const choose = button("Choose another picture", "picture", hooks.choose, { class: "primary" });
   if (failure.status === 401) {
     signIn(hooks.signedIn);
+  } else if (failure.code === "bad-filter") {
+    const remove = button("Remove the filters", "close", hooks.unfilter, { class: "primary" });
+    notice("refused", "This filter cannot be used", sentence(failure.message), { actions: [remove] });
   } else if (failure instanceof service.Refusal) {
     const title = failure.code === service.UPLOAD_GONE ? "This picture is no longer here" : "That did not work";
     notice("refused", title, sentence(failure.message), { actions: [choose, again] });

@@ -70,7 +70,7 @@ async function arrive(back, first = false) {
   try {
     await view.show(state, signal);
   } catch (failure) {
-    if (failure.status === 400 && state.where) filters.refused(words.sentence(failure.message));
+    if (failure.code === "bad-filter" && state.where) filters.refused(words.sentence(failure.message));
     return askedWithout(failure, state) || fail(failure);
   }
   if (filtered) filters.show(state, signal).catch(panelFailed);
@@ -125,6 +125,7 @@ function fail(failure) {
   failing.show(failure, {
     again: () => arrive(false),
     choose: () => chooser.choose(false),
+    unfilter: () => moves.set({ where: null, filter: null }),
     signedIn: async () => {
       signed(true);
       await standing.refresh();
@@ -216,17 +217,6 @@ function restore(back, first) {
   if (left) left.scrollIntoView({ block: "nearest" }); // tiles that were not drawn yet have estimated heights
 }
 
-/** Folders below what was typed so far, to propose; null where they cannot be had. */
-async function foldersLike(typed) {
-  const parent = words.folderOf(typed);
-  try {
-    const page = await service.library(parent, null, 100);
-    return page.folders.map(({ name }) => (parent ? `${parent}/${name}` : name));
-  } catch {
-    return null;
-  }
-}
-
 /** Remembers that there is a session to sign out of; scripts do not see its cookie. */
 function signed(on) {
   choose(SESSION, on);
@@ -268,7 +258,7 @@ document.body.classList.toggle("signed", chosen(SESSION));
 byId("filters").open = matchMedia("(min-width: 761px)").matches;
 byId("again").addEventListener("click", renew);
 byId("signout").addEventListener("click", signOut);
-options.connect(moves.set, foldersLike);
+options.connect(moves.set);
 filters.connect((changed) => moves.set(view === folders ? { ...changed, ...narrowed(changed) } : changed), panelFailed);
 viewer.connect();
 keyboard.connect({

@@ -28,9 +28,14 @@ def answer(*sources: Sequence[Source], **known: Any) -> dict[str, Any]:
     return {"neighbours": found, "pictures": [{"name": "mine.png"}]}
 
 
+def encoded(given: Any, media_type: str) -> bytes:
+    """An answer as a table."""
+    return answer_table.encoded(answer_table.to_arrow(answer_table.rows(given)), media_type)
+
+
 def read(given: Any) -> list[dict[str, str]]:
     """The rows of an answer's CSV as another program reads them."""
-    return list(csv.DictReader(io.StringIO(answer_table.encoded(given, CSV).decode(), newline="")))
+    return list(csv.DictReader(io.StringIO(encoded(given, CSV).decode(), newline="")))
 
 
 def test_a_row_is_a_file_with_all_that_is_known_of_it() -> None:
@@ -46,8 +51,8 @@ def test_a_row_is_a_file_with_all_that_is_known_of_it() -> None:
     assert (first["stars"], first["sold"], first["width"]) == ("5", "true", "640")
     assert (second["rank"], second["path"], second["width"], second["taken"]) == ("1", "b.jpg", "", "")
     assert third["rank"] == "2"
-    assert answer_table.encoded(given, CSV).count(b"\r\n") == 4
-    table = pq.read_table(io.BytesIO(answer_table.encoded(given, PARQUET)))
+    assert encoded(given, CSV).count(b"\r\n") == 4
+    table = pq.read_table(io.BytesIO(encoded(given, PARQUET)))
     assert table.column_names == list(first)
     assert table.column("taken").to_pylist()[0].isoformat() == "2019-08-03T16:30:00"
     assert table.column("stars").to_pylist() == [5, 5, 5]
@@ -70,5 +75,5 @@ def test_any_name_comes_back(text: str, odd: bytes) -> None:
 
 
 def test_an_answer_without_rows_has_its_columns_and_unknown_facts_are_texts() -> None:
-    assert answer_table.encoded(answer(), CSV).startswith(b"query,rank,distance,likeness,similarity,group,path,width,")
+    assert encoded(answer(), CSV).startswith(b"query,rank,distance,likeness,similarity,group,path,width,")
     assert answer_table.to_arrow(answer_table.rows(answer([Source("a", "1" * 64)])))["camera"].null_count == 1

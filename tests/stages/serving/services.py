@@ -15,10 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 import uvicorn
 from PIL import Image
 
 from stages.datum.file_cache import FileCache
+from stages.files.tables import annotation_table
 from stages.knn.search_settings import SearchSettings
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
@@ -71,8 +73,8 @@ def library(
     segments: int = 2,
     facts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> MappedLibrary:
-    """A library of these files, by true paths, in some segments; equal pictures have several sources. facts: further
-    fields of these, by path."""
+    """A library of these files, by true paths, in some segments; equal pictures have several sources. facts: of
+    files, by path: fields of their sources, and what people say."""
     framing = Framing(embedder.spec.image_size, "pad")
     decoded: dict[bytes, tuple[QueryPicture, Pixels]] = {}
     seen: dict[str, tuple[QueryPicture, Pixels]] = {}
@@ -82,12 +84,13 @@ def library(
             decoded[content] = upload_decoder.decode_upload(path, content, framing)
         picture, _ = seen[decoded[content][0].id] = decoded[content]
         size = picture.width, picture.height, len(content)
-        held = Source(path, hashlib.sha256(content).hexdigest(), *size, **facts.get(path, {}))
+        own = {name: value for name, value in facts.get(path, {}).items() if name in Source._fields}
+        held = Source(path, hashlib.sha256(content).hexdigest(), *size, **own)
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
     parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]
     return open_library(
-        [_segment(root / f"{at:02x}", part, seen, sources, embedder) for at, part in enumerate(parts)],
+        [_segment(root / f"{at:02x}", part, seen, sources, embedder, facts) for at, part in enumerate(parts)],
         [f"{root.name}-{at}" for at in range(len(parts))],
     )
 
@@ -98,12 +101,13 @@ def _segment(
     seen: Mapping[str, tuple[QueryPicture, Pixels]],
     sources: Mapping[str, Sequence[Source]],
     embedder: Embedder,
+    told: Mapping[str, Mapping[str, Any]],
 ) -> Path:
     spec = embedder.spec
     facts = {"model": spec.sha256, "image_size": spec.image_size, "backbone": spec.described}
     pictures, pixels = zip(*(seen[id] for id in names), strict=True)
     vectors = embedder(np.stack(pixels))
-    return write_segment(
+    written = write_segment(
         directory,
         names,
         vectors,
@@ -112,6 +116,12 @@ def _segment(
         [file(Image.fromarray(each), "JPEG") for each in pixels],
         [each.hash for each in pictures],
     )
+    said = sorted({name for facts in told.values() for name in facts} - set(Source._fields))
+    paths = sorted(each.path for id in names for each in sources[id])
+    if said:
+        columns = {name: [told.get(path, {}).get(name) for path in paths] for name in said}
+        annotation_table.write_annotations(pa.table({"path": paths, **columns}), written / annotation_table.FILE)
+    return written
 
 
 def snapshot(

@@ -5,8 +5,12 @@ import { button, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
 const SHOWN = 6; // values before "Show all"
-const TITLES = { taken: "Date taken", bytes: "File size", name: "File name", path: "Path" };
+const TITLES = { taken: "Date taken", bytes: "File size", width: "Width in pixels", height: "Height in pixels", aspect: "Width : height" };
 const COLOURS = "black white grey red orange brown yellow green cyan blue purple pink".split(" ");
+
+/** Columns that tell one file from all others: nobody filters by their values. */
+export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixels", "latitude", "longitude"]);
+
 const END_OF_DAY = " 23:59:59";
 
 export const title = (column) => TITLES[column] ?? column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");

@@ -77,8 +77,7 @@ function drawFacets(found, current, { columns, pictures, matching }) {
   const set = (column, clause) => change({ where: clauses.write(clauses.replaced(current, column, ...(clause ? [clause] : []))) || null });
   byId("facets").replaceChildren(...found.map((each) => facets.facet(each, current.find(({ column }) => column === each.name), set)));
   if (focused) [...byId("facets").querySelectorAll("input, button")].find((each) => marked(each) === focused)?.focus();
-  const there = new Set([...found.map(({ name }) => name), "path", "name", "latitude", "longitude"]);
-  const more = columns.filter(({ name }) => !there.has(name));
+  const more = columns.filter(({ name }) => !facets.UNSHOWN.has(name) && !found.some((each) => each.name === name));
   byId("add-facet").closest("label").hidden = !more.length;
   byId("add-facet").replaceChildren(make("option", { value: "" }, "Choose…"), ...more.map(({ name }) => make("option", { value: name }, facets.title(name))));
   const said = matching === pictures ? words.count(pictures, "picture") : `${words.number(matching)} of ${words.count(pictures, "picture")}`;
@@ -100,7 +99,7 @@ async function showPlaces(state, signal) {
 /** Takes a filter that a person wrote, if the service can use it; otherwise says why not. */
 async function attempt(where) {
   try {
-    await service.facets({ ...query(shown), where, columns: "format" });
+    await service.facets({ ...query(shown), where, columns: "folder" });
   } catch (failure) {
     if (failure.status !== 400) return failed(failure);
     refused(words.sentence(failure.message));

@@ -9,7 +9,7 @@ const ACROSS = 7, DOWN = 5; // cells within which places are one circle
 const STEPS = [90, 45, 30, 15, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The map of places: [{latitude, longitude, pictures, id}], at least one. */
+/** The map of places: [{latitude, longitude, pictures, and the box south, north, west, east}], at least one. */
 export function map(places, choose) {
   const view = bounds(places);
   const x = (longitude) => ((longitude - view.west) / (view.east - view.west)) * WIDTH;
@@ -73,9 +73,9 @@ function clusters(places, { south, north, west, east }) {
   return [...found.values()].map((group) => {
     const pictures = group.reduce((sum, each) => sum + each.pictures, 0);
     const mean = (name) => group.reduce((sum, each) => sum + each[name] * each.pictures, 0) / pictures;
-    const [low, high] = ends(group.map((each) => each.latitude));
-    const [left, right] = ends(group.map((each) => each.longitude));
-    const box = { south: rounded(low, Math.floor), north: rounded(high, Math.ceil), west: rounded(left, Math.floor), east: rounded(right, Math.ceil) };
+    const [south, west] = ["south", "west"].map((name) => rounded(Math.min(...group.map((each) => each[name])), Math.floor));
+    const [north, east] = ["north", "east"].map((name) => rounded(Math.max(...group.map((each) => each[name])), Math.ceil));
+    const box = { south, north, west, east };
     return { pictures, latitude: mean("latitude"), longitude: mean("longitude"), box };
   });
 }

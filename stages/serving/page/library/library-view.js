@@ -119,8 +119,9 @@ const listOf = ({ where, filter, folder, sort }) => {
 
 /** The choice of the order; without one, folders are shown. */
 function orders(state) {
-  const plain = state.where || state.filter ? "Path" : "Folders";
-  const choices = Object.entries({ "": plain, ...ORDERS }).map(([value, words]) => make("option", { value, selected: value === state.sort }, words));
+  const filtered = state.where || state.filter;
+  const [kinds, chosen] = filtered ? [ORDERS, state.sort || "name"] : [{ "": "Folders", ...ORDERS }, state.sort];
+  const choices = Object.entries(kinds).map(([value, words]) => make("option", { value, selected: value === chosen }, words));
   const choose = (event) => moves.set({ sort: event.target.value });
   return make("label", { class: "order" }, "Sort by ", make("select", { on: { change: choose } }, choices));
 }

@@ -10,8 +10,8 @@ const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
 let shown = UNSET; // the state that is shown
 let defaults = { k: null, metric: null };
 
-/** Connects the form. folders(text) gives the folders to propose for what was typed, as a promise. */
-export function connect(changed, folders) {
+/** Connects the form. */
+export function connect(changed) {
   const form = byId("options");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -22,8 +22,6 @@ export function connect(changed, folders) {
     event.preventDefault(); // the fields' defaults are the service's
     changed({ ...UNSET, where: shown.where }); // which has its own
   });
-  byId("filter").addEventListener("input", debounced(() => propose(folders)));
-  byId("filter").addEventListener("focus", () => propose(folders), { once: true });
 }
 
 /** Shows the options of a state. status: the service's, null while it is not known. */
@@ -54,21 +52,5 @@ function set() {
     k: k && k !== defaults.k ? k : null,
     metric: metric && metric !== defaults.metric ? metric : null,
     max_distance: most === "" ? null : Number(most),
-  };
-}
-
-async function propose(folders) {
-  const typed = byId("filter").value;
-  const found = await folders(typed);
-  if (found && byId("filter").value === typed) {
-    byId("folders").replaceChildren(...found.map((folder) => make("option", { value: `${folder}/` })));
-  }
-}
-
-function debounced(work, milliseconds = 200) {
-  let timer = 0;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(work, milliseconds);
   };
 }

@@ -1,7 +1,7 @@
 /* What the bar at the top proposes while one types: pictures by name, and values of text columns. A combobox, as screen
  * readers know it. go(options) shows the pictures of a choice. */
 
-import { shownValue, title } from "../filters/facet-list.js";
+import { shownValue, title, UNSHOWN } from "../filters/facet-list.js";
 import * as clauses from "../filters/where-clauses.js";
 import { byId, make } from "../kit/elements.js";
 import { tell } from "../kit/notices.js";
@@ -76,7 +76,7 @@ export const isAddress = (text) => /^([a-z]+:)?\/\/|^[a-z]+:\S|^\/?\?/i.test(tex
 /** What is proposed for a text: [{words, detail, choice}]. */
 async function proposals(text, signal) {
   const named = clauses.write([{ name: text }]);
-  columns ??= (await service.facets({ columns: "format" }, signal)).columns.filter(({ type, name }) => type === "text" && !["name", "path"].includes(name)).map(({ name }) => name);
+  columns ??= (await service.facets({ columns: "folder" }, signal)).columns.filter(({ type, name }) => type === "text" && !UNSHOWN.has(name)).map(({ name }) => name);
   const [pictures, ...found] = await Promise.all([
     service.pictures({ where: named, limit: NAMES }, signal),
     ...columns.slice(0, COLUMNS).map((name) => service.facets({ where: clauses.containing(name, text), columns: name }, signal)),

@@ -248,7 +248,7 @@ def test_a_zip_that_would_be_too_large_is_refused_first(ready: Snapshot, tmp_pat
     with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
         answer = service.ask("/zip?filter=")
         assert (answer.status, answer.code) == (413, "too-large")
-        assert answer.data["error"]["message"].startswith("these are 3 files with 4.5 GB: one archive holds at most")
+        assert answer.data["error"]["message"].startswith("these files have 4.5 GB: one archive holds at most 2,000")
 
 
 def test_previews_of_originals_are_upright_files_that_browsers_show(with_originals: Service) -> None:

@@ -114,14 +114,6 @@ def test_options_narrow_the_answer_and_stand_in_the_address(tab: Tab) -> None:
     assert list(asked(tab)) == ["upload"]
 
 
-@pytest.mark.only_in_all
-def test_folders_are_proposed_for_the_filter(tab: Tab) -> None:
-    tab.choose(("new.png", NEW))
-    tab.answered("new.png")
-    tab.find("#filter").press_sequentially("trip/")
-    expect(tab.find("#folders option[value='trip/north/']")).to_have_count(1, timeout=WAIT)
-
-
 def test_a_region_is_drawn_with_the_pointer(tab: Tab) -> None:
     tab.choose(("new.png", NEW))
     tab.answered("new.png")

@@ -36,6 +36,7 @@ def known(at: int) -> dict[str, Any]:
         "camera": "Canon EOS 5D" if at % 2 else "NIKON D750",
         "latitude": latitude + at / 1000,
         "longitude": longitude,
+        "label": f"kind {at % 2}",
     }
 
 
@@ -166,7 +167,7 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     filtered(tab, "12 of 40 pictures")
     assert [each.partition(":")[0] for each in chips(tab)] == ["Place"]
     tab.find(".order select").select_option("-taken")
-    expect(tab.tiles.first.locator("bdi")).to_have_text("33.png")
+    expect(tab.tiles.first.locator("bdi")).to_have_text("06.png")
     bars = tab.find("[data-column=taken] .bars button")
     bars.first.focus()
     tab.page.keyboard.press("Enter")
