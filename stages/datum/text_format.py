@@ -39,6 +39,12 @@ def distance(value: float) -> str:
     return f"{value:#.4g}".rstrip(".")
 
 
+def place(latitude: float, longitude: float) -> str:
+    """A place on Earth, given in degrees, to about a metre: "52.51861° N, 13.37611° E"."""
+    north, east = "N" if latitude >= 0 else "S", "E" if longitude >= 0 else "W"
+    return f"{abs(latitude):.5f}° {north}, {abs(longitude):.5f}° {east}"
+
+
 def counted(count: int, one: str, many: str) -> str:
     """The number with its noun: "1 picture", "2,000 pictures"."""
     return f"{count:,} {one if count == 1 else many}"
