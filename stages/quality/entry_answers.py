@@ -158,7 +158,8 @@ def merge(
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
     then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. `limits`: the
     question's filters, which the tables keep to, and its max_distance, beyond which nothing counts. `scale`: the
-    content of a scale.json, which counts only for the model of the vectors. Raises StageError if the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
+    content of a scale.json, which counts only for the model of the vectors. Raises StageError if the tables come from
+    different models, fits or metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     limits = limits or {}
