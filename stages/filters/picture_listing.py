@@ -115,17 +115,14 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
     example[cell[::-1]] = rows[::-1]  # the first of each cell
     grouped = np.argsort(cell, kind="stable")
     starts = np.flatnonzero(np.diff(cell[grouped], prepend=-1))
-    box = [end.reduceat(each[grouped], starts) for each in (latitudes, longitudes) for end in (np.minimum, np.maximum)]
+    ends = {
+        name: end.reduceat(each[grouped], starts)
+        for each, names in ((latitudes, ("south", "north")), (longitudes, ("west", "east")))
+        for name, end in zip(names, (np.minimum, np.maximum), strict=True)
+    }
+    facts = {**dict(zip(("latitude", "longitude"), means, strict=True)), **ends, "pictures": pictures, "row": example}
     order = np.lexsort((example, -pictures))
-    return [
-        PlaceCluster(
-            *(float(each[at]) for each in means),
-            int(pictures[at]),
-            int(example[at]),
-            *(float(each[at]) for each in box),
-        )
-        for at in order
-    ]
+    return [PlaceCluster(**{name: values[at].item() for name, values in facts.items()}) for at in order]
 
 
 def _floats(column: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +23,7 @@ def album(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A service for pictures of which the files, and people, say something; one has two files, and an odd name."""
     root = tmp_path_factory.mktemp("album")
     files = {"b/one.png": made(1), "a/=two.png": made(2), "c/odd \udcff.png": made(3), "z/one again.png": made(1)}
-    facts = {
+    facts: dict[str, dict[str, Any]] = {
         "b/one.png": {"taken": "2019-08-03T16:30:00", "camera": "=Canon", "stars": 5},
         "c/odd \udcff.png": {"camera": "NIKON D750", "label": "cat"},
     }
