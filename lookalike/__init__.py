@@ -7,9 +7,10 @@ library.search("mine.jpg", k=5)
 """
 
 from lookalike.changes import Changes
+from lookalike.facets import FacetCount, Facets
 from lookalike.labels import Label, Labels
 from lookalike.library import Library
 from lookalike.neighbours import Neighbour, Neighbours
 from pipelines.errors import LookalikeError
 
-__all__ = ["Changes", "Label", "Labels", "Library", "LookalikeError", "Neighbour", "Neighbours"]
+__all__ = ["Changes", "FacetCount", "Facets", "Label", "Labels", "Library", "LookalikeError", "Neighbour", "Neighbours"]

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from lookalike.changes import Changes
+from lookalike.facets import Facets
 from lookalike.labels import Labels
 from lookalike.neighbours import Neighbour, Neighbours
 from lookalike.own_service import OwnService
@@ -115,6 +116,7 @@ class Library:
         *,
         metric: Literal["euclidean", "cosine"] | None = None,
         filter: str = "",
+        where: str = "",
         max_distance: float | None = None,
         box: Box | None = None,
         combine: Literal["any", "all"] = "any",
@@ -126,10 +128,10 @@ class Library:
         combine="all"). The others are the fields of a question: see stages.files.question.Question. exact=False is
         refused if the index has no codes. Raises LookalikeError, with the reason.
         """
-        options = {"k": k, "metric": metric, "filter": filter, "max_distance": max_distance, "combine": combine}
         region = None if box is None else list(box)
+        options = {"k": k, "metric": metric, "filter": filter, "where": where, "max_distance": max_distance}
         try:
-            question = validated(Question, {**options, "box": region, "exact": exact})
+            question = validated(Question, {**options, "combine": combine, "box": region, "exact": exact})
         except QuestionError as error:
             raise LookalikeError(str(error)) from error
         pictures = asked(picture, box)
@@ -139,6 +141,11 @@ class Library:
             return Neighbours(answer, searches.thumbnail)
 
         return self._by_a_service(found)
+
+    def facets(self, *columns: str, where: str = "", filter: str = "") -> Facets:
+        """How many pictures have each value of some columns, such as "camera" and "taken", by default of all that are
+        worth a look. where, filter: as for a search. Raises LookalikeError, with the reason."""
+        return self._by_a_service(lambda searches: Facets(searches.facets(where, filter, columns)))
 
     def classify(self, picture: PictureInput, top: int = _TOP, *, box: Box | None = None) -> Labels:
         """The likeliest labels of a picture, by the promoted model.

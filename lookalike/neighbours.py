@@ -11,6 +11,7 @@ import pyarrow as pa
 from lookalike.rows import Rows
 from pipelines.errors import LookalikeError
 from stages.datum import text_format
+from stages.record.sources import Source
 from stages.report import answer_table, markup
 
 _SHORT = 12
@@ -23,8 +24,8 @@ class Neighbour:
 
     rank: from 1, the nearest. distance: the value of a float32, in the units of the metric. likeness: how alike it is,
     one of "same picture", "near copy", "very similar", "similar" and "weak"; None where the model has no scale.
-    similarity: the probability of the same label in per cent, None without a calibration. paths: the true paths of its
-    sources, at least one, first those inside the question's filter. same: whether it is one of the asked pictures.
+    similarity: the probability of the same label in per cent, None without a calibration. sources: its files with
+    their facts, at least one, first those inside the question's filter. same: whether it is one of the asked pictures.
     near: whether it is a near-duplicate of one. group: near-duplicates of each other have one number.
     """
 
@@ -33,7 +34,7 @@ class Neighbour:
     distance: float
     likeness: str | None
     similarity: float | None
-    paths: Sequence[str]
+    sources: Sequence[Source]
     same: bool
     near: bool
     group: int
@@ -41,9 +42,14 @@ class Neighbour:
     _numbers: Sequence[int] = field(repr=False, compare=False)
 
     @property
+    def paths(self) -> Sequence[str]:
+        """The true paths of its sources, in their order."""
+        return tuple(source.path for source in self.sources)
+
+    @property
     def path(self) -> str:
         """The first of its paths."""
-        return self.paths[0]
+        return self.sources[0].path
 
     def number(self, source: int) -> int:
         """The number that the service has for the source of one of its paths."""
@@ -137,8 +143,10 @@ class Neighbours(Rows[Neighbour]):
 
 def _neighbour(each: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> Neighbour:
     names = ("rank", "id", "distance", "likeness", "similarity", "same", "near", "group")
-    paths, numbers = (tuple(source[name] for source in each["sources"]) for name in ("path", "number"))
-    return Neighbour(**{name: each[name] for name in names}, paths=paths, _thumbnail=thumbnail, _numbers=numbers)
+    known = {name: each[name] for name in names}
+    sources = tuple(Source(**{name: of[name] for name in Source._fields if name in of}) for of in each["sources"])
+    numbers = tuple(of["number"] for of in each["sources"])
+    return Neighbour(**known, sources=sources, _thumbnail=thumbnail, _numbers=numbers)
 
 
 def _picture(neighbour: Neighbour) -> bytes:

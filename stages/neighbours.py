@@ -87,7 +87,8 @@ class NeighboursStage:
         self._hashes = InputCache(segment_files.read_hashes)
 
     def __call__(self, datum: Datum) -> None:
-        left_input, right_input = (segment_files.of_group(datum.inputs[side]) for side in ("left", "right"))
+        datum = replace(datum, inputs={name: segment_files.of_group(each) for name, each in datum.inputs.items()})
+        left_input, right_input = datum.inputs["left"], datum.inputs["right"]
         left = self._left.get(left_input)
         one = segment_files.name_of(left_input) == segment_files.name_of(right_input)
         right = left if one else self._opened(right_input)

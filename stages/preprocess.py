@@ -76,7 +76,7 @@ class PreprocessStage:
         asked, rejections = b"", list[Rejection]()
         if question is not None:
             try:
-                asked = load("stages.files.question").read_entry(question)
+                asked = load("stages.filters.entry_question").read_entry(question)
             except StageError as error:
                 path = f"{given.repo_path}/{question.relative_to(given.path)}"
                 reason = f"{error}. No picture of this entry is searched for until this is corrected"

@@ -132,7 +132,7 @@ def _thumbnails(queries: Path, images: ImageTable) -> list[bytes]:
 
 
 def _question(queries: Path | None) -> Mapping[str, Any]:
-    """What is asked about the entry: those of k, filter and max_distance that its question has."""
+    """What is asked about the entry: those of k, filter, where and max_distance that its question has."""
     file = queries / QUESTION_FILE if queries is not None else None
     if file is None or not file.exists():
         return {}

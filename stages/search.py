@@ -14,16 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datum.contract import Datum, DatumInput, StageError
+from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.input_cache import MultiInputCache
 from stages.datum.text_format import counted
 from stages.files import path_masks, query_entries, segment_files
+from stages.files.path_globs import FilterError
 from stages.files.query_entries import QueryEntry
-from stages.files.tables.columns import SourceColumn, taken
+from stages.files.tables.columns import taken
 from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.thumbnail_files import LazyThumbnails
-from stages.knn.backend import Rows
+from stages.filters.attribute_table import AttributeSegment, AttributeTable
+from stages.knn.backend import Mask, Rows
 from stages.knn.bounded_search import nearest
 from stages.knn.code_index import CodeFacts, CodeIndex, CodeSearcher
 from stages.knn.joint_queries import JointQueries, LibraryPart
@@ -75,7 +77,7 @@ class SearchStage:
     The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<bucket>. Writes
     /<entry>/<b>.parquet (Neighbours) for each entry: for each query its K nearest in the segment, itself first, then by
     distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures. An
-    entry whose question has a filter gets the nearest that it admits, found exactly.
+    entry whose question has a filter, of paths or by attributes, gets the nearest that it admits, found exactly.
 
     Entries are searched together, and still have the answers that each would have alone: an exact search gives each
     query its own. The candidates of an approximate one may depend on the number of queries, so it takes each by itself.
@@ -87,6 +89,7 @@ class SearchStage:
         self._segments = MultiInputCache(lambda index: _read_segment(index, chosen, environment), _size, _SEGMENTS)
         self._entries = MultiInputCache(lambda given: query_entries.read(given, chosen.metric), _size, _ROOM)
         self._thumbnails: tuple[SearchSegment, LazyThumbnails] | None = None
+        self._attributes: tuple[SearchSegment, AttributeTable] | None = None
         self._group: Sequence[QueryEntry] = ()
         self._points: VectorSet | None = None
 
@@ -97,7 +100,8 @@ class SearchStage:
         searched = queries = 0
         for group in query_entries.groups(pictured, self._together):
             segment = self._segments.get(datum.inputs["index"])
-            self._search(segment, self._thumbnails_of(segment, datum.inputs["index"]), group, datum.out)
+            index = datum.inputs["index"]
+            self._search(segment, index, group, datum.out)
             searched, queries = searched + len(group), queries + sum(map(len, group))
         if not searched:
             print("search: no entry of this bucket has pictures to search for")
@@ -105,13 +109,12 @@ class SearchStage:
         said = f"{counted(queries, 'query', 'queries')} of {counted(searched, 'entry', 'entries')}"
         print(f"search: {said} in {len(segment.images)} of {segment.name}")
 
-    def _search(
-        self, segment: SearchSegment, thumbnails: LazyThumbnails, group: Sequence[QueryEntry], out: Path
-    ) -> None:
+    def _search(self, segment: SearchSegment, index: DatumInput, group: Sequence[QueryEntry], out: Path) -> None:
         """Writes the answers to some entries."""
+        thumbnails = self._thumbnails_of(segment, index)
         for each in group:
             _check_models(segment, each)
-        found = self._find(segment, group)
+        found = self._find(segment, index, group)
         first = 0
         for each in group:
             rows = slice(first, first + len(each))
@@ -121,12 +124,13 @@ class SearchStage:
             _table(segment, thumbnails, each, own, self._settings).write(target)
             first = rows.stop
 
-    def _find(self, segment: SearchSegment, group: Sequence[QueryEntry]) -> TopK:
+    def _find(self, segment: SearchSegment, index: DatumInput, group: Sequence[QueryEntry]) -> TopK:
         """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
         k, points = self._settings.k, self._points_of(group)
         itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
-        if group[0].filter:
-            return _filtered(segment, points, k, itself, group[0].filter)
+        if group[0].filter or group[0].where:
+            within = _admitted(segment.name, self._attributes_of(segment, index), group[0])
+            return _filtered(segment, points, k, itself, within)
         return itself_first(segment.searcher.search(points, k, exclude=itself), itself, min(k, len(segment.images)))
 
     def _thumbnails_of(self, segment: SearchSegment, index: DatumInput) -> LazyThumbnails:
@@ -134,6 +138,13 @@ class SearchStage:
         if self._thumbnails is None or self._thumbnails[0] is not segment:
             self._thumbnails = segment, segment_files.thumbnails(index, segment.images)
         return self._thumbnails[1]
+
+    def _attributes_of(self, segment: SearchSegment, index: DatumInput) -> AttributeTable:
+        """The attributes of a segment, kept as its thumbnails are."""
+        if self._attributes is None or self._attributes[0] is not segment:
+            known = AttributeSegment(segment.images, segment_files.read_annotations(index))
+            self._attributes = segment, AttributeTable([known])
+        return self._attributes[1]
 
     def _points_of(self, group: Sequence[QueryEntry]) -> VectorSet:
         """The vectors of some entries, kept for the next segment."""
@@ -176,12 +187,26 @@ def _codes(index: DatumInput, chosen: SearchSettings) -> tuple[CodeIndex, CodeFa
     return codes, coded
 
 
-def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, filter: str) -> TopK:
-    """The k nearest among the pictures with a path that a filter admits, exactly, whatever the algorithm is."""
-    sources = SourceColumn.of(segment.images.sources)
-    rows = np.repeat(np.arange(len(segment.images)), sources.counts)  # of each path
-    within = np.zeros(len(segment.images), np.bool_)
-    within[rows[path_masks.admitted(sources.stored_paths, filter)]] = True
+def _admitted(segment: str, table: AttributeTable, entry: QueryEntry) -> Mask:
+    """The pictures with a file that both filters of an entry admit, bool (n,). What people say may have changed since
+    the entry was put: a filter that does not fit it admits nothing, and the log says why."""
+    files: Mask = np.ones(len(table), np.bool_)
+    if entry.filter:
+        files &= path_masks.admitted(table.column("path"), entry.filter)
+    if entry.where:
+        try:
+            clause = load("stages.filters.where_clause").parse_where(entry.where, table.columns, lenient=True)
+            files &= clause.files(table)
+            if clause.unknown:
+                print(f"search: no picture of {segment} has {' or '.join(sorted(clause.unknown))}")
+        except FilterError as error:
+            print(f"search: entry {entry.name} finds nothing in {segment}: {error}")
+            files[:] = False
+    return table.pictures_of(files)
+
+
+def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, within: Mask) -> TopK:
+    """The k nearest among some pictures, exactly, whatever the algorithm is. within: bool (n,)."""
     own = np.where((itself != NONE) & within[itself], itself, NONE)
     parts = [LibraryPart(0, segment.vectors, open_bounding(segment.vectors.prepared))]
     found = nearest(parts, JointQueries.single(points, own), k, within)

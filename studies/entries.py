@@ -141,12 +141,15 @@ class Measuring:
         vectors = np.abs(noise.standard_normal((1, DIMENSION), np.float32))
         np.save(place / "vectors.npy", vectors / np.linalg.norm(vectors))
         id_ = hashlib.sha256(name.encode()).hexdigest()
+        shares = np.full(1, 0.5)
         images = ImageTable(
             ids=[id_],
             sources=[(Source(name, id_, 640, 480, 90_000),)],
             thumbnail_sizes=[_THUMBNAIL],
             hashes=[number],
-            **{name: [0.5] for name in ("brightness", "contrast", "sharpness")},
+            brightness=shares,
+            contrast=shares,
+            sharpness=shares,
             colours=["grey"],
             origin=Origin(self._index.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )

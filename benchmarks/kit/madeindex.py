@@ -79,13 +79,16 @@ class MadeIndex:
         points = self.vectors(segment, more)
         ids = sorted(self._ids(segment, len(points)))
         hashes = self._hashes(points)
+        shares = np.full(len(ids), 0.5)
         images = ImageTable(
             ids=ids,
             # One program has written all of them, as most pictures of a library: the thumbnails of few are compared.
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
             thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
-            **{name: [0.5] * len(ids) for name in ("brightness", "contrast", "sharpness")},
+            brightness=shares,
+            contrast=shares,
+            sharpness=shares,
             colours=["grey"] * len(ids),
             origin=Origin(self.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )

@@ -17,10 +17,9 @@ EMPTY_LIBRARY = "The library is empty, so there are no pictures to compare with 
 
 
 def limited(limits: Mapping[str, Any]) -> str:
-    """The note on a question's filter and max_distance, "" if it has neither."""
-    where = f"matching {limits['filter']}" if "filter" in limits else ""
-    within = f"within a distance of {limits['max_distance']:g}" if "max_distance" in limits else ""
-    said = " and ".join(each for each in (where, within) if each)
+    """The note on a question's filter, where and max_distance, "" if it has none of them."""
+    forms = {"filter": "matching {}", "where": "with {}", "max_distance": "within a distance of {:g}"}
+    said = " and ".join(form.format(limits[name]) for name, form in forms.items() if name in limits)
     return said and f"Only library pictures {said} are listed."
 
 
@@ -38,6 +37,12 @@ def distance(value: float) -> str:
     if value < 0.001:
         return f"{value:.2e}"
     return f"{value:#.4g}".rstrip(".")
+
+
+def place(latitude: float, longitude: float) -> str:
+    """A place on Earth, given in degrees, to about a metre: "52.51861° N, 13.37611° E"."""
+    north, east = "N" if latitude >= 0 else "S", "E" if longitude >= 0 else "W"
+    return f"{abs(latitude):.5f}° {north}, {abs(longitude):.5f}° {east}"
 
 
 def counted(count: int, one: str, many: str) -> str:

@@ -110,7 +110,9 @@ def _named() -> NDArray[np.uint8]:
     rules = {
         BLACK: light < 45,
         GREY: (chroma < 24) | (chroma * 100 < 16 * light),
-        BROWN: ((hue < 20) | (hue >= 345)) & pale & (light < 190) | (hue >= 14) & (hue < 45) & (light < 185),
+        WHITE: (light >= 230) & (chroma * 100 < 25 * light) & (hue >= 20) & (hue < 70),  # cream
+        BROWN: pale & (light < (np.where(hue < 20, 190, 230))) & ((hue < 45) | (hue >= 345))
+        | (hue >= 14) & (hue < 45) & (light < 185),
         PINK: ((hue < 18) | (hue >= 345)) & pale | (hue >= 290) & (hue < 345) & (light >= 150),
         RED: (hue < 14) | (hue >= 330),
         ORANGE: hue < 42,

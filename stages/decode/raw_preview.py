@@ -80,8 +80,14 @@ def _notes(directories: list[TiffDirectory]) -> CameraNotes:
     gps = next((each for each in directories if all(tag in each for tag in _PLACE)), {})
     latitude, longitude = (_ratios(gps.get(tag, ())) for tag in (_LATITUDE, _LONGITUDE))
     return CameraNotes(
-        *(_text(each) for each in (date, first.get(_MAKE, ()), first.get(_MODEL, ()), lens)),
-        *(_text(gps.get(_LATITUDE_OF, ())), latitude, _text(gps.get(_LONGITUDE_OF, ())), longitude),
+        date=_text(date[:19]),
+        make=_text(first.get(_MAKE, ())),
+        model=_text(first.get(_MODEL, ())),
+        lens_model=_text(lens),
+        latitude_of=_text(gps.get(_LATITUDE_OF, ())),
+        latitude=latitude,
+        longitude_of=_text(gps.get(_LONGITUDE_OF, ())),
+        longitude=longitude,
     )
 
 

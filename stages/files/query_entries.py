@@ -28,14 +28,15 @@ _EACH = 128
 
 @dataclass(frozen=True, eq=False)
 class QueryEntry:
-    """The n distinct pictures of one query entry. filter: of the library pictures that are found for them, "" for
-    all."""
+    """The n distinct pictures of one query entry. filter, where: of the library pictures that are found for them, ""
+    for all."""
 
     name: str  # in PFS
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     vectors: Vectors  # float32 (n, dimension)
     origin: Origin
     filter: str = ""
+    where: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -83,20 +84,22 @@ def _read(name: str, directory: Path, metric: str) -> QueryEntry | None:
         )
     VectorSet(vectors, metric, images.ids)  # checks them
     question = directory / QUESTION_FILE
+    asked = load("stages.files.question").from_json(question.read_bytes()) if question.exists() else None
     return QueryEntry(
         name,
         list(images.ids),
         vectors if vectors.nbytes > _MAPPED else np.array(vectors),
         images.origin,
-        load("stages.files.question").from_json(question.read_bytes()).filter if question.exists() else "",
+        *(("", "") if asked is None else (asked.filter, asked.where)),
     )
 
 
 def groups(entries: Iterable[QueryEntry], most: int) -> Iterator[list[QueryEntry]]:
-    """Consecutive entries of one filter that have at most so many pictures together, or a single one that has more."""
+    """Consecutive entries of the same filters that have at most so many pictures together, or one that has more."""
     group: list[QueryEntry] = []
     for each in entries:
-        if group and (each.filter != group[0].filter or sum(map(len, group)) + len(each) > most):
+        filters = [(some.filter, some.where) for some in (each, *group[:1])]
+        if group and (filters[0] != filters[1] or sum(map(len, group)) + len(each) > most):
             yield group
             group = []
         group.append(each)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -23,11 +22,8 @@ DEFAULT_K = 12
 LONGEST_WHERE = 8000
 """Characters of a filter by attributes."""
 
-_OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance"})
+OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance"})
 """The fields that the pipelines know."""
-
-_MOST_JSON = 1 << 16
-"""Bytes of a question.json."""
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -99,35 +95,12 @@ class Question(StrictModel):
     @property
     def for_pipelines(self) -> bool:
         """Whether the pipelines can answer it, and not only a service."""
-        return self.given.keys() <= _OF_ENTRIES
+        return self.given.keys() <= OF_ENTRIES
 
 
 def describe(field: str) -> str:
     """The meaning of a field in a sentence, for helps."""
     return Question.model_fields[field].description or ""
-
-
-def read_entry(file: Path) -> bytes:
-    """The content of an entry's question.json as `entry_json` writes it. Raises QuestionError if the pipelines cannot
-    answer it, and FilterError for a bad pattern."""
-    with file.open("rb") as stream:
-        content = stream.read(_MOST_JSON + 1)
-    if len(content) > _MOST_JSON:
-        raise QuestionError(f"it has more than {_MOST_JSON:,} bytes")
-    return entry_json(from_json(content))
-
-
-def entry_json(question: Question) -> bytes:
-    """The content of a question.json; equal questions give equal bytes. Raises as `read_entry`."""
-    if beyond := sorted(question.given.keys() - _OF_ENTRIES):
-        known = ", ".join(sorted(_OF_ENTRIES))
-        raise QuestionError(
-            f"{' and '.join(beyond)} cannot be asked of the pipelines, which know {known}. "
-            "A service can answer: start `lookalike serve`, then use `lookalike query`, its page, or POST /search"
-        )
-    if path_globs.is_glob(question.filter):
-        path_globs.regular_expression(question.filter)  # refuses a bad pattern
-    return json.dumps(question.given, sort_keys=True).encode("ascii") + b"\n"
 
 
 def from_json(content: bytes) -> Question:

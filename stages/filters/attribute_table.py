@@ -7,7 +7,7 @@ first asked for, and kept: a library of a million pictures is opened without the
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -101,7 +101,8 @@ class AttributeTable:
         counts = np.concatenate([each.counts for each in self._sources])
         self.pictures = len(counts)
         self.rows: Rows = np.repeat(np.arange(self.pictures), counts)
-        self.columns: Mapping[str, Attribute] = {**_people(segments), **BUILT_IN}
+        people = annotated_columns(each.annotations.schema for each in segments if each.annotations is not None)
+        self.columns: Mapping[str, Attribute] = {**people, **BUILT_IN}
         self._made: dict[str, Any] = {}
         self._joins: list[Any] | None = None
         self._making = threading.RLock()
@@ -176,15 +177,10 @@ def _stored_type(type: pa.DataType) -> pa.DataType:
     return types.get(str(_kind(type)), pa.int64() if pa.types.is_integer(type) else pa.float64())
 
 
-def _people(segments: Sequence[AttributeSegment]) -> dict[str, Attribute]:
-    """The columns of annotations."""
-    schemas = [each.annotations.schema for each in segments if each.annotations is not None]
-    return {
-        each.name: Attribute(each.name, kind, "file")
-        for schema in schemas
-        for each in schema
-        if (kind := _kind(each.type))
-    }
+def annotated_columns(schemas: Iterable[pa.Schema]) -> dict[str, Attribute]:
+    """The columns of tables of annotations."""
+    fields = (each for schema in schemas for each in schema)
+    return {each.name: Attribute(each.name, kind, "file") for each in fields if (kind := _kind(each.type))}
 
 
 def _annotated(segment: AttributeSegment, join: Any, files: int, name: str) -> Any:

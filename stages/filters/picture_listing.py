@@ -62,7 +62,8 @@ def listed_files(table: AttributeTable, order: Rows, files: Mask) -> Rows:
     """Of the files in an order those of a mask, each picture's first alone. order: int64 (m,). files: bool (m,)."""
     chosen = order[files[order]]
     _, firsts = np.unique(table.rows[chosen], return_index=True)
-    return chosen[np.sort(firsts)]
+    found: Rows = chosen[np.sort(firsts)]
+    return found
 
 
 def listing_page(
@@ -115,14 +116,10 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
     example[cell[::-1]] = rows[::-1]  # the first of each cell
     grouped = np.argsort(cell, kind="stable")
     starts = np.flatnonzero(np.diff(cell[grouped], prepend=-1))
-    ends = {
-        name: end.reduceat(each[grouped], starts)
-        for each, names in ((latitudes, ("south", "north")), (longitudes, ("west", "east")))
-        for name, end in zip(names, (np.minimum, np.maximum), strict=True)
-    }
-    facts = {**dict(zip(("latitude", "longitude"), means, strict=True)), **ends, "pictures": pictures, "row": example}
+    box = [end.reduceat(each[grouped], starts) for each in (latitudes, longitudes) for end in (np.minimum, np.maximum)]
     order = np.lexsort((example, -pictures))
-    return [PlaceCluster(**{name: values[at].item() for name, values in facts.items()}) for at in order]
+    columns = (each[order].tolist() for each in (*means, pictures, example, *box))
+    return [PlaceCluster(*each) for each in zip(*columns, strict=True)]
 
 
 def _floats(column: Any) -> Any:

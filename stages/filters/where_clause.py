@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stages.files.tables.parquet import stored_text
 from stages.filters import column_operations as operations
-from stages.filters.attribute_table import SECONDS, Attribute, AttributeTable, Kind
+from stages.filters.attribute_table import BUILT_IN, SECONDS, Attribute, AttributeTable, Kind
 from stages.filters.where_parser import ColumnName, Constant, Operation, WhereError, WhereNode, parse
 from stages.knn.backend import Mask
 
@@ -75,6 +75,11 @@ def parse_where(text: str, columns: Mapping[str, Attribute], *, lenient: bool = 
     binder = _Binder(columns, lenient)
     condition = binder.condition(parse(text))
     return WhereClause(condition, frozenset(binder.unknown), binder.joins)
+
+
+def check_where(text: str) -> None:
+    """Refuses a filter that is not valid in any library, whatever people say of its pictures. Raises WhereError."""
+    parse_where(text, BUILT_IN, lenient=True)
 
 
 class _Binder:
@@ -149,6 +154,8 @@ def _is(first: _Term, constant: _Term) -> _Term:
 def _in(first: _Term, listed: list[_Term]) -> _Term:
     if any(each.constant is None for each in listed):
         raise WhereError(f"the values of {first.said} IN must be written out, such as IN ('a', 'b')")
+    if first.kind == "nothing":
+        return _null("boolean", f"{first.said} IN")
     values = [_as(first, each) for each in listed]
     for each in values:
         _check_pair(first, each)

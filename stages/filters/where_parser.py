@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.parser import Parser
-from sqlglot.tokens import Tokenizer, TokenType
+from sqlglot.tokens import Tokenizer
 
 from stages.files.path_globs import FilterError
 from stages.files.question import LONGEST_WHERE
@@ -38,7 +38,7 @@ _KNOWN = (
     "length, abs, round, year, month and day"
 )
 
-_OPERATIONS: Mapping[type[exp.Expression], str] = {
+_OPERATIONS: Mapping[type[exp.Expr], str] = {
     exp.And: "and",
     exp.Or: "or",
     exp.Not: "not",
@@ -73,7 +73,12 @@ _OPERATIONS: Mapping[type[exp.Expression], str] = {
 _OPERANDS = ("this", "expression", "low", "high", "decimals", "expressions")
 """The arguments of sqlglot's nodes that are operands, in their order."""
 
-_SILENT = {exp.DPipe: {"safe"}, exp.Div: {"typed", "safe"}, exp.Like: {"negate"}, exp.ILike: {"negate"}}
+_SILENT: Mapping[type[exp.Expr], set[str]] = {
+    exp.DPipe: {"safe"},
+    exp.Div: {"typed", "safe"},
+    exp.Like: {"negate"},
+    exp.ILike: {"negate"},
+}
 """Arguments that say nothing else, or that are read by themselves."""
 
 
@@ -144,7 +149,7 @@ def _check_tokens(tokens: Iterable[Any]) -> None:
             raise _too_deep()
 
 
-def _node(found: exp.Expression, depth: int) -> WhereNode:
+def _node(found: exp.Expr, depth: int) -> WhereNode:
     if depth > DEEPEST:
         raise _too_deep()
     if isinstance(found, exp.Paren):
@@ -166,13 +171,13 @@ def _node(found: exp.Expression, depth: int) -> WhereNode:
     return _operation(found, depth)
 
 
-def _like(found: exp.Expression, depth: int, *escape: WhereNode) -> WhereNode:
+def _like(found: exp.Expr, depth: int, *escape: WhereNode) -> WhereNode:
     plain = _operation(found, depth)
     like = Operation(plain.name, (*plain.operands, *escape))
     return Operation("not", (like,)) if found.args.get("negate") else like
 
 
-def _operation(found: exp.Expression, depth: int) -> Operation:
+def _operation(found: exp.Expr, depth: int) -> Operation:
     name = _OPERATIONS.get(type(found))
     given = _given(found)
     strange = given.keys() - {*_OPERANDS, *_SILENT.get(type(found), ())}
@@ -191,14 +196,14 @@ def _operation(found: exp.Expression, depth: int) -> Operation:
     return Operation(name, tuple(operands))
 
 
-def _given(found: exp.Expression) -> dict[str, Any]:
+def _given(found: exp.Expr) -> dict[str, Any]:
     """The arguments that say something."""
     return {
         name: value for name, value in found.args.items() if value is not None and value is not False and value != []
     }
 
 
-def _called(found: exp.Expression) -> str:
+def _called(found: exp.Expr) -> str:
     """The name of a node, as its writer knows it."""
     if isinstance(found, exp.Anonymous):
         return f"{str(found.this)[:60]}()"

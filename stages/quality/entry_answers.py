@@ -65,7 +65,7 @@ class EntryAnswers:
     metric: str | None  # None if nothing was searched
     answers: tuple[QueryAnswer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
-    limits: Mapping[str, Any] = field(default_factory=dict)  # the question's filter and max_distance, if it has them
+    limits: Mapping[str, Any] = field(default_factory=dict)  # the question's filter, where and max_distance
     scale: DistanceScale | None = None  # of the model; None if it has none
 
     def likeness(self, answer: QueryAnswer, match: QueryMatch) -> str | None:
@@ -157,9 +157,9 @@ def merge(
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
     then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. `limits`: the
-    question's filter, which the tables keep to, and its max_distance, beyond which nothing counts. `scale`: the content
-    of a scale.json, which counts only for the model of the vectors. Raises StageError if
-    the tables come from different models, fits or metrics, or were made for fewer than `k` neighbours.
+    question's filters, which the tables keep to, and its max_distance, beyond which nothing counts. `scale`: the
+    content of a scale.json, which counts only for the model of the vectors. Raises StageError if the tables come from
+    different models, fits or metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     limits = limits or {}

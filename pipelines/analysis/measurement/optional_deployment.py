@@ -13,6 +13,7 @@ from pipelines.analysis.measurement import inherited_settings
 from pipelines.checks import suite
 from pipelines.client.deployment import deployment
 from pipelines.client.deployment.deployment import DeploymentResult
+from pipelines.client.deployment.first_files import ATTRIBUTES
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
@@ -23,6 +24,10 @@ from pipelines.specifications.drafts import SpecDraft, SpecPatch
 from pipelines.specifications.findings import FlawLevel
 from pipelines.specifications.overlays import Overlay
 from pipelines.specifications.pipeline_specs import PipelineSpec, repos_read
+from stages.record.attribute_schema import DIRECTORY
+
+ANNOTATIONS = "annotations"
+"""The group, and its pipeline, that gives attributes to searches and labels to trainings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ def remove(
     that read it only where it is deployed read it no more."""
     there = ProjectJobs(connection).pipelines()
     base = _usual()
+    if group != ANNOTATIONS and connection.retry(Repository(connection, ATTRIBUTES).exists, f"/{DIRECTORY}/"):
+        kept = {*kept, ANNOTATIONS}  # searches see people's tables by it
     needed = [
         spec.name
         for spec in reversed(optional_specs.required_specs(specs_directory.current(), group))

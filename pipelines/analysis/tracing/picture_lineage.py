@@ -6,7 +6,7 @@ never a list of all datums or pictures.
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 from pipelines.analysis.tracing.picture_files import (
@@ -28,6 +28,7 @@ from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
 from stages.files.tables.image_table import ImageTable
 from stages.record import part_names
+from stages.record.sources import Source
 
 
 class TraceSteps:
@@ -88,6 +89,7 @@ class TraceSteps:
 
 
 MOST_SOURCES = 20
+_FACTS = tuple(each.name for each in fields(PictureOrigin) if each.name in Source._fields)
 """Most sources of one picture that are followed."""
 
 LARGEST_TABLE = 16 << 20
@@ -172,11 +174,7 @@ class PictureLineage:
             preprocess=self.steps.at(packed.pack.file),
             features=computed[0],
             partition=computed[1],
-            sha256=source.sha256,
-            width=source.width,
-            height=source.height,
-            bytes=source.bytes,
-            taken=source.taken,
+            **{name: getattr(source, name) for name in _FACTS},
         )
 
     def _lost(self, side: PictureLocation, name: str) -> PictureOrigin:

@@ -12,7 +12,7 @@ from pipelines.analysis.tracing.traces import (
     TracePicture,
     TraceStep,
 )
-from stages.datum.text_format import counted, distance
+from stages.datum.text_format import counted, distance, place
 
 _SHORT = 12
 """Digits of ids: enough for --at, `lookalike jobs` and `lookalike logs --datum`."""
@@ -116,10 +116,14 @@ def source(origin: PictureOrigin) -> Iterator[str]:
 
 
 def facts(origin: PictureOrigin) -> str:
-    """The size of the picture and of its file, and the date of the camera."""
-    told = [f"{origin.width:,} × {origin.height:,} pixels"] if origin.width else []
+    """The format and the sizes of a file and its picture, and when, with what and where it was taken."""
+    told = [origin.format] if origin.format else []
+    told += [f"{origin.width:,} × {origin.height:,} pixels"] if origin.width else []
     told += [counted(origin.bytes, "byte", "bytes")] if origin.bytes else []
     told += [f"taken {origin.taken.replace('T', ' ')}"] if origin.taken else []
+    told += [" with ".join(filter(None, (origin.camera, origin.lens)))] if origin.camera or origin.lens else []
+    if origin.latitude is not None and origin.longitude is not None:
+        told.append(place(origin.latitude, origin.longitude))
     return ", ".join(told)
 
 

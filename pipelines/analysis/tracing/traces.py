@@ -73,9 +73,9 @@ class TraceModel:
 
 @dataclass(frozen=True, slots=True)
 class PictureOrigin:
-    """One source of a picture: its true name, the facts of its file ("" and 0 where unknown), the file, and the steps
-    that turned it into a vector. partition: the step that dealt the vector to a segment of the index; None for a
-    query."""
+    """One source of a picture: its true name, the facts of its file (see stages.record.sources.Source; "", 0 and None
+    where unknown), the file, and the steps that turned it into a vector. partition: the step that dealt the vector to a
+    segment of the index; None for a query."""
 
     name: str
     file: SourceFile
@@ -87,6 +87,11 @@ class PictureOrigin:
     height: int = 0
     bytes: int = 0
     taken: str = ""
+    camera: str = ""
+    lens: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    format: str = ""
 
     @property
     def steps(self) -> list[TraceStep]:

@@ -106,6 +106,11 @@ class SearchClient:
         """The answer of GET /status. Raises SearchError."""
         return self._json("GET", "/status")
 
+    def facets(self, where: str = "", filter: str = "", columns: Sequence[str] = ()) -> dict[str, Any]:
+        """The answer of GET /facets. Raises SearchError."""
+        asked = {"where": where, "filter": filter, "columns": ",".join(columns)}
+        return self._json("GET", f"/facets?{urlencode(asked)}")
+
     def thumbnail(self, id: str) -> bytes:
         """The JPEG file of a library picture's thumbnail. Raises SearchError."""
         with self._asked("GET", f"/images/{id}") as answer:

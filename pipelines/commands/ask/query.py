@@ -36,8 +36,9 @@ from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.query_check import checked
 from pipelines.library.result_sheets import ResultSheet
 from pipelines.library.snapshots import REPO as LIBRARY
-from stages.datum.contract import StageError
-from stages.files.question import Question, QuestionError, describe, entry_json, from_texts, validated
+from stages.datum.contract import StageError, load
+from stages.files.question import Question, QuestionError, describe, from_texts, validated
+from stages.filters.entry_question import entry_json
 
 app = App()
 
@@ -51,6 +52,7 @@ def _by_a_service(field: str) -> str:
         "lookalike query mine.jpg others/",
         "lookalike query mine.jpg -k 1 --json",
         "lookalike query mine.jpg --filter holiday/ --max-distance 0.9",
+        "lookalike query mine.jpg --where \"camera LIKE 'Canon%' AND taken >= '2024-01-01'\"",
         "lookalike query front.jpg back.jpg --combine all --service",
         "lookalike query mine.jpg --at 2026-11-01",
         "lookalike query mine.jpg --csv found.csv",
@@ -63,6 +65,7 @@ def query(
     ],
     k: NearestOption = None,
     filter: Annotated[str, typer.Option(metavar="PATHS", help=describe("filter"))] = "",
+    where: Annotated[str, typer.Option(metavar="SQL", help=describe("where"))] = "",
     metric: Annotated[str, typer.Option(metavar="METRIC", help=_by_a_service("metric"))] = "",
     box: Annotated[str, typer.Option(metavar="LEFT,TOP,RIGHT,BOTTOM", help=_by_a_service("box"))] = "",
     combine: Annotated[str, typer.Option(metavar="any|all", help=_by_a_service("combine"))] = "",
@@ -101,12 +104,12 @@ def query(
     """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
 
     Where `lookalike serve` runs for this library it answers at once, and the sheet follows; --service alone makes none.
-    --no-wait and --pipeline ask the pipelines, which know --filter and --max-distance. A picture that cannot be read is
-    refused, and not stored. The sheets and their files hold all neighbours that are kept, whatever -k is. With --at the
-    sheet of mine.jpg is in results/mine.jpg@COMMIT.
+    --no-wait and --pipeline ask the pipelines, which know --filter, --where and --max-distance. A picture that cannot
+    be read is refused, and not stored. The sheets and their files hold all neighbours that are kept, whatever -k is.
+    With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
     answer_export.require_one_output(csv, parquet, as_json=as_json, wait=wait)
-    options = {"filter": filter, "metric": metric, "box": box, "combine": combine}
+    options = {"filter": filter, "where": where, "metric": metric, "box": box, "combine": combine}
     options |= {"max_distance": max_distance, "exact": exact}
     question = _question({name: text for name, text in options.items() if text})
     found = queries.find(paths)
@@ -119,7 +122,7 @@ def query(
         with checked(found) as wait_for_good:
             connection = open_connection(address)
             commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
-            file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit))
+            file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit), commit)
             found = wait_for_good()
         say(f"asking the library of commit {commit}; nothing is written to the server")
         answered = past_search.ask(connection, commit, found, output, STEPS, k, with_todays_code, file)
@@ -169,10 +172,12 @@ def _question(options: Mapping[str, str]) -> Question:
         raise LookalikeError(f"{error}; see `lookalike query -h`") from error
 
 
-def _question_file(question: Question, connection: Connection, commit: str = "") -> bytes:
-    """The question.json that is put with pictures, b"" for a question without options. commit: of the library, by
-    default the newest. Raises LookalikeError for options that need a service."""
+def _question_file(question: Question, connection: Connection, commit: str = "", index: str = "") -> bytes:
+    """The question.json that is put with pictures, b"" for a question without options. commit, index: of the library
+    and its index, by default the newest. Raises LookalikeError for options that need a service."""
     try:
+        if question.where:
+            load("pipelines.library.attribute_columns").check_where(connection, question.where, index)
         if question.filter:
             known = CommitPictures(connection, ContentCache(default_path()))
             meant = connection.retry(known.meant, question.filter, commit)

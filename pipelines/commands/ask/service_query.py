@@ -22,8 +22,8 @@ from stages.report.answer_table import Row
 _MOST = 100
 """Most pictures of one call; more of them are better put in one commit."""
 
-_BAD_PICTURE = "not-a-picture"
-"""The service's code for a file that is refused."""
+_BAD_PICTURE, _BAD_FILTER = "not-a-picture", "bad-filter"
+"""The service's codes for a file and for a filter that are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,8 @@ def ask(connection: Connection, found: QueryEntries, k: int | None, question: Qu
     except SearchError as error:
         if error.code == _BAD_PICTURE and (good := _good(found)).groups != found.groups:
             return ask(connection, good, k, question)
+        if error.code == _BAD_FILTER:
+            raise
         say(f"{service.words} did not answer ({error}): asking the pipelines")
         return None
     return ServiceAnswers(
@@ -92,7 +94,7 @@ def _good(found: QueryEntries) -> QueryEntries:
 def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The names of pictures, and the answer about them as a line of neighbors.jsonl: of the nearest pictures, however
     alike they are, as the pipelines give them."""
-    limits = {name: answer[name] for name in ("filter", "max_distance") if answer[name] not in ("", None)}
+    limits = {name: answer[name] for name in ("filter", "where", "max_distance") if answer.get(name) not in ("", None)}
     scale = answer.get("scale")  # an older service has none
     scaled = DistanceLimits(**scale) if scale else None
     line = {

@@ -193,9 +193,14 @@ def _datum(failure: DatumFailure) -> str:
 
 
 def _inputs(paths: Sequence[str]) -> str:
-    """The paths of a datum's inputs. Files that differ in their endings alone, as a model's do, are one."""
+    """The paths of a datum's inputs. Files of one directory stand for that directory, and files that differ in their
+    endings alone, as a model's do, are one."""
+    homes = [f"{path.rstrip('/').rpartition('/')[0]}/" for path in paths]
     by_name: dict[str, list[str]] = {}
-    for path in paths:
+    for path, home in zip(paths, homes, strict=True):
+        if home != "/" and homes.count(home) > 1:
+            by_name[home] = [home]
+            continue
         name, _, ending = path.rpartition(".")
         by_name.setdefault(path if "/" in ending else name, []).append(path)
     return ", ".join(each[0] if len(each) == 1 else f"{name}.*" for name, each in by_name.items())

@@ -5,7 +5,6 @@ Unlike other tables its columns are not known before it is read. Knows no labels
 """
 
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +33,7 @@ def stated_only(table: pa.Table) -> pa.Table:
     return table.select(names).filter(pc.invert(reduce(pc.and_, missing)))
 
 
-def write_annotations(table: pa.Table, path: Path) -> None:
+def write_annotations(table: pa.Table, path: ParquetTarget) -> None:
     """Writes the column `path`, of distinct stored paths, and columns of TYPES. Equal values give equal bytes, in
     whatever order the rows and the columns are."""
     names = [PATH, *sorted({*table.schema.names} - {PATH})]

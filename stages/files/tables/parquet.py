@@ -31,7 +31,7 @@ def true_text(stored: str) -> str:
     return _STORED.sub(lambda c: chr(int(c[1], 16)), stored) if "\0" in stored else stored
 
 
-def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: Path) -> None:
+def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: ParquetTarget) -> None:
     """Writes the columns, in the schema's types, and the facts as the file's metadata."""
     with pq.ParquetWriter(
         path,

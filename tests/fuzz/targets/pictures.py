@@ -59,7 +59,10 @@ def _decode(kind: FileKind, data: bytes) -> None:
     assert min(found.size) > 0
     assert found.thumbnail.startswith(b"\xff\xd8") or region is not None
     assert found.taken == "" or len(found.taken) == len("2026-01-31T12:00:00")
-    assert len(found.camera) <= 80 and (not found.camera or found.camera.isprintable())
+    for name in (found.camera, found.lens):
+        assert len(name) <= 80 and (not name or name.isprintable())
+    assert (found.latitude is None) == (found.longitude is None)
+    assert found.latitude is None or (abs(found.latitude) <= 90 and abs(found.longitude or 0.0) <= 180)
     assert len(picture_id(found.framed)) == 64
 
 

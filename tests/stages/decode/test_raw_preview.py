@@ -96,7 +96,7 @@ def test_the_camera_is_the_files_or_else_the_previews() -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_place_and_the_lens_are_the_files_or_else_the_previews(order: str) -> None:
     noted = shot_at(((1, 1), (30, 1), (0, 1)), ((2, 1), (0, 1), (0, 1)), lens="of the preview")
-    gps = {1: b"S\0", 2: [52, 1, 15, 1, 0, 1], 3: b"W\0", 4: [13, 1, 45, 2, 36, 1]}
+    gps: dict[int, int | bytes | list[int]] = {1: b"S\0", 2: [52, 1, 15, 1, 0, 1], 3: b"W\0", 4: [13, 1, 45, 2, 36, 1]}
     broken = {**gps, 4: [13, 1, 45, 0, 36, 1]}
     files = [
         raw_files.nef(jpeg(exif=noted), 1, order, date=b"2019:08:04 16:30:12\0", lens=lens, gps=place)

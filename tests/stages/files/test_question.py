@@ -12,11 +12,10 @@ from stages.files.question import (
     Question,
     QuestionError,
     describe,
-    entry_json,
     from_json,
     from_texts,
-    read_entry,
 )
+from stages.filters.entry_question import entry_json, read_entry
 from stages.knn.search_settings import METRICS
 
 
@@ -99,6 +98,8 @@ def test_json_is_read_strictly(content: bytes) -> None:
         (b'{"combine": "all"}', "combine cannot be asked"),
         (b'{"exact": false}', "exact cannot be asked"),
         (b'{"filter": "{a"}', "without a }"),
+        (b'{"where": "width LIKE 1"}', "LIKE takes a text, and width is a number"),
+        (b'{"where": "now() > taken"}', r"cannot use now\(\)"),
         (b" " * 100_000, "more than 65,536 bytes"),
         (b'{"k": "3"}', "k: "),
     ],
@@ -114,3 +115,4 @@ def test_equal_questions_of_entries_are_equal_bytes(tmp_path: Path) -> None:
     written = read_entry(tmp_path / "question.json")
     assert written == b'{"filter": "\\u00e9/", "k": 2, "max_distance": 1.0}\n'
     assert written == entry_json(Question(filter="é/", max_distance=1, k=2))
+    assert entry_json(Question(where="label = 'cat'")) == b'{"where": "label = \'cat\'"}\n'

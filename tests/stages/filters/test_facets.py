@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stages.files.path_globs import FilterError
 from stages.filters import facets
@@ -23,6 +23,7 @@ from stages.filters.picture_listing import (
 )
 from stages.filters.where_clause import parse_where
 from stages.record.sources import Source
+from tests.example_counts import examples
 from tests.stages.filters.attribute_tables import attribute_table
 
 _SCHEMA = pa.schema([("label", pa.string()), ("rating", pa.int64()), ("score", pa.float64()), ("mine", pa.bool_())])
@@ -68,6 +69,7 @@ def _values(table: AttributeTable, name: str, mask: Any) -> dict[Any, set[int]]:
 
 
 @given(pictures, st.integers(0, 1 << 30))
+@settings(max_examples=examples(40))
 def test_a_facet_counts_the_pictures_of_each_value(made: Any, bits: int) -> None:
     table = _table(made)
     mask = np.array([bits >> at % 30 & 1 for at in range(len(table))], bool)
@@ -93,6 +95,7 @@ def test_a_facet_counts_the_pictures_of_each_value(made: Any, bits: int) -> None
 
 
 @given(pictures, st.sampled_from(SORTS), st.integers(1, 4))
+@settings(max_examples=examples(40))
 def test_a_listing_has_each_picture_once_in_order(made: Any, sort: str, limit: int) -> None:
     table = _table(made)
     mask = parse_where("width > 0", table.columns).files(table)
@@ -126,6 +129,7 @@ def test_a_cursor_finds_its_picture_again() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-95, 95), st.floats(-185, 185)) | st.just((None, 1.0)), min_size=1, max_size=50))
+@settings(max_examples=examples(40))
 def test_places_are_counted_once(places: Any) -> None:
     schema = pa.schema([("latitude", pa.float64()), ("longitude", pa.float64())])
     people = {f"{at}.jpg": dict(zip(schema.names, each, strict=True)) for at, each in enumerate(places)}

@@ -207,7 +207,7 @@ class Oracle:
 
 
 @given(rows, conditions(), st.integers(1, 3))
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 def test_a_filter_finds_what_sqlite_finds(rows: list[Any], condition: Both, segments: int) -> None:
     pictures = [row[0] for row in rows]
     said = {row[0][0].path: dict(zip(_SCHEMA.names, row[1:], strict=True)) for row in rows}

@@ -11,7 +11,8 @@ from pipelines.commands.kit.display import at_work
     [
         (("/", "/library/05/"), "/, /library/05/"),
         (("/backbone.keras", "/backbone.json", "/library/05/"), "/backbone.*, /library/05/"),
-        (("/a.b/one", "/a.b/two"), "/a.b/one, /a.b/two"),
+        (("/a.b/one", "/c.d/two"), "/a.b/one, /c.d/two"),
+        (("/2/vectors/", "/2/hashes.npy", "/f/index.json", "/f/vectors/"), "/2/, /f/"),
         (("/photo.jpg",), "/photo.jpg"),
     ],
 )

@@ -99,7 +99,8 @@ def test_both_filters_hold_for_the_same_file(asked: Service) -> None:
 
 
 def test_pictures_in_order_page_by_page(asked: Service) -> None:
-    pages, after = [], {}
+    pages: list[Any] = []
+    after: dict[str, str] = {}
     while True:
         page = _get(asked, "/pictures", sort="-taken", limit=25, where="width >= 110 AND width < 150", **after)
         PicturesBody.model_validate(page, strict=True)

@@ -1,0 +1,62 @@
+"""The values of a library's attributes, with how many pictures have each."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lookalike.rows import Rows, table
+
+
+@dataclass(frozen=True)
+class FacetCount:
+    """A value of a column, or a range of numbers or of days with both ends, as texts, and the number of its pictures.
+    end: equal to `value` for a single value."""
+
+    column: str
+    value: str
+    end: str
+    pictures: int
+
+
+class Facets(Rows[FacetCount]):
+    """The facets of a library. `answer` is all that the service said, in JSON's types: also the columns that filters
+    can use, and how many values of each were left out."""
+
+    schema = pa.schema(
+        [
+            pa.field("column", pa.string(), nullable=False),
+            pa.field("value", pa.string(), nullable=False),
+            pa.field("end", pa.string(), nullable=False),
+            pa.field("pictures", pa.int64(), nullable=False),
+        ]
+    )
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self.answer = answer
+        super().__init__([count for facet in answer["facets"] for count in _counts(facet)])
+
+    def record(self, row: FacetCount) -> dict[str, Any]:
+        """See Rows."""
+        values = asdict(row)
+        return {
+            name: each.encode("utf-8", "replace").decode() if isinstance(each, str) else each
+            for name, each in values.items()
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{each[0]:<16}  {each[2]:>9}  {each[1]}" for each in self._lines())
+
+    def _repr_html_(self) -> str:
+        return table(("column", "value", "pictures"), self._lines())
+
+    def _lines(self) -> list[list[str]]:
+        spans = [each.value if each.value == each.end else f"{each.value} to {each.end}" for each in self]
+        return [[each.column, span, f"{each.pictures:,}"] for each, span in zip(self, spans, strict=True)]
+
+
+def _counts(facet: Mapping[str, Any]) -> list[FacetCount]:
+    values = [(each["value"], each["value"], each["pictures"]) for each in facet.get("values", ())]
+    bars = [(each["from"], each["to"], each["pictures"]) for each in facet.get("bars", ()) if each["pictures"]]
+    return [FacetCount(facet["name"], str(begin), str(end), count) for begin, end, count in (*values, *bars)]

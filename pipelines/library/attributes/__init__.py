@@ -1,0 +1,1 @@
+"""People's tables of pictures, from their files to the repo `attributes`."""

@@ -1,0 +1,153 @@
+"""A table of people made ready to be put: its rows by the library's files, its columns typed, and every reason for
+which it cannot be put, with the line. Pure: knows no server.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.library.attributes.column_values import read_column
+from pipelines.library.attributes.picture_keys import AmbiguousKeyError, PictureKeys
+from pipelines.library.attributes.table_files import StatedTable, TableProblem
+from stages.datum.text_format import enumerated, first_of
+from stages.files.attribute_files import BUILT_IN
+from stages.files.tables.annotation_table import PATH, TYPES, stated_only
+from stages.files.tables.parquet import stored_text
+from stages.record.attribute_schema import INTEGER, LABEL, NUMBER, TEXT
+
+NONE = "none"
+"""In place of a type: the column is left out."""
+
+_EXAMPLES = 3
+
+
+@dataclass
+class PlannedTable:
+    """A table to put, with stored paths; the problems, in the order of lines; and the pictures that are named by the
+    end of their path alone, by their keys."""
+
+    table: pa.Table
+    problems: list[TableProblem] = field(default_factory=list)
+    by_end: dict[str, str] = field(default_factory=dict)
+
+
+def plan(
+    stated: StatedTable,
+    pictures: PictureKeys,
+    others: Mapping[str, pa.Table],
+    known: Mapping[str, str],
+    wanted: Mapping[str, str],
+) -> PlannedTable:
+    """others: the tables that stay, by name. known: the types of their attributes. wanted: types for attributes, or
+    NONE, by name. A row of a picture that the library lacks is a problem that is `unknown`, and in the table."""
+    made = PlannedTable(pa.table({PATH: pa.array([], pa.string())}), list(stated.problems))
+    columns = {name: values for name, values in stated.columns.items() if wanted.get(name) != NONE}
+    for name in sorted(columns.keys() & BUILT_IN):
+        made.problems.append(TableProblem(stated.file, 0, _taken_name(name)))
+    paths = _paths(made, stated, pictures)
+    typed = {
+        name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
+        for name in columns.keys() - BUILT_IN
+    }
+    rows = [row for row, path in enumerate(paths) if path]
+    held = {PATH: pa.array([stored_text(paths[row]) for row in rows], pa.string())}
+    held |= {name: array.take(pa.array(rows, pa.int64())) for name, array in typed.items() if array is not None}
+    lines = {stored_text(paths[row]): stated.lines[row] for row in rows}
+    made.table = stated_only(pa.table(held)).sort_by(PATH)
+    for name, other in sorted(others.items()):
+        _compare(made, stated.file, lines, name, other)
+    made.problems.sort(key=lambda each: each.line)
+    return made
+
+
+def _taken_name(name: str) -> str:
+    if name == LABEL:
+        return "labels are put with `lookalike classify add --labels FILE`; leave the column out with --type label=none"
+    return (
+        f"{name} is an attribute that lookalike gives to every picture: give the column another name with "
+        f"--rename {name}=my_{name}, or leave it out with --type {name}=none"
+    )
+
+
+def _paths(made: PlannedTable, stated: StatedTable, pictures: PictureKeys) -> list[str]:
+    """The file of each row, "" where there is none."""
+    lines: dict[str, int] = {}
+    found = []
+    for line, key in zip(stated.lines, stated.keys, strict=True):
+        path = key and _found(made, stated.file, line, key, pictures)
+        if not key:
+            made.problems.append(TableProblem(stated.file, line, "it names no picture"))
+        elif path and lines.setdefault(path, line) != line:
+            reason = f"it states {path} again, after line {lines[path]}: leave one row for each picture"
+            made.problems.append(TableProblem(stated.file, line, reason))
+            path = ""
+        found.append(path)
+    return found
+
+
+def _found(made: PlannedTable, file: str, line: int, key: str, pictures: PictureKeys) -> str:
+    try:
+        path = pictures.find(key)
+    except AmbiguousKeyError as error:
+        reason = f"{len(error.paths):,} pictures are called {key}: name the folder, too, as in {error.paths[0]}"
+        made.problems.append(TableProblem(file, line, reason))
+        return ""
+    if not path:
+        made.problems.append(TableProblem(file, line, f"no picture of the library is called {key}", unknown=True))
+        return key
+    if path != key:
+        made.by_end[key] = path
+    return path
+
+
+def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any], known: str, wanted: str) -> Any:
+    """The values of a column as Arrow's array, None if they cannot be put."""
+    given = wanted or (TEXT if known == TEXT else "")
+    type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, given)
+    for row, reason in problems:
+        reason = f"{name}: {reason.replace('COLUMN', name)}"
+        made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
+    if known and type != known and {type, known} != {INTEGER, NUMBER} and any(value is not None for value in taken):
+        row = next(row for row, value in enumerate(taken) if value is not None)
+        reason = (
+            f"{name} is of the type {known} in the tables there, and {type} here ({values[row]!r}): correct it, give "
+            f"the column another name with --rename {name}=…, or remove the table that has it"
+        )
+        made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
+        return None
+    if problems:
+        return None
+    if (known, type) == (NUMBER, INTEGER):
+        type = NUMBER if all(value is None or float(value) == value for value in taken) else INTEGER
+    return pa.array(taken, TYPES[type])
+
+
+def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str, other: pa.Table) -> None:
+    """Notes values that another table states differently."""
+    shared = sorted(({*made.table.schema.names} & {*other.schema.names}) - {PATH})
+    rows = pc.index_in(made.table[PATH], other[PATH].combine_chunks())
+    for attribute in shared:
+        mine, theirs = made.table[attribute], other[attribute].take(rows)
+        if mine.type != theirs.type:
+            mine, theirs = mine.cast(pa.float64()), theirs.cast(pa.float64())
+        for row in pc.indices_nonzero(pc.fill_null(pc.not_equal(mine, theirs), fill_value=False)).to_pylist():
+            path = made.table[PATH][row].as_py()
+            reason = (
+                f"{attribute} of {path} is {mine[row].as_py()} here and {theirs[row].as_py()} in the table {name}: "
+                f"correct one of them, or remove the other with `lookalike attributes remove {name}`"
+            )
+            made.problems.append(TableProblem(file, lines[path], reason))
+
+
+def words(planned: PlannedTable, name: str, replaces: bool) -> str:
+    """What a table gives, in words."""
+    types = {type: each for each, type in TYPES.items()}
+    schema = planned.table.schema
+    columns = [f"{each} ({types[schema.field(each).type]})" for each in schema.names[1:]]
+    replaced = ", in place of the table of this name" if replaces else ""
+    ends = [f"{key} is {path}" for key, path in planned.by_end.items()]
+    by_end = f"; {len(ends):,} by the end of their name, such as {first_of(ends, 1)}" if ends else ""
+    return f"{name}: {len(planned.table):,} files get {enumerated(columns)}{replaced}{by_end}"
