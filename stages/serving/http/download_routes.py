@@ -112,8 +112,8 @@ def _files(snapshot: Snapshot, asked: Sequence[tuple[str, str]]) -> Sequence[Sou
     if bool(named) == bool(texts.keys() - {"id"}):
         raise bad_request("name each picture by id, or all that a filter admits (filter= for the whole library)")
     if not named:
-        filters = (texts.get(name, "") for name in ("where", "filter"))
-        found = attribute_answer.files(snapshot, *filters, texts.get("sort", "name"), MOST_MEMBERS + 1)
+        where, filter, sort = texts.get("where", ""), texts.get("filter", ""), texts.get("sort", "name")
+        found = attribute_answer.files(snapshot, where, filter, sort, MOST_MEMBERS + 1)
     else:
         found = [_named(snapshot, each) for each in named]
     whole = sum(each.bytes for each in found)

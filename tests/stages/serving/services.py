@@ -21,6 +21,7 @@ from PIL import Image
 
 from stages.datum.file_cache import FileCache
 from stages.files.tables import annotation_table
+from stages.files.tables.parquet import stored_text
 from stages.knn.search_settings import SearchSettings
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
@@ -116,11 +117,12 @@ def _segment(
         [file(Image.fromarray(each), "JPEG") for each in pixels],
         [each.hash for each in pictures],
     )
-    said = sorted({name for facts in told.values() for name in facts} - set(Source._fields))
     paths = sorted(each.path for id in names for each in sources[id])
+    said = sorted({name for path in paths for name in told.get(path, {})} - set(Source._fields))
     if said:
         columns = {name: [told.get(path, {}).get(name) for path in paths] for name in said}
-        annotation_table.write_annotations(pa.table({"path": paths, **columns}), written / annotation_table.FILE)
+        table = pa.table({"path": [stored_text(path) for path in paths], **columns})
+        annotation_table.write_annotations(table, written / annotation_table.FILE)
     return written
 
 

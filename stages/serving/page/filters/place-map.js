@@ -20,8 +20,8 @@ export function map(places, choose) {
     for (let at = Math.ceil(low / step) * step; at < high; at += step) {
       const place = axis === "x" ? x(at) : y(at);
       svg.append(draw("path", { d: axis === "x" ? `M${place} 0V${HEIGHT}` : `M0 ${place}H${WIDTH}` }));
-      const at_ = axis === "x" ? { x: place + 3, y: HEIGHT - 5 } : { x: 4, y: place - 4 };
-      svg.append(draw("text", at_, words.degrees(at, axis === "x" ? "EW" : "NS")));
+      const label = axis === "x" ? { x: place + 3, y: HEIGHT - 5 } : { x: 4, y: place - 4 };
+      if (axis === "x" ? place < WIDTH - 34 : place > 14 && place < HEIGHT - 14) svg.append(draw("text", label, words.degrees(at, axis === "x" ? "EW" : "NS")));
     }
   }
   const circles = clusters(places, view);

@@ -200,7 +200,7 @@ def test_filters_are_read_and_written_as_they_are(tab: Tab) -> None:
     again = (
         "async (text) => { const m = await import('/assets/filters/where-clauses.js'); return m.write(m.read(text)); }"
     )
-    for text, clauses in (
+    cases: list[tuple[str, list[dict[str, Any]]]] = [
         ("camera = 'a''b'", [{"column": "camera", "values": ["a'b"]}]),
         ("camera IN ('a AND b', 'c')", [{"column": "camera", "values": ["a AND b", "c"]}]),
         ('"Odd ""name""" IS NULL', [{"column": 'Odd "name"', "unknown": True}]),
@@ -212,7 +212,8 @@ def test_filters_are_read_and_written_as_they_are(tab: Tab) -> None:
             [{"place": {"south": -3.5, "north": 2, "west": 1, "east": 2}}],
         ),
         ("length(name) > 3 AND NOT (camera = 'a' OR width < 3)", [{"text": "length(name) > 3"}, {}]),
-    ):
+    ]
+    for text, clauses in cases:
         found = tab.page.evaluate(read, text)
         assert [{**each, **want} for each, want in zip(found, clauses, strict=True)] == found
         assert tab.page.evaluate(again, text) == text
