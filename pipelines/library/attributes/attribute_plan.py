@@ -50,7 +50,8 @@ def plan(
     paths = _paths(made, stated, pictures)
     typed = {
         name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
-        for name in columns.keys() - BUILT_IN
+        for name in columns
+        if name not in BUILT_IN
     }
     rows = [row for row, path in enumerate(paths) if path]
     held = {PATH: pa.array([stored_text(paths[row]) for row in rows], pa.string())}
