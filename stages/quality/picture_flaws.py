@@ -24,6 +24,8 @@ _ELONGATED = 3  # the longer side against the shorter one
 _FAR = 1.5  # the distance to the nearest picture, against the median
 _FEWEST = 20  # pictures that have a usual size or distance
 
+OUTLIER = "outlier"
+
 Values = NDArray[np.float64]
 
 
@@ -44,18 +46,18 @@ class PictureMeasures:
 class PictureFlaw(NamedTuple):
     """Pictures that one thing may be wrong with. name: for programs. title: for people. limit: the rule, in words and
     numbers. rows: of the pictures, int64, the furthest beyond the limit first, then by row. said: of each its value, as
-    a phrase."""
+    a phrase. note: why none were judged, "" if they were."""
 
     name: str
     title: str
     limit: str
     rows: NDArray[np.int64]
     said: list[str]
+    note: str = ""
 
 
 def find_flaws(given: PictureMeasures) -> list[PictureFlaw]:
-    """A list for each flaw, in a fixed order, also if it is empty. Without distances, or with fewer than 20 pictures,
-    which have no usual size or distance, the lists that need these are missing."""
+    """A list for each flaw, in a fixed order, also if it is empty."""
     return [*_of_traits(given), *_of_shapes(given), *_of_distances(given)]
 
 
@@ -101,7 +103,9 @@ def _of_traits(given: PictureMeasures) -> Iterator[PictureFlaw]:
 
 def _of_shapes(given: PictureMeasures) -> Iterator[PictureFlaw]:
     areas = given.widths.astype(np.float64) * given.heights
-    if np.count_nonzero(areas) >= _FEWEST:
+    if np.count_nonzero(areas) < _FEWEST:
+        yield _not_judged("size", "Of an unusual size", f"fewer than {_FEWEST} pictures have no usual size")
+    else:
         usual = float(np.median(areas[areas > 0]))
         times = np.where(areas > 0, np.maximum(areas, 1) / usual, 1.0)
         odd = (times < 1 / _TIMES_SMALLER) | (times > _TIMES_SMALLER)
@@ -131,12 +135,15 @@ def _of_shapes(given: PictureMeasures) -> Iterator[PictureFlaw]:
 
 
 def _of_distances(given: PictureMeasures) -> Iterator[PictureFlaw]:
-    if given.nearest is None or np.count_nonzero(np.isfinite(given.nearest)) < _FEWEST:
+    known = np.nan_to_num(np.empty(0) if given.nearest is None else given.nearest, nan=0.0)
+    if given.nearest is None or np.count_nonzero(known) < _FEWEST:
+        why = "the nearest of each picture is not known"
+        few = f"fewer than {_FEWEST} pictures have no usual distance"
+        yield _not_judged(OUTLIER, "Unlike all others", why if given.nearest is None else few)
         return
-    known = np.nan_to_num(given.nearest, nan=0.0)
-    usual = float(np.median(known[known > 0])) if known.any() else 0.0
+    usual = float(np.median(known[known > 0]))
     yield _flaw(
-        "outlier",
+        OUTLIER,
         "Unlike all others",
         f"the nearest other picture is more than {_FAR} times as far as is usual in the library, whose median is "
         f"{distance(usual)}",
@@ -163,3 +170,7 @@ def _flaw(
     rows = rows[np.argsort(-values[rows] if falling else values[rows], kind="stable")]
     said = [phrase.format(*(each[row] for each in shown or (values,))) for row in rows]
     return PictureFlaw(name, title, limit, rows, said)
+
+
+def _not_judged(name: str, title: str, why: str) -> PictureFlaw:
+    return PictureFlaw(name, title, "", np.empty(0, np.int64), [], f"not judged: {why}")

@@ -22,12 +22,12 @@ from stages.files import thumbnail_files
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.thumbnail_files import ThumbnailPlace
-from stages.quality.picture_flaws import PictureMeasures, find_flaws
+from stages.quality.picture_flaws import OUTLIER, PictureMeasures, find_flaws
 from stages.report.page_links import FIRST
 from stages.report.quality_page import LINES, MOST_TILES, FlawList, ListedPicture, page
 
 INDEX, NEIGHBOURS = "index", "neighbours"
-NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that knows the nearest of each picture"
+NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that finds the nearest of each picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,8 @@ def _lists(
             images = segments[segment]
             shown = _thumbnail(index, segment, images.thumbnails[at]) if number < MOST_TILES else None
             pictures.append(ListedPicture(images.ids[at], said, images.sources[at], shown))
-        yield FlawList(flaw.name, flaw.title, flaw.limit, pictures)
-    if nearest is None:
-        yield FlawList("outlier", "Unlike all others", "", (), NO_DISTANCES)
+        note = NO_DISTANCES if flaw.name == OUTLIER and nearest is None else flaw.note
+        yield FlawList(flaw.name, flaw.title, flaw.limit, pictures, note)
 
 
 def _thumbnail(index: Repository, segment: str, place: ThumbnailPlace) -> bytes | None:
