@@ -55,6 +55,16 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class MeasuringBackend(Backend, Protocol):
+    """A backend that can also give the true distances of what it proposes."""
+
+    def measured(self, queries: Vectors, count: int) -> tuple[Distances, Rows, Distances | None]:
+        """`candidates`, and the distance of each to its query: float32 (n, count), to the bit as `VectorSet.distances`
+        defines it for "euclidean"; meaningless where no row was found. None if it cannot measure now."""
+        ...
+
+
 @dataclass(frozen=True)
 class PreparedQueries:
     """m queries, ready to be compared with libraries whose `BoundsProvider.scheme` is one object.

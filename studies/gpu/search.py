@@ -17,7 +17,7 @@ from cuml.neighbors import NearestNeighbors
 
 from stages.knn import searcher_factory
 from stages.knn.backend import Distances
-from stages.knn.bound_deviation import BoundExamination, excess, hard_rows
+from stages.knn.bound_deviation import BoundExamination, excess, hard_rows, speed
 from stages.knn.cuml_backend import CumlBackend
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FallbackBackend
@@ -40,17 +40,24 @@ _LEFT = (1500, 400, 100)
 
 
 class TimedCuml(CumlBackend):
-    """cuML's backend, with (queries, candidates, seconds) of each call."""
+    """cuML's backend, with (queries, candidates, seconds) of each call, of which `measuring` are for true distances."""
 
     def __init__(self, library: Vectors) -> None:
         super().__init__(library)
         self.calls: list[tuple[int, int, float]] = []
+        self.measuring = 0.0
 
-    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates."""
-        seconds, found = timed(lambda: super(TimedCuml, self).candidates(queries, count))
+    def measured(self, queries: Vectors, count: int) -> tuple[Distances, Rows, Distances | None]:
+        """See MeasuringBackend.measured."""
+        seconds, (distances, rows, true) = timed(lambda: super(TimedCuml, self).measured(queries, count))
         self.calls.append((len(queries), count, round(seconds, 4)))
-        return found[0], found[1]
+        return distances, rows, true
+
+    def _true(self, *given: Any) -> Distances | None:
+        start = time.perf_counter()
+        true = super()._true(*given)
+        self.measuring += time.perf_counter() - start
+        return true
 
 
 def cuml_alone(notes: Notebook) -> None:
@@ -89,7 +96,9 @@ def self_test(notes: Notebook) -> None:
     seconds, backend = timed(lambda: CumlBackend(library))
     notes.note("CumlBackend(library)", round(seconds, 3))
     notes.note("promised, of |q|² + |x|²", backend.rounding.relative)
-    notes.note("examine", round(timed(lambda: BoundExamination().examine(CumlBackend, backend, library))[0], 3))
+    for turn in ("examine, with the kernels' compilation", "examine"):
+        seconds, measures = timed(lambda: BoundExamination().examine(CumlBackend, backend, library))
+        notes.note(turn, {"s": round(seconds, 3), "the card's true distances are used": measures})
     asked = library[np.linspace(0, LIBRARY - 1, 64).astype(np.int64)]
     seconds_by_count = {count: timed(partial(backend.candidates, asked, count))[0] for count in (8, 40, 300)}
     notes.note("of that on the GPU", {count: round(seconds, 4) for count, seconds in seconds_by_count.items()})
@@ -108,6 +117,7 @@ def self_test(notes: Notebook) -> None:
         itself = proposer.candidates(rows[:200], 8)
         own = itself[0][itself[1] == np.arange(200)[:, None]]
         notes.note(f"distances from itself that are not 0, {name}", f"{np.count_nonzero(own)} of {len(own)}")
+        notes.note(f"true distances: how many times as fast as the processor, {name}", round(speed(proposer, rows), 1))
 
 
 def certified(notes: Notebook) -> None:
@@ -201,9 +211,9 @@ def _watch(notes: Notebook, name: str, held: VectorSet, asked: VectorSet) -> Non
     """Notes the seconds of one search, and those of its calls of cuML."""
     device = TimedCuml(held.prepared)
     start = time.perf_counter()
-    ExactSearcher(held, FallbackBackend(device, None, notes.log)).search(asked, K)
-    seconds = time.perf_counter() - start
-    notes.note(name, {"s": round(seconds, 3), "on the GPU, s": _sum(device.calls), "calls": device.calls})
+    ExactSearcher(held, FallbackBackend(device, None, notes.log, measures=True)).search(asked, K)
+    taken = {"s": round(time.perf_counter() - start, 3), "on the GPU, s": _sum(device.calls)}
+    notes.note(name, {**taken, "of that true distances, s": round(device.measuring, 3), "calls": device.calls})
 
 
 def _sum(calls: Sequence[tuple[int, int, float]]) -> float:
