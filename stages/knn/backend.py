@@ -128,3 +128,14 @@ def expanded(dimension: int, roundoff: float = SINGLE, growth: float = 1) -> Rou
         relative=2 * gamma(growth * (dimension + 8), roundoff),
         absolute=8 * dimension * SMALLEST,
     )
+
+
+def lower_squares(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
+    """Lower bounds of the squared distances of all pairs, float64 (queries, rows); negative if unknown."""
+    sums = lengths[:, None] + np.einsum("ij,ij->i", theirs, theirs)[None, :]
+    squares = mine @ theirs.T
+    squares *= -2
+    squares += sums
+    sums *= 2 * gamma(mine.shape[1] + 8, DOUBLE)
+    squares -= sums
+    return squares

@@ -13,8 +13,7 @@ import numpy as np
 from stages.knn.backend import Backend, Distances, Floats, Mask, MeasuringBackend, Rows
 from stages.knn.blas_threads import others_turn
 from stages.knn.bound_deviation import BoundDeviationError
-from stages.knn.row_minima import smallest
-from stages.knn.top_k import NONE, TopK, empty, merge
+from stages.knn.top_k import NONE, TopK, empty, merge, smallest
 from stages.knn.vector_set import UNIT_ROUNDING, VectorSet
 
 _AUDITED = 16

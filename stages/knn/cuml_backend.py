@@ -23,7 +23,7 @@ from cuml.neighbors import NearestNeighbors
 
 from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
 from stages.knn.card_memory import CardMemory
-from stages.knn.row_minima import smallest
+from stages.knn.top_k import smallest
 
 _ROUNDINGS = 4  # per multiply-add, see above
 SHARE = 0.4  # of the memory that others leave is for one library; the search's own tiles and the queries need the rest
