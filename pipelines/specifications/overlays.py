@@ -2,7 +2,7 @@
 
 An overlay is a file of specs/overlays, or any other. Its members, all optional, are applied in this order:
 `images` (other registries, tags and names), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those
-that have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
+with GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
 `imagecache` makes. Text may hold `${NAME}` or `${NAME:-default}`: variables of the environment.
 """
 

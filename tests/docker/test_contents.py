@@ -90,9 +90,9 @@ def test_a_lock_has_the_libraries_of_one_cuda() -> None:
         locked = pins(PROJECT / "docker" / f"{name}.lock")
         assert {f"cuml-cu{own}", f"cupy-cuda{own}x"} <= locked.keys()
         assert not [each for each in locked if each.endswith((f"-cu{other}", f"-cuda{other}x"))]
-    one, other = (pins(PROJECT / "docker" / f"{name}.lock") for name in ("rapids", "rapids-cuda13"))
+    on_12, on_13 = (pins(PROJECT / "docker" / f"{name}.lock") for name in ("rapids", "rapids-cuda13"))
     for package in ("cuml", "libcuvs"):
-        assert one[f"{package}-cu12"] == other[f"{package}-cu13"]
+        assert on_12[f"{package}-cu12"] == on_13[f"{package}-cu13"]
 
 
 def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
