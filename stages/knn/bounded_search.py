@@ -15,9 +15,8 @@ import numpy as np
 from stages.knn.backend import Distances, Floats, Mask, PreparedQueries, Rows
 from stages.knn.blas_threads import cores, in_threads
 from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, pair_distances
-from stages.knn.row_minima import least, room, smallest
 from stages.knn.searcher_factory import open_bounding
-from stages.knn.top_k import NONE, TopK, empty, merge
+from stages.knn.top_k import NONE, TopK, empty, least, merge, room, smallest
 from stages.knn.vector_set import UNIT_ROUNDING, VectorSet
 
 _EXTRA = 28

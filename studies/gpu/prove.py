@@ -1,10 +1,12 @@
 """Runs the steps on a machine with a GPU, each in a process of its own and with a limit of its own:
 
+    python3 -m studies.gpu.prove --set all --seconds 3600 --out DIR    where everything is installed
     python3 -m studies.gpu.prove --site SITE --out DIR [--seconds 420] [STEP ...]
     python3 -m studies.gpu.prove --rehearse --out DIR    on a processor, small, with stand-ins for the GPU's packages
 
 DIR/summary.json is written as soon as a step ends; at the end DIR/all.json has all findings, DIR/all.log the output. A
-step that fails or takes too long costs no other; one that no longer fits into --seconds is named and left out.
+step that fails or takes too long costs no other; one that no longer fits into --seconds is named and left out. The last
+lines say which goals are met (studies.gpu.goals).
 """
 
 import argparse
@@ -17,6 +19,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from studies.gpu import goals
 
 ROOT = Path(__file__).parents[2]
 REHEARSAL = Path(__file__).parent / "rehearsal"
@@ -44,18 +48,22 @@ STEPS = {
     "million": Step("search", 120),
     "peers": Step("peers", 90),
     "shortage": Step("search", 90),
+    "codes": Step("search", 120),
     "keras_alone": Step("models", 150),
     "features": Step("features", 150),
+    "fraction": Step("features", 60),
     "tensorflow_tests": Step("machine", 210),
+    "dag": Step("dag", 900),
 }
 """In order of worth."""
 
 SETS = {
-    "knn": tuple(STEPS)[:9],
-    "keras": ("keras_alone",),
-    "tensorflow": ("features", "tensorflow_tests"),
+    "all": tuple(name for name in STEPS if name != "bound"),  # PyTorch's, which TensorFlow's CUDA libraries exclude
+    "knn": tuple(STEPS)[:10],
+    "keras": ("keras_alone", "features"),
+    "tensorflow": ("features", "fraction", "tensorflow_tests"),
 }
-"""The steps for each set of packages that studies.gpu.prepare packs."""
+"""The steps for each set of packages: those that studies.gpu.prepare packs, and an environment with everything."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (given.out / "summary.json").write_text(json.dumps(summary, indent=1))
         (given.out / "all.json").write_text(json.dumps(found, indent=1))
         (given.out / "all.log").write_text("\n".join(logs))
+    for line in goals.lines(found):
+        print(line)
     return int(any(not said.startswith("done") for said in summary.values()))
 
 
