@@ -164,7 +164,7 @@ def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path:
 
 def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
     write_bucket(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
-    with pytest.raises(StageError, match="vectors of two models"):
+    with pytest.raises(StageError, match="one part of the pictures was computed with the model"):
         run(root, tmp_path / "out")
 
 
