@@ -23,13 +23,15 @@ def check(environment: Mapping[str, str]) -> None:
     name = chosen(environment)
     if not name or (name in BACKENDS and find_spec(name) is not None):
         return
-    there = [other for other in BACKENDS if find_spec(other) is not None]
-    ways = " or ".join(f"set {VARIABLE}={other} in the specs of features and features-queries" for other in there[:1])
+    there = next((other for other in BACKENDS if find_spec(other) is not None), "")
+    way = there and (
+        f"set {VARIABLE}={there} for {BACKENDS[there]}: in the specs of features and features-queries, or in the "
+        "environment of this command"
+    )
     if name not in BACKENDS:
-        raise StageError(f"{VARIABLE}={name}: must be one of {', '.join(BACKENDS)}{f'; {ways}' if ways else ''}")
+        raise StageError(f"{VARIABLE}={name}: must be one of {', '.join(BACKENDS)}{there and f'; {way}'}")
     raise StageError(
-        f"Keras is to compute on {BACKENDS[name]}, which is not installed here: install it"
-        f"{f', or {ways}, to compute on {BACKENDS[there[0]]}' if there else ''}"
+        f"Keras is to compute on {BACKENDS[name]}, which is not installed here: install it{there and f', or {way}'}"
     )
 
 
@@ -38,8 +40,8 @@ def check_training(environment: Mapping[str, str]) -> None:
     name = chosen(environment)
     if name in BACKENDS and name != TENSORFLOW:
         raise StageError(
-            f"classifiers are trained on TensorFlow alone, and {VARIABLE} is {name}: unset it for train, whose spec "
-            "may set another one than that of features"
+            f"classifiers are trained on TensorFlow alone, and {VARIABLE} is {name}: set {VARIABLE}={TENSORFLOW} in the "
+            "spec of train"
         )
 
 
