@@ -47,8 +47,8 @@ def contents(modules: list[str], project: Path = PROJECT) -> Contents:
     """The import closure of some modules of the project. Imports nothing.
 
     Includes the __init__.py of packages, modules that are imported when they are needed, by load("package.module"), and
-    all of a package whose modules are chosen at run time, by import_module(f"package.{name}"). Raises FileNotFoundError
-    for a module that does not exist.
+    all of a package whose modules are chosen at run time, by import_module(f"package.{name}") or load with such a text.
+    Raises FileNotFoundError for a module that does not exist.
     """
     project_packages = {path.parent.name for path in project.glob("*/__init__.py")}
     waiting, modules_found, imported = list(modules), set(), set()
@@ -102,7 +102,7 @@ def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
             case ast.Call(func=ast.Name(id="load"), args=[ast.Constant(value=str(module))]):
                 yield module
             case ast.Call(
-                func=ast.Attribute(attr="import_module"),
+                func=ast.Attribute(attr="import_module") | ast.Name(id="load"),
                 args=[ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_])],
             ):
                 package = prefix.rstrip(".")

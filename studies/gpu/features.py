@@ -1,16 +1,18 @@
-"""lookalike's own way from pictures to vectors on a GPU: its devices, the vectors, pictures a second, on Keras's
-backend."""
+"""lookalike's own way from pictures to vectors on a GPU: its devices, the vectors, pictures a second, on whichever
+backend Keras has."""
 
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import keras
 import numpy as np
 
 from stages.backbone import backbones, devices
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin
 from stages.backbone.embedder import Embedder
+from stages.backbone.gpu_memory import total_memory
 from studies.gpu import models, notebook
 from studies.gpu.notebook import REHEARSAL, Notebook, best, card_memory, timed
 
@@ -20,8 +22,9 @@ _ROUNDS = 1 if REHEARSAL else 2
 def features(notes: Notebook) -> None:
     """The stage's embedder beside the bare model."""
     notes.attempt("devices", lambda: devices.prepare({}))  # before the first model
-    notes.attempt("kind of device", devices.kind)
-    notes.attempt("memory of the first, MiB, by the driver", lambda: devices.total_memory(0) >> 20)
+    notes.note("backend", [keras.backend.backend(), keras.__version__])
+    notes.note("GPUs", devices.gpus())
+    notes.attempt("memory of the first, MiB, by the driver", lambda: total_memory(0) >> 20)
     for name, (make, side) in models.MODELS.items():
         notes.attempt(name, partial(_measured, name, make, side))
 

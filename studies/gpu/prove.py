@@ -17,9 +17,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stages.record.origin import BACKENDS
 from studies.gpu import goals
 
 ROOT = Path(__file__).parents[2]
@@ -128,8 +130,15 @@ def _environment(carried: bool, given: argparse.Namespace) -> dict[str, str]:
         # PyTorch would load the machine's older one, under the same name, in which cuVS does not find its functions.
         environment["LD_PRELOAD"] = str(site / _NVJITLINK)
     if given.set == "keras":
-        environment |= {"KERAS_BACKEND": given.keras, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        name = given.keras or _backend(paths)
+        environment |= {"KERAS_BACKEND": name, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     return environment
+
+
+def _backend(paths: Sequence[Path]) -> str:
+    """The first backend of Keras that is in these directories or among this machine's packages."""
+    where = [*map(str, paths), *sys.path]
+    return next((name for name in BACKENDS if PathFinder.find_spec(name, where) is not None), "jax")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -147,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--out", type=Path, required=True, metavar="DIR", help="for the findings")
     add("--seconds", type=float, default=420, metavar="N", help="for all steps")
-    add("--keras", default="jax", metavar="NAME", help="Keras's backend for --set keras: jax or torch")
+    add("--keras", metavar="NAME", help=f"Keras's backend for --set keras: {', '.join(BACKENDS)}; else the first there")
     add("--rehearse", action="store_true", help="run small on a processor, with stand-ins for CuPy, cuML and PyTorch")
     return parser
 

@@ -22,9 +22,14 @@ GPU_ONLY = {
 }
 """Distributions that only the images and machines with a GPU have installed."""
 
-ABSENT = {"rapids": {"onnxruntime"}, "rapids-cuda13": {"onnxruntime"}, "serve": {"cuml", "cupy"}}
-"""What an image does without: only the service has copies in 8-bit integers; cuML's CUDA libraries and TensorFlow's
-exclude each other, and BACKEND=auto does not need it."""
+ABSENT = {
+    "rapids": {"onnxruntime"},
+    "rapids-cuda13": {"onnxruntime"},
+    "serve": {"cuml", "cupy", "jax", "torch"},
+    "tensorflow": {"jax", "torch"},
+}
+"""What an image does without: only the service has copies in 8-bit integers; Keras needs one backend alone; cuML's CUDA
+libraries and TensorFlow's exclude each other, and BACKEND=auto does not need it."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
@@ -113,6 +118,7 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
 def test_the_modules_that_features_imports_late_are_included() -> None:
     names = {each.stem for each in contents(["stages.features"]).modules}
     assert {"features", "feature_extractor", "embedder_factory", "backbone_file", "backbones", "graph_network"} <= names
+    assert {"tensorflow_devices", "jax_devices", "torch_devices"} <= names
 
 
 def test_the_service_has_all_that_it_imports_late() -> None:

@@ -68,5 +68,5 @@ def test_a_classifier_of_pictures_or_another_backbone_is_refused(tmp_path: Path)
     of_pictures, ours = classifier(tmp_path / "pictures", "pictures"), classifier(tmp_path / "vectors")
     with pytest.raises(StageError, match="this classifier takes pictures, not vectors"):
         process(Datum({"classifier": of_pictures, "vectors": entry(tmp_path / "one")}, tmp_path))
-    with pytest.raises(StageError, match="stands on the backbone small at 8 px, and the vectors come from"):
+    with pytest.raises(StageError, match="stands on the backbone small at 8 px abab.*, and the vectors come from"):
         process(Datum({"classifier": ours, "vectors": entry(tmp_path / "other", "cd" * 32)}, tmp_path))

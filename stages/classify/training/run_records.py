@@ -14,7 +14,7 @@ from stages.classify.training import training_parameters
 from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
 from stages.quality import wilson_interval
-from stages.record.origin import Origin
+from stages.record.origin import TENSORFLOW, Origin
 
 FILE, MODEL, PREDICTIONS = "run.json", "model.keras", "predictions.parquet"
 """The files of a run; a failed one has the first alone."""
@@ -34,18 +34,21 @@ class TrainingFailure(Exception):
 
 def backbone_data(origin: Origin) -> dict[str, Any]:
     """The network that a classifier stands on, and the framing of its pictures, as JSON values."""
+    backend = {} if origin.backend == TENSORFLOW else {"backend": origin.backend}
     return {
         "sha256": origin.model,
         "described": origin.backbone,
         "image_size": origin.image_size,
         "fit": origin.fit,
         "dimension": origin.dimension,
+        **backend,
     }
 
 
 def backbone_of(data: Mapping[str, Any]) -> Origin:
     """The inverse of `backbone_data`. Raises KeyError or TypeError for anything else."""
-    return Origin(data["sha256"], data["fit"], data["image_size"], data["dimension"], data["described"])
+    found = Origin(data["sha256"], data["fit"], data["image_size"], data["dimension"], data["described"])
+    return replace(found, backend=str(data.get("backend", TENSORFLOW)))
 
 
 @dataclass(frozen=True)
