@@ -88,11 +88,11 @@ class PictureSources:
     idx_labels: list[Path] = field(default_factory=list)
 
 
-def find(arguments: Sequence[Path], beside: Collection[str] = ()) -> PictureSources:
+def find(arguments: Sequence[Path], beside: Collection[str] = (), idx: bool = True) -> PictureSources:
     """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
-    directory's own name on, and a file in the IDX format by its pictures. Files that are not pictures are skipped,
-    those that operating systems leave in directories silently. beside: the names of files that are taken though they
-    are not pictures; then labels in the IDX format are not skipped either.
+    directory's own name on, and with `idx` a file in the IDX format by its pictures. Files that are not pictures are
+    skipped, those that operating systems leave in directories silently. beside: the names of files that are taken
+    though they are not pictures; then labels in the IDX format are not skipped either.
 
     Raises LookalikeError for a missing path, for a damaged file in the IDX format, and if two files would have the same
     name.
@@ -107,7 +107,7 @@ def find(arguments: Sequence[Path], beside: Collection[str] = ()) -> PictureSour
             raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
         for file in one.sources:
             try:
-                taken = [file] if PurePosixPath(file.name).name in beside else _pictures_of(file, made)
+                taken = [file] if PurePosixPath(file.name).name in beside else _pictures_of(file, made, idx)
             except OSError as error:
                 made.unreadable[str(file.path)] = error.strerror or str(error)
                 continue
@@ -127,10 +127,10 @@ def find(arguments: Sequence[Path], beside: Collection[str] = ()) -> PictureSour
     return made
 
 
-def _pictures_of(file: PictureSource, made: PictureSources) -> list[PictureSource]:
+def _pictures_of(file: PictureSource, made: PictureSources, idx: bool) -> list[PictureSource]:
     """A file itself, or the pictures in one of the IDX format; none if it is not a picture. Raises OSError if it cannot
     be read, and LookalikeError for a damaged one of the IDX format."""
-    if not has_picture_extension(file.name) or file.name.lower().endswith(".gz"):
+    if idx and (not has_picture_extension(file.name) or file.name.lower().endswith(".gz")):
         held = idx_files.pictures(file.path)
         if held is not None:
             made.idx[file] = held

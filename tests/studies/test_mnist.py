@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from studies.mnist import __main__ as study, digits
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
 def write(directory: Path, part: str, count: int) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from pipelines.analysis.classifiers import label_plan
 from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, picture_sources
+from pipelines.library import blocks, picture_sources, queries
 from pipelines.library.picture_hashes import PictureHashes
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 5, 4), np.uint8)
@@ -67,6 +67,12 @@ def test_without_labels_they_are_pictures_and_their_labels_are_not(tmp_path: Pat
     )
     assert [each.name for each in found.sources] == [f"d/{TRAIN}/00000{at}.pgm" for at in range(3)]
     assert found.left_out == ["1 file that is not a picture: 1 without extension"]
+
+
+def test_a_query_is_not_a_file_of_many(tmp_path: Path) -> None:
+    write(tmp_path / "d", train_images_idx3_ubyte=IMAGES)
+    with pytest.raises(LookalikeError, match="searched for: pictures in the IDX format: `lookalike add` adds"):
+        queries.find([tmp_path / "d" / TRAIN])
 
 
 def test_records_of_one_file_have_hashes_of_their_own(tmp_path: Path) -> None:
