@@ -91,7 +91,7 @@ def _failed(parameters: TrainingParameters, given: Dataset, reason: str) -> Trai
     run = TrainingRun(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
     return replace(
         run,
-        takes="vectors" if parameters.fine_tune is None else "pictures",
+        takes=parameters.takes,
         unlearnable=given.unlearnable,
         origin=given.origin,
         held_out_share=given.share,

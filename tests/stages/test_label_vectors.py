@@ -10,6 +10,7 @@ from stages import label_vectors
 from stages.backbone.backbones import save_keras
 from stages.classify import classifier_description
 from stages.classify.training import run_records
+from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
@@ -18,7 +19,7 @@ from tests.stages.classify import networks
 from tests.stages.image_tables import unseen
 
 
-def classifier(into: Path, takes: run_records.InputKind = "vectors") -> DatumInput:
+def classifier(into: Path, takes: InputKind = "vectors") -> DatumInput:
     into.mkdir()
     save_keras(networks.network(takes=takes), into / run_records.MODEL)
     (into / classifier_description.FILE).write_bytes(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from stages.classify.training import training_parameters
-from stages.classify.training.training_parameters import TrainingParameters
+from stages.classify.training.training_parameters import InputKind, TrainingParameters
 from stages.datum.contract import StageError
 from stages.quality import wilson_interval
 from stages.record.origin import TENSORFLOW, Origin
@@ -24,8 +24,6 @@ DIGITS = 6
 """Decimal digits of every number in a record."""
 
 CURVES = ("loss", "accuracy", "validation_loss", "validation_accuracy")
-
-InputKind = Literal["vectors", "pictures"]
 
 
 class TrainingFailure(Exception):
