@@ -1,7 +1,8 @@
 """A small convolutional network on pixels, trained from random weights: for small pictures that photographs, which a
 backbone knows, do not resemble, such as written characters.
 
-Equal inputs give equal bits on one device; of several devices it uses the first. TensorFlow only.
+Equal inputs give equal bits on one device and, on a processor, with one number of threads: kernels divide the sums of
+convolutions among these. Of several devices it uses the first. TensorFlow only.
 """
 
 from __future__ import annotations
