@@ -21,7 +21,7 @@ from studies.gpu.notebook import REHEARSAL, Notebook, timed
 Answers = dict[tuple[str, int], tuple[str, float]]
 """The neighbour and its distance by the query's name and the neighbour's rank."""
 
-_PICTURES = 40 if REHEARSAL else 10_000
+_PICTURES = 12 if REHEARSAL else 10_000
 _LISTED = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader"]
 
 

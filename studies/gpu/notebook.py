@@ -5,6 +5,7 @@ A step is a process of its own, `python -m studies.gpu.MODULE STEP RESULT.json`,
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -85,6 +86,7 @@ def main(steps: Mapping[str, Callable[[Notebook], None]]) -> int:
     """Runs the step that the command line names, and writes its findings to the file named there; 1 if it fails."""
     name, place = sys.argv[1:]
     notebook = Notebook(Path(place))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         steps[name](notebook)
     except Exception:

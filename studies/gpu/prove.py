@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,9 @@ ROOT = Path(__file__).parents[2]
 REHEARSAL = Path(__file__).parent / "rehearsal"
 LEAST = 15
 """Seconds below which no step is started."""
+
+_STOPPING = 30
+"""Seconds that a step gets for its end."""
 
 _NVJITLINK = Path("nvidia", "cu13", "lib", "libnvJitLink.so.13")
 
@@ -106,7 +110,11 @@ def _run(name: str, limit: float, given: argparse.Namespace) -> tuple[str, Any, 
             code = process.wait(limit)
             said = f"{f'failed ({code})' if code else 'done'} in {time.monotonic() - start:.1f} s"
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.terminate()  # so that it can stop a server that it started
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOPPING)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             said = f"ended after {limit:.0f} s"
     log = output.read_text()[-6000:]
