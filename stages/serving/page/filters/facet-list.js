@@ -13,7 +13,7 @@ export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixe
 
 const END_OF_DAY = " 23:59:59";
 
-export const title = (column) => TITLES[column] ?? column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");
+export const title = (column) => TITLES[column] ?? words.capital(column);
 
 /** A value of a column in words; null stands for what is not known. */
 export function shownValue(column, value) {
