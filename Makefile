@@ -48,7 +48,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
 
 # The container images, one for each environment in the specifications.
-ENVIRONMENTS := cpu tensorflow rapids serve
+ENVIRONMENTS := cpu tensorflow rapids rapids-cuda13 serve
 
 .DEFAULT_GOAL := help
 .PHONY: help environments setup demo classify-demo test test-all soak sdk bench stages pipeline serving study experiment towers fuzz lint audit stubs format lock wheel images clean

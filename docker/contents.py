@@ -17,6 +17,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 PREFIX = "lookalike-"
+VARIANTS = {"rapids-cuda13": "rapids"}
+"""Images that overlays name in place of others, with other packages for the same stages."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Contents:
 
 
 def environments(project: Path = PROJECT) -> dict[str, list[str]]:
-    """The modules that the specifications run in each image, by the image's short name: {"cpu": ["stages.render"]}."""
+    """The modules that the specifications run in each image, by the image's short name: {"cpu": ["stages.render"]}. A
+    variant runs those of the image that it stands for."""
     found: dict[str, set[str]] = {}
     files = (*(project / "specs").glob("*.json"), *(project / "specs").glob("*/*.json"))
     for file in sorted(path for path in files if path.parent.name != "overlays"):
@@ -36,6 +39,7 @@ def environments(project: Path = PROJECT) -> dict[str, list[str]]:
         name = transform["image"].rpartition("/")[2].partition(":")[0]
         command = transform["cmd"]
         found.setdefault(name.removeprefix(PREFIX), set()).add(command[command.index("-m") + 1])
+    found |= {name: found[VARIANTS[name]] for name in VARIANTS if VARIANTS[name] in found}
     return {name: sorted(modules) for name, modules in sorted(found.items())}
 
 
@@ -43,8 +47,8 @@ def contents(modules: list[str], project: Path = PROJECT) -> Contents:
     """The import closure of some modules of the project. Imports nothing.
 
     Includes the __init__.py of packages, modules that are imported when they are needed, by load("package.module"), and
-    all of a package whose modules are chosen at run time, by import_module(f"package.{name}"). Raises FileNotFoundError
-    for a module that does not exist.
+    all of a package whose modules are chosen at run time, by import_module(f"package.{name}") or load with such a text.
+    Raises FileNotFoundError for a module that does not exist.
     """
     project_packages = {path.parent.name for path in project.glob("*/__init__.py")}
     waiting, modules_found, imported = list(modules), set(), set()
@@ -98,7 +102,7 @@ def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
             case ast.Call(func=ast.Name(id="load"), args=[ast.Constant(value=str(module))]):
                 yield module
             case ast.Call(
-                func=ast.Attribute(attr="import_module"),
+                func=ast.Attribute(attr="import_module") | ast.Name(id="load"),
                 args=[ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_])],
             ):
                 package = prefix.rstrip(".")

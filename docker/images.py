@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from contents import PREFIX, PROJECT, environments
+from contents import PREFIX, PROJECT, VARIANTS, environments
 
 BASE = "python:3.11-slim-bookworm"
-LARGEST = {"cpu": 0.6e9, "tensorflow": 6e9, "rapids": 8e9, "serve": 6.5e9}
+LARGEST = {"cpu": 0.6e9, "tensorflow": 6e9, "rapids": 8e9, "rapids-cuda13": 5.8e9, "serve": 6.5e9}
 """The largest size of each image in bytes, unpacked."""
 
 _CONTEXT = ("docker", "specs", "stages", "pyproject.toml")
@@ -107,8 +107,9 @@ def push(command: str, tag: str, prefix: str) -> str:
 def main() -> int:
     """Builds all images or the named ones; see --help. Exit status 1 with one line if that fails."""
     known = environments()
+    otherwise = f"by default all but {' '.join(VARIANTS)}"
     parser = argparse.ArgumentParser(description="Build the container images that the specifications name.")
-    parser.add_argument("--only", metavar="NAMES", default="", help=f"some of: {' '.join(known)}")
+    parser.add_argument("--only", metavar="NAMES", default="", help=f"some of: {' '.join(known)}; {otherwise}")
     parser.add_argument("--push", metavar="PREFIX", default="", help=f"push them below this prefix, such as {_EXAMPLE}")
     parser.add_argument("--engine", default="docker", help="the engine's command (default: docker)")
     parser.add_argument("--base", default=BASE, help=f"the base image (default: {BASE}); add a digest to pin it fully")
@@ -116,7 +117,7 @@ def main() -> int:
     given = parser.parse_args()
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     try:
-        wanted = given.only.split() or list(known)
+        wanted = given.only.split() or [name for name in known if name not in VARIANTS]
         for name in wanted:
             if name not in known:
                 raise Refused(f"{name!r} is not an image; the images are {', '.join(known)}")

@@ -137,10 +137,7 @@ class ServerOptions:
         metavar="DAYS",
     )
     quota: int = _option(
-        0,
-        "the most bytes to store, such as 50G or 2Ti; puts and jobs that exceed it fail",
-        type=_size,
-        metavar="SIZE",
+        0, "the most bytes to store, such as 50G or 2Ti; puts and jobs that exceed it fail", type=_size, metavar="SIZE"
     )
     faithful: float = _option(
         0.0,

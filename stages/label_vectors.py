@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stages.backbone import tensorflow_import
+from stages.backbone import keras_import
 from stages.datum.contract import Datum, StageError, load
 from stages.files.tables.image_table import ImageTable
 from stages.files.vector_files import read_vectors
@@ -27,7 +27,7 @@ MOST = 3
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Has no parameters."""
-    with tensorflow_import.quiet():
+    with keras_import.quiet():
         classifier = load("stages.classify.classifier")
 
     def process(datum: Datum) -> None:
@@ -46,10 +46,10 @@ def labelled(classifier: Any, directory: Path) -> list[dict[str, Any]]:
     if classifier.takes != "vectors":
         raise StageError("this classifier takes pictures, not vectors: ask it with `lookalike classify serve`")
     images = ImageTable.read(directory / "images.parquet")
-    if images.origin.model != classifier.origin.model:
+    if images.origin.computed_by != classifier.origin.computed_by:
         raise StageError(
-            f"the classifier stands on the backbone {classifier.origin.backbone}, and the vectors come from "
-            f"{images.origin.described}: train again, or push that backbone"
+            f"the classifier stands on the backbone {classifier.origin.named}, and the vectors come from "
+            f"{images.origin.named}: train again, or push that backbone"
         )
     probabilities = classifier(read_vectors(directory / "vectors.npy", images.origin.dimension)[:])
     found = []

@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stages.backbone import tensorflow_import
+from stages.backbone import keras_import
 from stages.classify import classifier_description
 from stages.classify.training.run_records import MODEL
 from stages.datum.contract import Datum, DatumInput, StageError, load
@@ -38,7 +38,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         datum.require("promotion needs candidate and labelled", "candidate", "labelled")
         names = [name for name in ("candidate", "current") if name in datum.inputs]
         described = {name: _described(datum.inputs[name]) for name in names}
-        with tensorflow_import.quiet():
+        with keras_import.quiet():
             pictures_of = load("stages.classify.held_out_pictures")
             predictions = load("stages.classify.held_out_predictions")
             comparison = load("stages.classify.classifier_comparison")

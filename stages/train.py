@@ -12,13 +12,15 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
     raise SystemExit(contract.run("stages.train"))
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from stages.backbone import tensorflow_import
+from stages.backbone import keras_import
+from stages.backbone.backends import keras_backend
 from stages.classify.training import dataset, run_records
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import TrainingFailure, TrainingRun
@@ -68,7 +70,8 @@ class TrainStage:
         given = self._datasets.get(inputs["labelled"])
         try:
             given.check()
-            with tensorflow_import.quiet():
+            keras_backend.check_training(os.environ)
+            with keras_import.quiet():
                 training = load("stages.classify.training.training_task")
             run: TrainingRun = training.train(given, parameters, inputs["models"].path, self._environment, out)
         except TrainingFailure as reason:
@@ -88,7 +91,7 @@ def _failed(parameters: TrainingParameters, given: Dataset, reason: str) -> Trai
     run = TrainingRun(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
     return replace(
         run,
-        takes="vectors" if parameters.fine_tune is None else "pictures",
+        takes=parameters.takes,
         unlearnable=given.unlearnable,
         origin=given.origin,
         held_out_share=given.share,

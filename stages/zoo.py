@@ -4,11 +4,14 @@
 """
 
 if __name__ == "__main__":  # TensorFlow's import takes half of the time if it is loaded so
-    from stages.backbone import tensorflow_import
-    from stages.datum.contract import load
+    from stages.backbone import keras_import
+    from stages.datum.contract import StageError, load
 
-    with tensorflow_import.quiet():
-        program = load("stages.zoo")
+    try:
+        with keras_import.quiet():
+            program = load("stages.zoo")
+    except StageError as error:
+        raise SystemExit(str(error)) from None
     raise SystemExit(program.main())
 
 import argparse

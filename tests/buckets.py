@@ -84,11 +84,7 @@ def serving() -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     found = f"127.0.0.1:{server.server_port}"
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://{found}",
-        "AWS_ACCESS_KEY_ID": "id",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-    }
+    variables = {"AWS_ENDPOINT_URL": f"http://{found}", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
     try:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in variables.items():

@@ -171,6 +171,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(ProjectStatus))]
     so["history"] = ["id", *(each.name for each in fields(LibraryChange))]
     so["restore"] = ["commit", "restored", "replaced", "unchanged"]
+    so["attributes list"] = ["tables", "attributes", "deployed"]
     so["undo"] = ["commit", "undone", "pictures"]
     so["diff"] = [*diff.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "replaced", "unreadable", "rejected"]

@@ -12,11 +12,7 @@ from localpachd.storage.filesets import FileSet
 
 
 def list_repo(
-    conn: sqlite3.Connection,
-    repo: Repo | None,
-    origin: str = "",
-    reverse: bool = False,
-    beyond: int | None = None,
+    conn: sqlite3.Connection, repo: Repo | None, origin: str = "", reverse: bool = False, beyond: int | None = None
 ) -> Iterator[CommitInfo]:
     """The commits of a repo, or of all repos: newest first, or oldest first with `reverse`. `beyond` (ns) keeps only
     those started earlier, or later with `reverse`."""

@@ -17,14 +17,7 @@ from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.datums import Datum
 from localpachd.pps.job_reader import JobReader, always
 from localpachd.pps.log_queries import LogQuery
-from localpachd.pps.pps_entities import (
-    DatumInfo,
-    Job,
-    LogMessage,
-    Pipeline,
-    PipelineInfo,
-    SpecText,
-)
+from localpachd.pps.pps_entities import DatumInfo, Job, LogMessage, Pipeline, PipelineInfo, SpecText
 from localpachd.pps.scheduling import job_base
 from localpachd.pps.scheduling.command_runs import SpoutSidecars
 from localpachd.pps.scheduling.scheduler import Scheduler
@@ -134,11 +127,7 @@ class PpsService:
             return pipelines.inspect(conn, pipeline)
 
     def list_pipelines(
-        self,
-        pipeline: Pipeline | None = None,
-        history: int = 0,
-        projects: Collection[str] = (),
-        commit_set: str = "",
+        self, pipeline: Pipeline | None = None, history: int = 0, projects: Collection[str] = (), commit_set: str = ""
     ) -> list[PipelineInfo]:
         """Pipelines, newest stored version first; see `pipelines.listed`."""
         with prefixed("could not list pipeline info", NotFound), self._db.read() as conn:

@@ -112,15 +112,16 @@ def _check_driver(draft: SpecDraft, wants: GpuRequirements | None) -> Iterator[F
     text = draft.get(*map(str, _DRIVER_AT), default="")
     found = re.fullmatch(r"(tesla|grid)=(\d+)(?:\.[\d.]+)?", text)
     needs = wants or GpuRequirements("CUDA 12", 525, 0.0)
+    fits = f"tesla={max(550, needs.driver)}"
     if not text:
         why = f"no {DRIVER}: ECI may choose driver 470, and {needs.software} needs {needs.driver}"
-        yield Flaw.warning("driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "tesla=550"')
+        yield Flaw.warning("driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "{fits}"')
     elif found is None:
         why = f'"{text}" does not name a driver'
-        yield Flaw.error("driver", _DRIVER_AT, why, 'write its major version, such as "tesla=550"')
+        yield Flaw.error("driver", _DRIVER_AT, why, f'write its major version, such as "{fits}"')
     elif int(found[2]) < needs.driver:
         why = f"driver {found[2]} is too old: {needs.software} needs {needs.driver} or newer"
-        yield Flaw.error("driver", _DRIVER_AT, why, 'write "tesla=550"')
+        yield Flaw.error("driver", _DRIVER_AT, why, f'write "{fits}"')
 
 
 def _counted(gpus: int) -> str:

@@ -1,7 +1,8 @@
 """Facts about GPUs, the instances of clouds that have them, and the needs of our images: data and look-ups.
 
 Sources: NVIDIA's list of compute capabilities; Alibaba Cloud's and Amazon's instance families; RAPIDS' platform support
-(CUDA 12: driver 535, Volta and newer); TensorFlow's install guide (CUDA 12: driver 525; its wheels begin with sm_60).
+(CUDA 12: driver 535, Volta and newer; CUDA 13: driver 580, Turing and newer); TensorFlow's install guide (CUDA 12:
+driver 525; its wheels begin with sm_60).
 """
 
 import re
@@ -19,11 +20,12 @@ CAPABILITIES: Mapping[str, float] = {
     **dict.fromkeys(("A10", "A10G", "A16", "A40"), 8.6),
     **dict.fromkeys(("L4", "L20", "L40", "L40S"), 8.9),
     **dict.fromkeys(("H100", "H200", "H20", "H800"), 9.0),
-    **dict.fromkeys(("B200",), 10.0),
+    **dict.fromkeys(("B200", "GB200"), 10.0),
+    **dict.fromkeys(("B300", "GB300"), 10.3),
 }
 """Compute capability by model of GPU."""
 
-GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal"}
+GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal", 7: "Volta"}
 """The generations that are too old for some of our images, by the first digit of their compute capability."""
 
 _ECI: Mapping[str, str] = {
@@ -40,7 +42,8 @@ _ECI_ODD = {"ecs.gn5-c8g1.14xlarge": 8}
 _MOST_GPUS = 8
 
 _AMAZON: Mapping[str, str] = {
-    "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p6": "B200",
+    "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200",
+    "p6-b200": "B200", "p6-b300": "B300",
     "g3": "M60", "g3s": "M60", "g4dn": "T4", "g5": "A10G", "g5g": "T4G", "g6": "L4", "gr6": "L4", "g6e": "L40S",
 }  # fmt: skip
 """The model of GPU by the family of an EC2 instance."""
@@ -65,6 +68,7 @@ class GpuRequirements:
 
 
 _WANTS = {
+    r"rapids-cuda13|cuml-cu13": GpuRequirements("cuML (the cuml-cu13 wheels)", 580, 7.5),
     r"rapids|cuml": GpuRequirements("cuML (the cuml-cu12 wheels)", 535, 7.0),
     r"lookalike-tensorflow": GpuRequirements("TensorFlow 2.19 (its CUDA 12 wheels)", 525, 6.0),
 }

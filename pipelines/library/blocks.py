@@ -27,11 +27,13 @@ _PIECE = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The range of a picture's bytes: `size` bytes of a file from `offset` on; None for the whole file."""
+    """The range of a picture's bytes: `size` bytes of a file from `offset` on; None for the whole file. prefix: bytes
+    that come before them."""
 
     path: Path
     offset: int = 0
     size: int | None = None
+    prefix: bytes = b""
 
 
 def free_branch(name: str, prefixes: Iterable[str]) -> str:
@@ -150,10 +152,14 @@ def _opened(path: Path) -> FileIO:
 
 
 def _size(span: ByteRange) -> int:
-    return span.path.stat().st_size - span.offset if span.size is None else span.size
+    size = span.path.stat().st_size - span.offset if span.size is None else span.size
+    return len(span.prefix) + size
 
 
 def _read(file: FileIO, span: ByteRange, size: int) -> Iterator[bytes]:
+    if span.prefix:
+        yield span.prefix
+        size -= len(span.prefix)
     file.seek(span.offset)
     while size:
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.library import blocks
+from pipelines.library.blocks import ByteRange
 from pipelines.library.content_cache import ContentCache
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
@@ -35,18 +36,18 @@ class PictureHashes:
     def __init__(self, place: Path) -> None:
         """place: see `content_cache.default_path`. If it cannot be used, nothing is kept."""
         self._kept = ContentCache(place)
-        self._files: dict[Path, tuple[object, str]] = {}
-        """Of files on disk, with their states when they were read."""
+        self._files: dict[ByteRange, tuple[object, str]] = {}
+        """Of files on disk and parts of them, with their states when they were read."""
 
     def file(self, source: PictureSource) -> str:
         """The hash of a file on disk. Raises OSError if it cannot be read, or is written meanwhile."""
         state = state_of(source.path)
-        known = self._files.get(source.path)
+        known = self._files.get(source.span)
         if known is None or known[0] != state:
             known = state, digest(blocks.content(source.span))
             if state_of(source.path) != state:
                 raise OSError(0, "it has changed while it was read", str(source.path))
-            self._files[source.path] = known
+            self._files[source.span] = known
         return known[1]
 
     def library(self, library: LibrarySnapshot, folder: str, report: HashProgress) -> dict[str, LibraryPicture]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
-from pipelines.library import result_folders
+from pipelines.library import idx_files, result_folders
 from pipelines.library.blocks import ByteRange
+from pipelines.library.idx_files import IdxPictures
 from stages.datum.text_format import counted, first_of
 from stages.decode.stl10 import holds_pictures, is_named_so, is_record_name
 from stages.record.file_kinds import HEAD, FileKind, has_picture_extension, is_not_a_picture, kind_of, why_unreadable
@@ -28,13 +29,15 @@ _MOST_KINDS = 8
 class PictureSource:
     """A file to put: `name` is its true name, a relative path; `path` is the file on disk; `size` is in bytes.
 
-    offset: the first byte of a part of the file at `path`; None for the whole file.
+    offset: the first byte of a part of the file at `path`; None for the whole file. prefix: bytes that come before
+    those of the file, and are part of `size`.
     """
 
     name: str
     path: Path
     size: int
     offset: int | None = None
+    prefix: bytes = b""
 
     @property
     def holds_many(self) -> bool:
@@ -59,60 +62,87 @@ class PictureSource:
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset or 0)
-                return file.read(HEAD)
+                return self.prefix + file.read(HEAD)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     @property
     def span(self) -> ByteRange:
         """The range of its bytes."""
-        return ByteRange(self.path) if self.offset is None else ByteRange(self.path, self.offset, self.size)
+        if self.offset is None:
+            return ByteRange(self.path)
+        return ByteRange(self.path, self.offset, self.size - len(self.prefix), self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class PictureSources:
     """The files that paths stand for, by name; the skipped directory entries, each with the reason, and the skipped
-    files that are not pictures, by kind; the reasons for which files and directories could not be read, by path."""
+    files that are not pictures, by kind; the reasons for which files and directories could not be read, by path.
+    idx: the files in the IDX format whose pictures are among `sources`, with their names before those of their
+    pictures. idx_labels: files of labels in that format."""
 
     sources: list[PictureSource] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    idx: dict[PictureSource, IdxPictures] = field(default_factory=dict)
+    idx_labels: list[Path] = field(default_factory=list)
 
 
-def find(arguments: Sequence[Path], beside: Collection[str] = ()) -> PictureSources:
+def find(arguments: Sequence[Path], beside: Collection[str] = (), idx: bool = True) -> PictureSources:
     """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
-    directory's own name on. Files that are not pictures are skipped, those that operating systems leave in directories
-    silently. beside: the names of files that are taken though they are not pictures.
+    directory's own name on, and with `idx` a file in the IDX format by its pictures. Files that are not pictures are
+    skipped, those that operating systems leave in directories silently. beside: the names of files that are taken
+    though they are not pictures; then labels in the IDX format are not skipped either.
 
-    Raises LookalikeError for a missing path, and if two files would have the same name.
+    Raises LookalikeError for a missing path, for a damaged file in the IDX format, and if two files would have the same
+    name.
     """
+    made = PictureSources()
     found: dict[str, PictureSource] = {}
     skipped: dict[Path, str] = {}
-    left_out: list[str] = []
-    unreadable: dict[str, str] = {}
     for argument in expanded(arguments):
         try:
             one = _expand(argument)
         except OSError as error:
             raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
-        for source in one.sources:
+        for file in one.sources:
             try:
-                if source.name.rpartition("/")[2] not in beside and source.is_not_a_picture:
-                    skipped[source.path] = source.name
-                    continue
+                taken = [file] if PurePosixPath(file.name).name in beside else _pictures_of(file, made, idx)
             except OSError as error:
-                unreadable[str(source.path)] = error.strerror or str(error)
+                made.unreadable[str(file.path)] = error.strerror or str(error)
                 continue
-            other = found.setdefault(source.name, source)
-            if other.path != source.path:
-                raise LookalikeError(
-                    f"{other.path} and {source.path} would both be called {source.name}: put them into one directory "
-                    "and add that, or rename one"
-                )
-        left_out += one.left_out
-        unreadable |= one.unreadable
-    left_out += [words_of_skipped(skipped.values())] if skipped else []
-    return PictureSources(sorted(found.values()), left_out, unreadable)
+            if not taken and file not in made.idx and not (beside and file.path in made.idx_labels):
+                skipped[file.path] = file.name
+            for source in taken:
+                other = found.setdefault(source.name, source)
+                if other.path != source.path:
+                    raise LookalikeError(
+                        f"{other.path} and {source.path} would both be called {source.name}: put them into one "
+                        "directory and add that, or rename one"
+                    )
+        made.left_out.extend(one.left_out)
+        made.unreadable.update(one.unreadable)
+    made.left_out.extend([words_of_skipped(skipped.values())] if skipped else [])
+    made.sources.extend(sorted(found.values()))
+    return made
+
+
+def _pictures_of(file: PictureSource, made: PictureSources, idx: bool) -> list[PictureSource]:
+    """A file itself, or the pictures in one of the IDX format; none if it is not a picture. Raises OSError if it cannot
+    be read, and LookalikeError for a damaged one of the IDX format."""
+    if idx and (not has_picture_extension(file.name) or file.name.lower().endswith(".gz")):
+        held = idx_files.pictures(file.path)
+        if held is not None:
+            made.idx[file] = held
+            size, prefix = len(held.prefix) + held.size, held.prefix
+            return [
+                PictureSource(f"{file.name}/{held.name(number)}", held.path, size, held.offset(number), prefix)
+                for number in range(held.count)
+            ]
+        if idx_files.is_labels(file.path):
+            made.idx_labels.append(file.path)
+            return []
+    return [] if file.is_not_a_picture else [file]
 
 
 def words_of_skipped(names: Collection[str]) -> str:

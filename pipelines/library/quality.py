@@ -31,9 +31,7 @@ def judge(lines: Iterable[str], label: LabelFunction) -> list[list[bool]]:
     for line in lines:
         answer = json.loads(line)
         wanted = {label(path) for path in answer["sources"]}
-        verdicts.append(
-            [not wanted.isdisjoint(map(label, neighbour["sources"])) for neighbour in answer["neighbors"]],
-        )
+        verdicts.append([not wanted.isdisjoint(map(label, neighbour["sources"])) for neighbour in answer["neighbors"]])
     return verdicts
 
 

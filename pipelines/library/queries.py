@@ -70,7 +70,7 @@ def find(arguments: Sequence[Path]) -> QueryEntries:
     one without a file that can be read."""
     all_found = QueryEntries([], [], {})
     for argument in picture_sources.expanded(arguments):
-        found = picture_sources.find([argument], beside=[QUESTION_FILE])
+        found = picture_sources.find([argument], beside=[QUESTION_FILE], idx=False)
         readable = picture_sources.readable(found.sources)
         all_found.unreadable.update(found.unreadable | readable.unreadable)
         all_found.left_out.extend(found.left_out)

@@ -41,8 +41,8 @@ class ImageReference:
         first = self.where.partition("/")[0]
         return first if "." in first or ":" in first or first == "localhost" else ""
 
-    def moved(self, where: str, tag: str = "") -> "ImageReference":
-        """The same image in another place, such as registry.example.com/team, or with another tag; "" keeps the tag.
-        A new tag takes the place of a digest too."""
+    def moved(self, where: str, tag: str = "", name: str = "") -> "ImageReference":
+        """The same image in another place, such as registry.example.com/team, with another tag or another name; ""
+        keeps each. A new tag or name takes the place of a digest too."""
         moved = replace(self, where=f"{where}/") if where else self
-        return replace(moved, tag=tag, digest="") if tag else moved
+        return replace(moved, tag=tag or self.tag, name=name or self.name, digest="") if tag or name else moved

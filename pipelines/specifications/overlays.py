@@ -1,8 +1,8 @@
 """Overlays: the differences of one kind of cluster, applied to specifications that are the same everywhere.
 
 An overlay is a file of specs/overlays, or any other. Its members, all optional, are applied in this order:
-`images` (other registries and tags), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those that
-have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
+`images` (other registries, tags and names), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those
+with GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
 `imagecache` makes. Text may hold `${NAME}` or `${NAME:-default}`: variables of the environment.
 """
 
@@ -27,19 +27,19 @@ _DIRECTORY = "overlays"
 """The directory of overlays beside specifications."""
 
 _MEMBERS = ("description", "images", "all", "gpus", "pipelines", "image_cache")
-_OF_IMAGES = ("registry", "tag")
+_OF_IMAGES = ("registry", "tag", "name")
 _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """One overlay with its variables filled in. `images` maps a pattern of image names to their registry and
-    tag, each "" to keep it."""
+    """One overlay with its variables filled in. `images` maps a pattern of image names to their registry, tag and
+    name, each "" to keep it."""
 
     name: str
     path: Path
     description: str
-    images: Mapping[str, tuple[str, str]]
+    images: Mapping[str, tuple[str, str, str]]
     all: SpecPatch
     gpus: SpecPatch
     pipelines: Mapping[str, SpecPatch]
@@ -61,10 +61,10 @@ class Overlay:
     def _with_image(self, draft: SpecDraft) -> SpecDraft:
         written = draft.get("transform", "image", default="")
         image = ImageReference.parse(written)
-        for pattern, (registry, tag) in self.images.items():
+        for pattern, change in self.images.items():
             if image is not None and fnmatchcase(image.name, pattern):
                 place = FlawPlace(self.path)
-                moved = image.moved(registry, tag)
+                moved = image.moved(*change)
                 return draft.patched(SpecPatch({"transform": {"image": str(moved)}}, {("transform", "image"): place}))
         return draft
 
@@ -147,10 +147,10 @@ def _inside(flaw: Flaw, at: Sequence[str]) -> Flaw:
     return replace(flaw, field=(*at, *flaw.field))
 
 
-def _images(document: JsonDocument) -> Iterator[tuple[str, tuple[str, str]]]:
+def _images(document: JsonDocument) -> Iterator[tuple[str, tuple[str, str, str]]]:
     for pattern, change in document.value.get("images", {}).items():
-        registry, tag = (change.get(member, "") for member in _OF_IMAGES)
-        yield pattern, (str(registry).rstrip("/"), str(tag))
+        registry, tag, name = (str(change.get(member, "")) for member in _OF_IMAGES)
+        yield pattern, (registry.rstrip("/"), tag, name)
 
 
 def _check_members(document: JsonDocument) -> None:

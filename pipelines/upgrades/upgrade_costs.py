@@ -105,7 +105,7 @@ def resized(costs: Sequence[PipelineCost], before: SegmentNumbers, after: Segmen
     The time stays: it is that of as many pictures."""
     segments = after.segments / before.segments
     times = {"partition": after.buckets / before.buckets, "neighbours": segments**2}
-    times |= dict.fromkeys(("index", "search", "labelled"), segments)
+    times |= dict.fromkeys(("annotations", "index", "search", "labelled"), segments)
     return [
         each if each.datums is None else replace(each, datums=math.ceil(each.datums * times.get(each.pipeline, 1)))
         for each in costs

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from stages.backbone import devices
 from stages.backbone.backbone_file import check, check_contents, foreign, identity, normalise
@@ -95,14 +94,14 @@ def embedder(path: Path, spec: BackboneSpec, environment: Mapping[str, str], at_
     wrong, or as `load_backbone`.
     """
     print(devices.prepare(environment))
-    return Embedder(forward(load_checked(path, spec)), spec, devices.passes_at_once(at_once), devices.kind())
+    at_once, backend = devices.passes_at_once(at_once), keras.backend.backend()
+    return Embedder(forward(load_checked(path, spec)), spec, at_once, devices.kind(), backend=backend)
 
 
 def forward(model: keras.Model) -> ForwardPass:
-    """The forward pass of a model."""
-    # XLA on the CPU is many times slower for these models, and its fusions would change the result.
-    model.compile(jit_compile=False)
-    return lambda pictures: np.asarray(model.predict_on_batch(pictures))
+    """The forward pass of a model, for batches of one shape."""
+    found: ForwardPass = devices.backend().forward(model)
+    return found
 
 
 def save_keras(model: keras.Model, path: Path) -> None:

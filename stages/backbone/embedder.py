@@ -1,4 +1,5 @@
-"""Computes vectors of pictures with a loaded backbone, batch by batch. Knows no files, neither Keras nor TensorFlow."""
+"""Computes vectors of pictures with a loaded backbone, batch by batch. Knows no files, no Keras and none of its
+backends."""
 
 import os
 from collections import deque
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from stages.backbone.backbone_spec import BackboneSpec
 from stages.backbone.forward_passes import ForwardPass, ForwardPasses
 from stages.datum.contract import StageError
+from stages.record.origin import TENSORFLOW
 
 CPU = "cpu"
 """The kind of device of a processor, beside the names of GPUs."""
@@ -49,15 +51,18 @@ class Embedder:
         device: str = CPU,
         small: ForwardPass | None = None,
         ahead: bool = False,
+        backend: str = TENSORFLOW,
     ) -> None:
         """forward: a pass of `spec.batch` pictures. at_once: the number of concurrent passes. device: the kind that
         computes them, see stages.backbone.devices.kind. small: a pass of stages.backbone.forward_passes.FEW pictures,
-        which is used if it gives the same bits; None if there is none. ahead: as in stages.backbone.forward_passes."""
+        which is used if it gives the same bits; None if there is none. ahead: as in stages.backbone.forward_passes.
+        backend: the one of stages.record.origin.BACKENDS that computes."""
         self._forward = forward
         self._passes = ForwardPasses(forward, spec.batch, small, ahead)
         self.at_once = at_once
         self.spec = spec
         self.device = device
+        self.backend = backend
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Raises StageError if the pictures have another size or the model gives values that are not finite."""

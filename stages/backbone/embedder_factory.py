@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.backbone import tensorflow_import
+from stages.backbone import keras_import
 from stages.backbone.backbone_file import ModelContents, check, read
 from stages.backbone.backbone_spec import BackboneSpec
 from stages.backbone.embedder import Embedder, passes_at_once, threads_of_each
@@ -56,7 +56,7 @@ def embedder(file: Path, spec: BackboneSpec, environment: Mapping[str, str], man
     else:
         check(file, spec)
     if graph is None:
-        with tensorflow_import.quiet():
+        with keras_import.quiet():
             backbones = load("stages.backbone.backbones")
         loaded: Embedder = backbones.embedder(file, spec, environment, at_once)
         return loaded
@@ -71,7 +71,7 @@ def network(contents: ModelContents, spec: BackboneSpec, threads: int = 0) -> Gr
     if not (spec.graph or known_architecture(contents.config)):
         return None
     try:
-        with tensorflow_import.quiet():
+        with keras_import.quiet():
             return GraphNetwork(contents, spec, threads)
     except (UnfamiliarLayerError, LibraryError):
         return None

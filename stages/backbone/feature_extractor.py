@@ -91,10 +91,9 @@ class FeatureExtractor:
         return vectors
 
     def _images(self, pictures: _Pictures) -> ImageTable:
-        spec = self.spec
-        origin = Origin(
-            spec.sha256, pictures.fit, spec.image_size, spec.dimension, spec.described, (self.embedder.device,)
-        )
+        spec, devices, backend = self.spec, (self.embedder.device,), self.embedder.backend
+        fit, side = pictures.fit, spec.image_size
+        origin = Origin(spec.sha256, fit, side, spec.dimension, spec.described, devices, backend)
         return ImageTable.of_rows([each.row for each in pictures.by_id.values()], origin=origin)
 
 

@@ -1,6 +1,7 @@
-"""The settings of GPU memory, which the specs of stages with a GPU state. Knows no TensorFlow, so that a wrong one is
-found without it."""
+"""The settings of GPU memory, which the specs of stages with a GPU state. Knows no backend of Keras, so that a wrong
+one is found without it."""
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ NO_GPU = "no GPU: computing on the CPU"
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """How much memory of each GPU TensorFlow takes: as it needs (growth), a fixed fraction, or (neither) all of it."""
+    """How much memory of each GPU a backend takes: as it needs (growth), a fixed fraction, or (neither) all of it."""
 
     growth: bool
     fraction: float | None  # of the device's whole memory, over 0 and up to 1
@@ -48,3 +49,25 @@ def gpu_memory(environment: Mapping[str, str]) -> GpuMemory:
     if not 0 < value <= 1:
         raise StageError(f"{FRACTION}={fraction!r}: must be a number over 0 and up to 1; change it in the spec's env")
     return GpuMemory(False, value)
+
+
+def total_memory(number: int) -> int:
+    """The bytes of memory of a GPU that this process may use. number: counted from 0 as in TensorFlow.
+
+    Asks the CUDA driver and not NVML, which counts all GPUs of the machine in another order and ignores
+    CUDA_VISIBLE_DEVICES and slices of a device. Makes no context, so it takes no GPU memory. Raises StageError if there
+    is no such GPU.
+    """
+    device, total = ctypes.c_int(), ctypes.c_size_t()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        codes = (
+            driver.cuInit(0),
+            driver.cuDeviceGet(ctypes.byref(device), number),
+            driver.cuDeviceTotalMem_v2(ctypes.byref(total), device),
+        )
+    except (OSError, AttributeError) as error:
+        raise StageError(f"the CUDA driver does not report the GPU's memory ({error}); unset {FRACTION}") from error
+    if any(codes):
+        raise StageError(f"the CUDA driver does not know GPU {number} (error {max(codes)}); unset {FRACTION}")
+    return total.value

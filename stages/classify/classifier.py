@@ -14,7 +14,8 @@ from stages.backbone.backbones import load_keras
 from stages.backbone.forward_passes import EVEN
 from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
-from stages.classify.training.run_records import MODEL, InputKind
+from stages.classify.training.run_records import MODEL
+from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import StageError
 from stages.record.origin import Origin
 

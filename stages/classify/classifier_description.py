@@ -13,11 +13,11 @@ from typing import Any
 from stages.classify.training.run_records import (
     FORMAT,
     AccuracyScore,
-    InputKind,
     TrainingRun,
     backbone_data,
     backbone_of,
 )
+from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import StageError
 from stages.record.origin import Origin
 

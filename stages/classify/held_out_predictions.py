@@ -55,7 +55,7 @@ def predict(
 
 
 def _same(one: Origin, other: Origin) -> bool:
-    return (one.model, one.fit) == (other.model, other.fit)
+    return (one.computed_by, one.fit) == (other.computed_by, other.fit)
 
 
 def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: HeldOutPictures) -> npt.NDArray[np.float32]:

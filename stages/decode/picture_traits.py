@@ -21,6 +21,7 @@ BLACK, WHITE, GREY, RED, ORANGE, BROWN, YELLOW, GREEN, BLUE, PURPLE, PINK = COLO
 _DIGITS = 3  # of numbers, after the point
 _TAILS = 100  # a hundredth of the pixels, at each end, does not count for the contrast
 _EDGE = 3  # levels of 256: smaller differences are rounding, noise and gradients
+_CALM = 8  # an eighth of a level for each pair is added, so that the few differences of a blurred picture count little
 _SIDE = 48  # of the picture whose colours are counted, in pixels, at most
 _BITS = 5  # of a sample, by which colours are told apart
 _VIVID = 2  # a pixel of a colour counts as so many black, white or grey ones: people name a thing, not its background
@@ -63,14 +64,15 @@ def _contrast(counts: NDArray[np.int64], total: int) -> float:
 def _sharpness(grey: Pixels) -> float:
     """Like the measure of F. Crété and others, "The blur effect" (2007), which does not depend on contrast."""
     shades = grey.astype(np.int16)
-    lost = whole = 0
+    lost = whole = pairs = 0
     for before, one, other, after in _fours(shades):
         differences = np.abs(one - other)
         differences *= 3 * (differences >= _EDGE)
         blurred = np.abs(after - before)  # of the sums of three pixels around one and the other
         lost += int(np.maximum(differences - blurred, 0).sum(dtype=np.int64))
         whole += int(differences.sum(dtype=np.int64))
-    return _share(lost, whole)
+        pairs += differences.size
+    return _share(_CALM * lost, _CALM * whole + 3 * pairs)
 
 
 def _fours(shades: NDArray[np.int16]) -> list[list[NDArray[np.int16]]]:

@@ -54,7 +54,10 @@ def read_attributes(repo: Path) -> AttributeTables:
     schema = repo / SCHEMA
     if not schema.exists():
         raise StageError(f"the repo attributes has no {SCHEMA}: {AGAIN}")
-    types = parse_schema(schema.read_bytes())
+    try:
+        types = parse_schema(schema.read_bytes())
+    except ValueError as error:
+        raise StageError(str(error)) from error
     tables = []
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         for file in sorted((repo / DIRECTORY).glob(f"*{SUFFIX}")):

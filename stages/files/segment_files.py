@@ -9,7 +9,7 @@ process leaves nothing behind. Files of thumbnails are opened when one of theirs
 import io
 import json
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class SegmentFacts:
     def as_data(self) -> dict[str, Any]:
         """The facts as JSON values."""
         codes = {} if self.codes is None else {"codes": self.codes.as_data()}
-        return {"count": self.count, "metric": self.metric, **asdict(self.origin), **codes}
+        return {"count": self.count, "metric": self.metric, **self.origin.as_data(), **codes}
 
 
 def of_group(index: DatumInput) -> DatumInput:

@@ -55,6 +55,16 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class MeasuringBackend(Backend, Protocol):
+    """A backend that can also give the true distances of what it proposes."""
+
+    def measured(self, queries: Vectors, count: int) -> tuple[Distances, Rows, Distances | None]:
+        """`candidates`, and the distance of each to its query: float32 (n, count), to the bit as `VectorSet.distances`
+        defines it for "euclidean"; meaningless where no row was found. None if it cannot measure now."""
+        ...
+
+
 @dataclass(frozen=True)
 class PreparedQueries:
     """m queries, ready to be compared with libraries whose `BoundsProvider.scheme` is one object.
@@ -118,3 +128,14 @@ def expanded(dimension: int, roundoff: float = SINGLE, growth: float = 1) -> Rou
         relative=2 * gamma(growth * (dimension + 8), roundoff),
         absolute=8 * dimension * SMALLEST,
     )
+
+
+def lower_squares(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
+    """Lower bounds of the squared distances of all pairs, float64 (queries, rows); negative if unknown."""
+    sums = lengths[:, None] + np.einsum("ij,ij->i", theirs, theirs)[None, :]
+    squares = mine @ theirs.T
+    squares *= -2
+    squares += sums
+    sums *= 2 * gamma(mine.shape[1] + 8, DOUBLE)
+    squares -= sums
+    return squares

@@ -3,16 +3,19 @@
 The certificate of an exact search rests on the bound alone. A kernel that rounds its inputs, as tensor cores do with
 TF32, may break it and then gives wrong neighbours that look proven. Arithmetic in float32 keeps the bound, by proof;
 that a device computes in float32 can only be tried: on the hardest rows once for a process, dimension and kind of
-backend, on some rows of each library, and by an audit of every answer (`CandidateProver`).
+backend, on some rows of each library, and by an audit of every answer (`CandidateProver`). The same rows show whether
+true distances from a card equal those from the processor, and are worth their time.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.knn.backend import Backend, Distances, Floats, Mask, Rows, Vectors
+from stages.knn.backend import Backend, Distances, Floats, Mask, MeasuringBackend, Rows, Vectors
+from stages.knn.vector_set import VectorSet
 
 _COUNTS = (8, 40, 300)
 """Numbers of candidates that are asked for; libraries of GPUs have other kernels for more than 64."""
@@ -30,6 +33,10 @@ than a search, and take part in the same kernels."""
 _AT_ONCE = 1 << 22
 """Float64 numbers of the library in memory at once."""
 
+_WORTH = 5
+"""How many times as fast as the processor a card has to measure, since the processor measures only a few candidates of
+each query."""
+
 _LARGEST = float(np.finfo(np.float32).max) / 8
 _MARGIN = 1e-9  # of the true distances in float64
 
@@ -44,24 +51,35 @@ class BoundDeviationError(StageError):
 
 @dataclass
 class BoundExamination:
-    """What one process has examined. passed: the names of backends and the dimensions that did well on hard rows."""
+    """What one process has examined. passed: the names of backends and the dimensions that did well on hard rows, and
+    whether they measured them to the bit."""
 
-    passed: set[tuple[str, int]] = field(default_factory=set)
+    passed: dict[tuple[str, int], bool] = field(default_factory=dict)
 
-    def examine(self, make: Callable[[Vectors], Backend], backend: Backend, library: Vectors) -> None:
-        """Compares what a backend says of hard rows, once, and of some of the library's with the truth.
+    def examine(self, make: Callable[[Vectors], Backend], backend: Backend, library: Vectors) -> bool:
+        """Compares what a backend says of hard rows, once, and of some of the library's with the truth. Returns whether
+        its true distances are to be used: they are right to the bit, and cost less than the processor's.
 
         make: gives a backend of the same kind for other vectors. backend: made for library, float32 (n, d). Raises
-        BoundDeviationError, and whatever the backend raises.
+        BoundDeviationError, and whatever the backend's `candidates` raises.
         """
         dimension = library.shape[1]
         kind = (backend.name, dimension)
-        if kind not in self.passed:
+        measures = self.passed.get(kind)
+        if measures is None:
             hard = hard_rows(dimension, min(_ROWS, max(64, len(library))))
-            _check(make(hard), hard)
+            on_hard = make(hard)
+            _check(on_hard, hard)
+            measures = speed(on_hard, hard) > 0
             if len(hard) == _ROWS:  # fewer are searched by kernels for small libraries
-                self.passed.add(kind)
+                self.passed[kind] = measures
         _check(backend, library)
+        return measures and speed(backend, library) > _WORTH
+
+
+def examined_rows(size: int) -> int:
+    """The most rows of a library of that size that are compared with the truth when it is opened."""
+    return min(size, _TRIED + _ASKED * _COUNTS[-1])
 
 
 def hard_rows(dimension: int, count: int) -> Vectors:
@@ -137,8 +155,35 @@ def _rows_to_try(size: int, answers: Sequence[_Answer]) -> Rows:
     return tried
 
 
+def speed(backend: Backend, library: Vectors) -> float:
+    """How many times as fast as the processor a backend measures candidates; 0 if any distance differs, or it cannot
+    measure."""
+    if not isinstance(backend, MeasuringBackend):
+        return 0
+    queries, count = library[_asked(library)], min(_COUNTS[1], len(library))
+    began = time.perf_counter()
+    backend.candidates(queries, count)
+    proposed = time.perf_counter()
+    try:
+        _, rows, true = backend.measured(queries, count)
+    except Exception:  # of CUDA, CuPy and its compiler: the processor measures then
+        return 0
+    measured = time.perf_counter()
+    query = np.repeat(np.arange(len(queries)), count)
+    right = VectorSet(queries, checked=True).distances(query, VectorSet(library, checked=True), rows.reshape(-1))
+    processor = time.perf_counter() - measured
+    if true is None or not np.array_equal(right, true.reshape(-1)):
+        return 0
+    return processor / max(measured - 2 * proposed + began, 1e-9)
+
+
+def _asked(library: Vectors) -> Rows:
+    rows: Rows = np.unique(np.linspace(0, len(library) - 1, _ASKED).astype(np.int64))
+    return rows
+
+
 def _check(backend: Backend, library: Vectors) -> None:
-    queries = library[np.unique(np.linspace(0, len(library) - 1, _ASKED).astype(np.int64))]
+    queries = library[_asked(library)]
     found = excess(backend, library, queries, sorted({min(count, len(library)) for count in _COUNTS}))
     if found > backend.rounding.relative + _MARGIN:
         raise BoundDeviationError(

@@ -7,7 +7,7 @@ several points asked together, whose bounds combine as their distances do. `Vect
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from stages.knn.backend import Distances, Floats, Mask, PreparedQueries, Rows
 from stages.knn.blas_threads import cores, in_threads
 from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, pair_distances
-from stages.knn.row_minima import least, room, smallest
-from stages.knn.top_k import NONE, TopK, empty, merge
+from stages.knn.searcher_factory import open_bounding
+from stages.knn.top_k import NONE, TopK, empty, least, merge, room, smallest
 from stages.knn.vector_set import UNIT_ROUNDING, VectorSet
 
 _EXTRA = 28
@@ -30,6 +30,14 @@ _IN_CACHE = 1 << 19
 
 _FEWEST = 8
 """The fewest questions for which it pays to search the bounds in a thread of their own."""
+
+
+_FEW = 16
+"""Rows that are admitted are put together if they are fewer than this share of all: 1 in so many. Reading their vectors
+then costs less than bounding the distances of all rows, even from a copy in 8 bits."""
+
+_TOGETHER = 128 << 20
+"""Bytes of vectors that are put together."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,8 @@ def nearest(parts: Sequence[LibraryPart], questions: JointQueries, k: int, admit
     if admitted is not None:
         parts = [part for part in parts if admitted[part.rows].any()]
         questions = questions.leaving_out(admitted[questions.out])
+        if count * _FEW <= len(admitted) and 4 * count * questions.points.dimension <= _TOGETHER:
+            return _among(parts, questions, k, np.flatnonzero(admitted))
     width = sum(len(part.points) for part in parts)
     step = max(1, _AT_ONCE * len(questions) // (4 * width * len(questions.points)))
     for start in range(0, len(questions), step):
@@ -73,6 +83,20 @@ def nearest(parts: Sequence[LibraryPart], questions: JointQueries, k: int, admit
         answer = _Search(parts, questions.part(some), admitted).nearest(min(k, count))
         found.distances[some], found.rows[some] = answer.distances, answer.rows
     return found
+
+
+def _among(parts: Sequence[LibraryPart], questions: JointQueries, k: int, rows: Rows) -> TopK:
+    """The nearest of some rows, ascending, whose vectors are put together."""
+    starts = np.searchsorted(rows, [part.start for part in parts])
+    ends = np.searchsorted(rows, [part.rows.stop for part in parts])
+
+    def gathered(at: int) -> LibraryPart:
+        points = parts[at].points.part(rows[starts[at] : ends[at]] - parts[at].start)
+        return LibraryPart(int(starts[at]), points, open_bounding(points.prepared))
+
+    few = in_threads(gathered, range(len(parts)))
+    found = nearest(few, replace(questions, out=np.searchsorted(rows, questions.out)), k)
+    return TopK(found.distances, np.where(found.rows == NONE, NONE, rows[found.rows]))
 
 
 class _Search:

@@ -7,8 +7,7 @@ import numpy as np
 
 from stages.knn.backend import SINGLE, Distances, Floats, PreparedQueries, RoundingBound, Rows, Vectors, expanded
 from stages.knn.blas_threads import others_turn
-from stages.knn.row_minima import least, room, smallest
-from stages.knn.top_k import NONE
+from stages.knn.top_k import NONE, least, room, smallest
 
 _COLUMNS = 8192
 """Library rows multiplied at once. This and the next two change the time and the memory of a search, never its

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.knn.backend import Distances, Floats, Mask, Rows
-from stages.knn.exhaustive_search import lower_squares
+from stages.knn.backend import Distances, Floats, Mask, Rows, lower_squares
 from stages.knn.top_k import NONE, TopK
 from stages.knn.vector_set import VectorSet
 from stages.record.hashes import BitCounts, Hashes, least_differing

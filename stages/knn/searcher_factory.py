@@ -87,7 +87,7 @@ def open_backend(
         if not gpu_visible(environment):
             raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
         try:
-            return FallbackBackend(_on_gpu(machine, library), None, report)
+            return _on_gpu(machine, library, None, report)
         except BoundDeviationError:
             raise
         except Exception as failure:
@@ -97,7 +97,7 @@ def open_backend(
     processor = partial(_made, machine, "numpy", library)
     if _has_gpu(environment, machine):
         try:
-            return FallbackBackend(_on_gpu(machine, library), processor, report)
+            return _on_gpu(machine, library, processor, report)
         except BoundDeviationError as deviation:
             report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
         except Exception as failure:
@@ -132,12 +132,13 @@ def _has_gpu(environment: Mapping[str, str], machine: SearchMachine) -> bool:
     return gpu_visible(environment) and machine.has("cuml")
 
 
-def _on_gpu(machine: SearchMachine, library: Vectors) -> Backend:
+def _on_gpu(
+    machine: SearchMachine, library: Vectors, processor: Callable[[], Backend] | None, report: Callable[[str], None]
+) -> Backend:
     """cuML's backend, examined. Its kernels run here for the first time: those that this GPU lacks fail here."""
     make = partial(_made, machine, "cuml")
     device = make(library)
-    machine.examination.examine(make, device, library)
-    return device
+    return FallbackBackend(device, processor, report, machine.examination.examine(make, device, library))
 
 
 def _made(machine: SearchMachine, name: str, library: Vectors) -> Backend:

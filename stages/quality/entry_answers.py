@@ -102,9 +102,10 @@ class _Merge:
     best: dict[str, list[QueryMatch]] = field(default_factory=dict)
 
     def expect(self, table: ImageTable | NeighbourTable) -> None:
-        """Raises StageError unless everything so far comes from the table's model, and from pictures of its fit."""
+        """Raises StageError unless everything so far comes from the table's model and backend, and from pictures of its
+        fit."""
         ours, theirs = self.origin or table.origin, table.origin
-        if ours.model != theirs.model:
+        if ours.computed_by != theirs.computed_by:
             raise StageError(
                 f"results of two models cannot be mixed: {ours.named} and {theirs.named}. Both must come from one "
                 "commit of the repo models; wait until features, features-queries and search have recomputed "

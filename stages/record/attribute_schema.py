@@ -7,8 +7,6 @@ Only the standard library: the command imports this at every deployment. Knows n
 import json
 from collections.abc import Mapping
 
-from stages.datum.contract import StageError
-
 SCHEMA = "schema.json"
 DIRECTORY = "tables"
 SUFFIX = ".parquet"
@@ -34,7 +32,7 @@ def format_schema(types: Mapping[str, str]) -> bytes:
 
 
 def parse_schema(content: bytes) -> dict[str, str]:
-    """The type of each attribute. Raises StageError for anything that `format_schema` does not write."""
+    """The type of each attribute. Raises ValueError for anything that `format_schema` does not write."""
     try:
         stated = json.loads(content)
         types = {str(name): each["type"] for name, each in stated["columns"].items()}
@@ -42,4 +40,4 @@ def parse_schema(content: bytes) -> dict[str, str]:
             return types
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
-    raise StageError(f"{SCHEMA} of attributes is not one that this version of lookalike wrote: {AGAIN}")
+    raise ValueError(f"{SCHEMA} of attributes is not one that this version of lookalike wrote: {AGAIN}")

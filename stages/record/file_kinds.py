@@ -86,6 +86,8 @@ _EMPTY = "the file is empty"
 # Files that people put by mistake, named in the rejection: (offset, bytes, name).
 _DOCUMENTS = (
     (0, b"%PDF", "a PDF document: save its pages as PNG"),
+    (0, b"\0\0\x08\x03", "pictures in the IDX format: `lookalike add` adds each of them"),
+    (0, b"\0\0\x08\x01", "labels in the IDX format: `lookalike classify add` reads them beside their pictures"),
     (0, b"%!PS", "a PostScript document: save its pages as PNG"),
     (4, b"ftyp", "a video: save single frames as PNG"),
     (0, b"\x1a\x45\xdf\xa3", "a video: save single frames as PNG"),

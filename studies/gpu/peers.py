@@ -4,7 +4,7 @@ import sys
 
 from sklearn.neighbors import NearestNeighbors
 
-from studies.gpu import notebook, vectors
+from studies.gpu import goals, notebook, vectors
 from studies.gpu.notebook import Notebook, timed
 from studies.gpu.vectors import QUERIES, K
 
@@ -15,7 +15,7 @@ def peers(notes: Notebook) -> None:
     fitted = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=-1).fit(library)
     seconds, _ = timed(lambda: fitted.kneighbors(some))
     taken = {"queries": len(some), "s": round(seconds, 2), "scaled to all queries, s": round(seconds * 5, 1)}
-    notes.note("scikit-learn, brute, all cores", taken)
+    notes.note(goals.SKLEARN, taken)
     seconds, _ = timed(lambda: NearestNeighbors(n_neighbors=K, n_jobs=-1).fit(library))
     notes.note("scikit-learn as the article calls it (algorithm auto): fit, s", round(seconds, 2))
 

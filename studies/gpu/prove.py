@@ -1,10 +1,12 @@
 """Runs the steps on a machine with a GPU, each in a process of its own and with a limit of its own:
 
+    python3 -m studies.gpu.prove --set all --seconds 3600 --out DIR    where everything is installed
     python3 -m studies.gpu.prove --site SITE --out DIR [--seconds 420] [STEP ...]
     python3 -m studies.gpu.prove --rehearse --out DIR    on a processor, small, with stand-ins for the GPU's packages
 
 DIR/summary.json is written as soon as a step ends; at the end DIR/all.json has all findings, DIR/all.log the output. A
-step that fails or takes too long costs no other; one that no longer fits into --seconds is named and left out.
+step that fails or takes too long costs no other; one that no longer fits into --seconds is named and left out. The last
+lines say which goals are met (studies.gpu.goals).
 """
 
 import argparse
@@ -15,8 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from stages.record.origin import BACKENDS
+from studies.gpu import goals
 
 ROOT = Path(__file__).parents[2]
 REHEARSAL = Path(__file__).parent / "rehearsal"
@@ -44,18 +50,22 @@ STEPS = {
     "million": Step("search", 120),
     "peers": Step("peers", 90),
     "shortage": Step("search", 90),
+    "codes": Step("search", 120),
     "keras_alone": Step("models", 150),
     "features": Step("features", 150),
+    "fraction": Step("features", 60),
     "tensorflow_tests": Step("machine", 210),
+    "dag": Step("dag", 900),
 }
 """In order of worth."""
 
 SETS = {
-    "knn": tuple(STEPS)[:9],
-    "keras": ("keras_alone",),
-    "tensorflow": ("features", "tensorflow_tests"),
+    "all": tuple(name for name in STEPS if name != "bound"),  # PyTorch's, which TensorFlow's CUDA libraries exclude
+    "knn": tuple(STEPS)[:10],
+    "keras": ("keras_alone", "features"),
+    "tensorflow": ("features", "fraction", "tensorflow_tests"),
 }
-"""The steps for each set of packages that studies.gpu.prepare packs."""
+"""The steps for each set of packages: those that studies.gpu.prepare packs, and an environment with everything."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (given.out / "summary.json").write_text(json.dumps(summary, indent=1))
         (given.out / "all.json").write_text(json.dumps(found, indent=1))
         (given.out / "all.log").write_text("\n".join(logs))
+    for line in goals.lines(found):
+        print(line)
     return int(any(not said.startswith("done") for said in summary.values()))
 
 
@@ -118,8 +130,15 @@ def _environment(carried: bool, given: argparse.Namespace) -> dict[str, str]:
         # PyTorch would load the machine's older one, under the same name, in which cuVS does not find its functions.
         environment["LD_PRELOAD"] = str(site / _NVJITLINK)
     if given.set == "keras":
-        environment |= {"KERAS_BACKEND": given.keras, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        name = given.keras or _backend(paths)
+        environment |= {"KERAS_BACKEND": name, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     return environment
+
+
+def _backend(paths: Sequence[Path]) -> str:
+    """The first backend of Keras that is in these directories or among this machine's packages."""
+    where = [*map(str, paths), *sys.path]
+    return next((name for name in BACKENDS if PathFinder.find_spec(name, where) is not None), "jax")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -137,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--out", type=Path, required=True, metavar="DIR", help="for the findings")
     add("--seconds", type=float, default=420, metavar="N", help="for all steps")
-    add("--keras", default="jax", metavar="NAME", help="Keras's backend for --set keras: jax or torch")
+    add("--keras", metavar="NAME", help=f"Keras's backend for --set keras: {', '.join(BACKENDS)}; else the first there")
     add("--rehearse", action="store_true", help="run small on a processor, with stand-ins for CuPy, cuML and PyTorch")
     return parser
 

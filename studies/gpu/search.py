@@ -3,11 +3,13 @@ full. Needs cuML and CuPy."""
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -15,9 +17,9 @@ import cupy
 import numpy as np
 from cuml.neighbors import NearestNeighbors
 
-from stages.knn import searcher_factory
+from stages.knn import code_index, searcher_factory
 from stages.knn.backend import Distances
-from stages.knn.bound_deviation import BoundExamination, excess, hard_rows
+from stages.knn.bound_deviation import BoundExamination, excess, hard_rows, speed
 from stages.knn.cuml_backend import CumlBackend
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.fallback_backend import FallbackBackend
@@ -25,7 +27,7 @@ from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount, import_price
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import SearchMachine, open_searcher
 from stages.knn.vector_set import VectorSet
-from studies.gpu import notebook, vectors
+from studies.gpu import goals, notebook, vectors
 from studies.gpu.notebook import REHEARSAL, Notebook, best, timed
 from studies.gpu.vectors import ASKED, DIMENSION, LIBRARY, MANY, QUERIES, SHORT, K, Rows, Vectors, agreement, truth
 
@@ -35,22 +37,32 @@ _CHECKED = slice(0, 500)
 _COUNTS = (8, 64, 65, 300)
 """Candidates to ask for: cuVS has other kernels for more than 64."""
 
+_AT_ONCE = 2500
+"""Queries of a bare product."""
+
 _LEFT = (1500, 400, 100)
 """MiB of the card that a shortage leaves free."""
 
 
 class TimedCuml(CumlBackend):
-    """cuML's backend, with (queries, candidates, seconds) of each call."""
+    """cuML's backend, with (queries, candidates, seconds) of each call, of which `measuring` are for true distances."""
 
     def __init__(self, library: Vectors) -> None:
         super().__init__(library)
         self.calls: list[tuple[int, int, float]] = []
+        self.measuring = 0.0
 
-    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates."""
-        seconds, found = timed(lambda: super(TimedCuml, self).candidates(queries, count))
+    def measured(self, queries: Vectors, count: int) -> tuple[Distances, Rows, Distances | None]:
+        """See MeasuringBackend.measured."""
+        seconds, (distances, rows, true) = timed(lambda: super(TimedCuml, self).measured(queries, count))
         self.calls.append((len(queries), count, round(seconds, 4)))
-        return found[0], found[1]
+        return distances, rows, true
+
+    def _true(self, *given: Any) -> Distances | None:
+        start = time.perf_counter()
+        true = super()._true(*given)
+        self.measuring += time.perf_counter() - start
+        return true
 
 
 def cuml_alone(notes: Notebook) -> None:
@@ -62,8 +74,7 @@ def cuml_alone(notes: Notebook) -> None:
         return made.fit(library).kneighbors(queries)
 
     with notes.memory("fit and kneighbors"):
-        name = "fit and kneighbors, k=3, from host memory (the article's row: 0.791 s)"
-        notes.note(name, best(lambda: whole("euclidean", K), 5))
+        notes.note(goals.CUML_ALONE, best(lambda: whole("euclidean", K), 5))
     found = whole("euclidean", K)
     notes.note("types", [f"{type(each).__name__} {each.dtype} {each.shape}" for each in found])
     notes.note(
@@ -72,6 +83,8 @@ def cuml_alone(notes: Notebook) -> None:
     notes.note("fit and kneighbors, 228 candidates", best(lambda: whole("sqeuclidean", 228), 2))
     fitted = NearestNeighbors(algorithm="brute", metric="sqeuclidean", output_type="cupy").fit(cupy.asarray(library))
     asked = cupy.asarray(queries)
+    product = partial(_product, asked, cupy.asarray(library))
+    notes.attempt("bare product in float32, by CuPy", lambda: best(product, 5))
 
     def on_device(queries: Any, count: int) -> Any:
         return fitted.kneighbors(queries, count)[1].get()
@@ -89,7 +102,9 @@ def self_test(notes: Notebook) -> None:
     seconds, backend = timed(lambda: CumlBackend(library))
     notes.note("CumlBackend(library)", round(seconds, 3))
     notes.note("promised, of |q|² + |x|²", backend.rounding.relative)
-    notes.note("examine", round(timed(lambda: BoundExamination().examine(CumlBackend, backend, library))[0], 3))
+    for turn in ("examine, with the kernels' compilation", "examine"):
+        seconds, measures = timed(lambda: BoundExamination().examine(CumlBackend, backend, library))
+        notes.note(turn, {"s": round(seconds, 3), "the card's true distances are used": measures})
     asked = library[np.linspace(0, LIBRARY - 1, 64).astype(np.int64)]
     seconds_by_count = {count: timed(partial(backend.candidates, asked, count))[0] for count in (8, 40, 300)}
     notes.note("of that on the GPU", {count: round(seconds, 4) for count, seconds in seconds_by_count.items()})
@@ -108,6 +123,8 @@ def self_test(notes: Notebook) -> None:
         itself = proposer.candidates(rows[:200], 8)
         own = itself[0][itself[1] == np.arange(200)[:, None]]
         notes.note(f"distances from itself that are not 0, {name}", f"{np.count_nonzero(own)} of {len(own)}")
+        times = float(f"{speed(proposer, rows):.2g}")
+        notes.note(f"true distances: how many times as fast as the processor, {name}", times)
 
 
 def certified(notes: Notebook) -> None:
@@ -125,7 +142,7 @@ def certified(notes: Notebook) -> None:
         notes.note("BACKEND=cuml: opened and searched, s", round(seconds + more, 3))
     notes.note("BACKEND=cuml against float64", agreement(found.rows, true))
     notes.note("BACKEND=cuml: tally", asdict(searcher.tally))
-    notes.note("BACKEND=cuml: search", best(lambda: searcher.search(asked, K), 3))
+    notes.note(goals.CERTIFIED, best(lambda: searcher.search(asked, K), 3))
     notes.note("BACKEND=cuml: one query", best(lambda: searcher.search(asked.part(slice(0, 1)), K), 5))
     _watch(notes, "BACKEND=cuml: of one search", held, asked)
     for name in ("auto", "numpy"):
@@ -160,6 +177,19 @@ def million(notes: Notebook) -> None:
     notes.note("BACKEND=numpy, s", round(seconds, 3))
     equal = np.array_equal(other.rows, found.rows) and np.array_equal(other.distances, found.distances)
     notes.note("equal to it", equal)
+
+
+def codes(notes: Notebook) -> None:
+    """The codes of a segment, whose recall is measured against exact searches on the card."""
+    held = VectorSet(vectors.features(LIBRARY if not REHEARSAL else 5_000, SHORT, 5))
+    with tempfile.TemporaryDirectory() as scratch:
+        for backend in ("cuml", "numpy"):
+            exact = open_searcher(held, SearchSettings(backend=backend), os.environ, notes.log)
+            for algorithm in ("ivfflat", "ivfpq"):
+                path = Path(scratch) / code_index.FILE
+                seconds, facts = timed(partial(code_index.write, held, algorithm, exact, path))
+                found = {"s": round(seconds, 2), "recall": facts.recall, "MB": path.stat().st_size / 1e6}
+                notes.note(f"{algorithm}, measured by BACKEND={backend}", found)
 
 
 def shortage(notes: Notebook) -> None:
@@ -201,16 +231,21 @@ def _watch(notes: Notebook, name: str, held: VectorSet, asked: VectorSet) -> Non
     """Notes the seconds of one search, and those of its calls of cuML."""
     device = TimedCuml(held.prepared)
     start = time.perf_counter()
-    ExactSearcher(held, FallbackBackend(device, None, notes.log)).search(asked, K)
-    seconds = time.perf_counter() - start
-    notes.note(name, {"s": round(seconds, 3), "on the GPU, s": _sum(device.calls), "calls": device.calls})
+    ExactSearcher(held, FallbackBackend(device, None, notes.log, measures=True)).search(asked, K)
+    taken = {"s": round(time.perf_counter() - start, 3), "on the GPU, s": _sum(device.calls)}
+    notes.note(name, {**taken, "of that true distances, s": round(device.measuring, 3), "calls": device.calls})
 
 
 def _sum(calls: Sequence[tuple[int, int, float]]) -> float:
     return round(sum(seconds for _queries, _count, seconds in calls), 3)
 
 
-_STEPS = {each.__name__: each for each in (cuml_alone, self_test, certified, million, shortage)}
+def _product(queries: Any, library: Any) -> None:
+    for start in range(0, len(queries), _AT_ONCE):
+        float((queries[start : start + _AT_ONCE] @ library.T)[0, 0])  # waits for it
+
+
+_STEPS = {each.__name__: each for each in (cuml_alone, self_test, certified, million, shortage, codes)}
 
 if __name__ == "__main__":
     with patch.object(searcher_factory, "gpu_visible", lambda _environment: True) if REHEARSAL else nullcontext():

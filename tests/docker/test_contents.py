@@ -13,14 +13,23 @@ from contents import PROJECT, contents, data, environments
 
 from pipelines.specifications import optional_specs
 
-ENVIRONMENTS = ("cpu", "rapids", "serve", "tensorflow")
+ENVIRONMENTS = ("cpu", "rapids", "rapids-cuda13", "serve", "tensorflow")
 
-GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"], "tensorflow": ["tensorflow"]}
+GPU_ONLY = {
+    "cuml": ["cuml-cu12", "cuml-cu13"],
+    "cupy": ["cupy-cuda12x", "cupy-cuda13x"],
+    "tensorflow": ["tensorflow"],
+}
 """Distributions that only the images and machines with a GPU have installed."""
 
-ABSENT = {"rapids": {"onnxruntime"}, "serve": {"cuml", "cupy"}}
-"""What an image does without: only the service has copies in 8-bit integers; cuML's CUDA libraries and TensorFlow's
-exclude each other, and BACKEND=auto does not need it."""
+ABSENT = {
+    "rapids": {"onnxruntime"},
+    "rapids-cuda13": {"onnxruntime"},
+    "serve": {"cuml", "cupy", "jax", "torch"},
+    "tensorflow": {"jax", "torch"},
+}
+"""What an image does without: only the service has copies in 8-bit integers; Keras needs one backend alone; cuML's CUDA
+libraries and TensorFlow's exclude each other, and BACKEND=auto does not need it."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
@@ -47,6 +56,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.select",
         ],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
+        "rapids-cuda13": ["stages.index", "stages.neighbours", "stages.search"],
         "serve": ["stages.classify_serve", "stages.serve"],
         "tensorflow": ["stages.features", "stages.train"],
     }
@@ -80,6 +90,16 @@ def test_a_lock_pins_everything_with_hashes(name: str) -> None:
     assert all(re.match(r"\S+==\S+ \\\n +--hash=sha256:", each) for each in requirements)
 
 
+def test_a_lock_has_the_libraries_of_one_cuda() -> None:
+    for name, own, other in (("rapids", "12", "13"), ("rapids-cuda13", "13", "12")):
+        locked = pins(PROJECT / "docker" / f"{name}.lock")
+        assert {f"cuml-cu{own}", f"cupy-cuda{own}x"} <= locked.keys()
+        assert not [each for each in locked if each.endswith((f"-cu{other}", f"-cuda{other}x"))]
+    on_12, on_13 = (pins(PROJECT / "docker" / f"{name}.lock") for name in ("rapids", "rapids-cuda13"))
+    for package in ("cuml", "libcuvs"):
+        assert on_12[f"{package}-cu12"] == on_13[f"{package}-cu13"]
+
+
 def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
     modules = contents(["stages.preprocess", "stages.render"]).modules
     for each in modules | data(modules):  # templates are read when their module is imported
@@ -98,6 +118,7 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
 def test_the_modules_that_features_imports_late_are_included() -> None:
     names = {each.stem for each in contents(["stages.features"]).modules}
     assert {"features", "feature_extractor", "embedder_factory", "backbone_file", "backbones", "graph_network"} <= names
+    assert {"tensorflow_devices", "jax_devices", "torch_devices"} <= names
 
 
 def test_the_service_has_all_that_it_imports_late() -> None:

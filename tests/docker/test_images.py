@@ -50,7 +50,8 @@ def test_an_unresponsive_engine_is_reported_in_one_line(tmp_path: Path) -> None:
 
 def test_an_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
     result = script("--only", "gpu", path=str(tmp_path))
-    assert result.stderr == "images: 'gpu' is not an image; the images are cpu, rapids, serve, tensorflow\n"
+    known = "cpu, rapids, rapids-cuda13, serve, tensorflow"
+    assert result.stderr == f"images: 'gpu' is not an image; the images are {known}\n"
 
 
 def test_labels_have_version_revision_and_date() -> None:
@@ -99,6 +100,12 @@ def test_it_builds_measures_and_pushes_the_named_images(engine: Path) -> None:
     assert {"IMAGE=cpu", "BASE=python:x", "--no-cache", "linux/amd64", f"lookalike-cpu:{version}"} <= set(build)
     assert build[-1] == "."
     assert calls[4] == f"push r.example.org/team/lookalike-cpu:{version}"
+
+
+def test_a_variant_is_built_if_it_is_named(engine: Path) -> None:
+    for only, built in (([], ["cpu", "rapids", "serve", "tensorflow"]), (["--only=rapids-cuda13"], ["rapids-cuda13"])):
+        done = script("--engine", str(engine), *only, path=os.environ["PATH"])
+        assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [f"lookalike-{each}" for each in built]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,6 @@ def test_a_table_computes_the_segments_that_it_changes_and_nothing_before_them(w
 
 def test_one_more_label_computes_its_segment(world: World) -> None:
     optional_deployment.deploy(world.connection, "evaluate")
-    world.repo("parameters")
     optional_deployment.deploy(world.connection, "classify")
     world.settle(put_labels(world, LABELLED))
     settled(world, "labelled", "select", "evaluate")

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 OPT_IN = optional_specs.required_specs(SHIPPED_SPECS, "classify")
 NAMES = tuple(spec.name for spec in OPT_IN)
 SEEDS = range(3)
+PER_PICTURE = ("preprocess", "features", "partition", "index")
 QUICK = {"quick.json": {"epochs": 5, "folds": 2}}
 
 
@@ -116,23 +117,15 @@ def test_each_change_computes_what_follows_from_it(
 
     # A picture that nobody labels trains nothing again.
     jobs = world.settle(world.add({"set/loose.png": paint(7)}))
-    assert counts(jobs) == {"preprocess": 1, "features": 1, "partition": 1, "index": 1, "labelled": 1}
+    assert counts(jobs) == dict.fromkeys((*PER_PICTURE, "annotations", "labelled"), 1)
 
     # One more labelled picture: its label is known first, and reported.
     more = {"set/0/new.png": paint(0, 50)}
     jobs = world.settle(put_labels(world, [*pictures, *more]))
-    assert set(counts(jobs)) == {"labelled", "select"} and jobs["select"].processed == 1
+    assert set(counts(jobs)) == {"annotations", "select"} and jobs["select"].processed == 1
     assert metrics(world)["left_out"]["unknown"] == {"count": 1, "examples": ["set/0/new.png"]}
     jobs = world.settle(world.add(more))
-    assert counts(jobs) == {
-        "preprocess": 1,
-        "features": 1,
-        "partition": 1,
-        "index": 1,
-        "labelled": 1,
-        "train": 1,
-        "select": 1,
-    }
+    assert counts(jobs) == dict.fromkeys((*PER_PICTURE, "annotations", "labelled", "train", "select"), 1)
     assert sum(run_of(world)["pictures"].values()) == 31
 
     # Another file of parameters is one run.
@@ -250,7 +243,7 @@ def test_overlays_hold_trainings_back_or_repeat_them(
     more = {"set/1/new.png": paint(1, 50)}
     world.settle(put_labels(world, [*library(paint), *more]))
     jobs = world.settle(world.add(more))
-    assert set(counts(jobs)) == {"preprocess", "features", "partition", "index", "labelled"}
+    assert set(counts(jobs)) == {"preprocess", "features", "partition", "index", "annotations", "labelled"}
     said = world.lookalike("classify", "train", "--if-new", "2")
     assert "1 labelled picture that no training has had: 1 fewer than 2, so nothing is trained\n" in said
     said = world.lookalike("classify", "train", "--if-new", "1")

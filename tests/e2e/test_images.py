@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from contents import PREFIX, PROJECT, contents, environments
+from contents import PREFIX, PROJECT, VARIANTS, contents, environments
 from images import LARGEST
 
 from pipelines.library.datasets import samples
@@ -26,7 +26,7 @@ from tests.e2e.world import MakeWorld, World
 from tests.servers import StartPachd
 
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST}
+IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST if name not in VARIANTS}
 SPECS = {spec.name: spec.document["transform"] for spec in pipeline_specs.load()}
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 SEGMENTS = 3  # of the library's, in the chain: a container each for index and search

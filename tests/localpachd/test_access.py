@@ -203,10 +203,9 @@ def test_certificates_that_cannot_be_used(
     if fault == "not PEM":
         other.write_text("a key")
     cert, key = certificate
-    options: list[object] = {
-        "no key": ["--tls-cert", cert],
-        "no certificate": ["--tls-key", key],
-    }.get(fault, ["--tls-cert", cert, "--tls-key", other])
+    options: list[object] = {"no key": ["--tls-cert", cert], "no certificate": ["--tls-key", key]}.get(
+        fault, ["--tls-cert", cert, "--tls-key", other]
+    )
     tried = servers.run("--port", 0, "--root", tmp_path / "root", "--token-file", token_file, *options)
     assert tried.returncode == 1
     assert "--tls-cert and --tls-key belong together" in tried.stderr or str(other) in tried.stderr

@@ -25,7 +25,10 @@ def answer(**changes: Any) -> dict[str, Any]:
         "same": False,
         "near": True,
         "group": 1,
-        "sources": [{"path": HOSTILE, "number": 1}, {"path": "copies/\udcff.png", "number": 0}],
+        "sources": [
+            {"path": HOSTILE, "number": 1, "sha256": "0" * 64, "lens": "EF50mm", "latitude": 52.5, "longitude": 13.4},
+            {"path": "copies/\udcff.png", "number": 0, "sha256": "1" * 64, "of a later version": 7},
+        ],
     }
     second = first | {
         "rank": 2,
@@ -61,6 +64,7 @@ def test_a_neighbour_has_its_facts() -> None:
     assert (found[0].path, found[0].distance, found[0].near) == (HOSTILE, 0.52996075, True)
     assert [each.rank for each in found] == [1, 2]
     assert found[-1].thumbnail == b"\xff\xd8b"
+    assert [(each.lens, each.latitude) for each in found[0].sources] == [("EF50mm", 52.5), ("", None)]
     assert found.model == "small at 32 px"
     assert repr(found).splitlines()[1] == f"   1     0.5300  near copy     {HOSTILE}"
 

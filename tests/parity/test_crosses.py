@@ -35,9 +35,7 @@ def states(client: Client, pipeline: str, commit: str) -> dict[tuple[str, ...], 
 
 
 @pytest.mark.parametrize(
-    ("left_lazy", "right_lazy"),
-    [(False, False), (True, True), (True, False)],
-    ids=["downloaded", "lazy", "half lazy"],
+    ("left_lazy", "right_lazy"), [(False, False), (True, True), (True, False)], ids=["downloaded", "lazy", "half lazy"]
 )
 def test_a_branch_crossed_with_itself_makes_all_ordered_pairs(
     left_lazy: bool, right_lazy: bool, place: Place, pfs: MakeInput

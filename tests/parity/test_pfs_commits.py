@@ -211,14 +211,8 @@ def test_invalid_references(client: Client, place: Place, refusal: Refusal) -> N
     assert refused("ghost") == (NOT_FOUND, f'branch "ghost" not found in repo default/{repo}')
     assert refused(NOBODY) == (NOT_FOUND, f"commit default/{repo}@{NOBODY} not found")
     assert refused(None, None) == (UNKNOWN, "cannot resolve commit with no ID or branch")
-    assert refused(None, "master^~") == (
-        UNKNOWN,
-        'invalid ancestry syntax "master^~", cannot mix ^ and ~ characters',
-    )
-    assert refused(None, "master~x") == (
-        UNKNOWN,
-        'invalid ancestry syntax "master~x", cannot mix ~ and x characters',
-    )
+    assert refused(None, "master^~") == (UNKNOWN, 'invalid ancestry syntax "master^~", cannot mix ^ and ~ characters')
+    assert refused(None, "master~x") == (UNKNOWN, 'invalid ancestry syntax "master~x", cannot mix ~ and x characters')
 
 
 def test_a_set_names_the_commit_that_its_members_were_made_from(client: Client, place: Place) -> None:

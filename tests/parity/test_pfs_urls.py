@@ -72,7 +72,4 @@ def test_a_missing_file_is_not_exported(
     commit_id = place.put(repo, a="1")
     file = pfs_pb2.File(commit=commit_of(repo, commit_id), path="/b")
     refused = refusal(stub.GetFileTAR, pfs_pb2.GetFileRequest(file=file, URL=f"file://{tmp_path}/none"))
-    assert refused == (
-        grpc.StatusCode.NOT_FOUND,
-        f"file /b not found in repo default/{repo} at commit {commit_id}",
-    )
+    assert refused == (grpc.StatusCode.NOT_FOUND, f"file /b not found in repo default/{repo} at commit {commit_id}")

@@ -10,6 +10,7 @@ from stages import label_vectors
 from stages.backbone.backbones import save_keras
 from stages.classify import classifier_description
 from stages.classify.training import run_records
+from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.image_table import ImageTable
 from stages.record.origin import Origin
@@ -18,7 +19,7 @@ from tests.stages.classify import networks
 from tests.stages.image_tables import unseen
 
 
-def classifier(into: Path, takes: run_records.InputKind = "vectors") -> DatumInput:
+def classifier(into: Path, takes: InputKind = "vectors") -> DatumInput:
     into.mkdir()
     save_keras(networks.network(takes=takes), into / run_records.MODEL)
     (into / classifier_description.FILE).write_bytes(
@@ -68,5 +69,5 @@ def test_a_classifier_of_pictures_or_another_backbone_is_refused(tmp_path: Path)
     of_pictures, ours = classifier(tmp_path / "pictures", "pictures"), classifier(tmp_path / "vectors")
     with pytest.raises(StageError, match="this classifier takes pictures, not vectors"):
         process(Datum({"classifier": of_pictures, "vectors": entry(tmp_path / "one")}, tmp_path))
-    with pytest.raises(StageError, match="stands on the backbone small at 8 px, and the vectors come from"):
+    with pytest.raises(StageError, match="stands on the backbone small at 8 px abab.*, and the vectors come from"):
         process(Datum({"classifier": ours, "vectors": entry(tmp_path / "other", "cd" * 32)}, tmp_path))

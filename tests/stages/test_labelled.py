@@ -158,7 +158,7 @@ def test_equal_inputs_give_equal_bytes_however_they_are_divided(root: Path, tmp_
 
 def test_buckets_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
     write_bucket(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
-    with pytest.raises(StageError, match="vectors of two models"):
+    with pytest.raises(StageError, match="one part of the pictures was computed with the model"):
         run(root, tmp_path / "out")
 
 

@@ -305,8 +305,9 @@ def test_copies_are_found_however_they_lie(threshold: str, k: str, metric: str, 
         (one, other): turn for one, other, turn in zip(pairs.first, pairs.second, pairs.turns.tolist(), strict=True)
     }
     assert len(turns) == TURNS**2
+    lying = [lain(scene(1), each) for each in range(TURNS)]
     for (one, other), turn in turns.items():
-        upright, turned = (lain(scene(1), int(id[-1], 16)) for id in (one, other))
+        upright, turned = (lying[int(id[-1], 16)] for id in (one, other))
         assert lain(turned, turn).tobytes() == upright.tobytes()
 
 

@@ -142,6 +142,26 @@ def test_the_facts_of_the_vectors_stay(tmp_path: Path) -> None:
         assert (images.origin.backbone, images.origin.devices) == ("small at 96 px", ("NVIDIA L4", "cpu"))
 
 
+def computed_on_jax(root: Path, part: str) -> None:
+    path = root / "library" / part_names.directory(part) / f"{part}.parquet"
+    written = PartTable.read(path)
+    replace(written, origin=replace(written.origin, backend="jax")).write(path)
+
+
+def test_vectors_of_two_backends_are_refused_and_those_of_one_say_so_at_the_end(tmp_path: Path) -> None:
+    one, two = of_one_bucket(2, "3f")
+    write_part(tmp_path / "in", one, {"aaaa": {1: ["a.png"]}})
+    write_part(tmp_path / "in", two, {"aaaa": {2: ["b.png"]}})
+    computed_on_jax(tmp_path / "in", two)
+    said = r"one part of the pictures was computed on \w+, another on \w+: .*KERAS_BACKEND.*--reprocess features"
+    with pytest.raises(StageError, match=said):
+        partition.start({})(datum(tmp_path / "in", "3f", tmp_path / "refused"))
+    computed_on_jax(tmp_path / "in", one)
+    partition.start({})(datum(tmp_path / "in", "3f", tmp_path / "out"))
+    origins = {ImageTable.read(path).origin.backend for path in (tmp_path / "out").rglob("*.parquet")}
+    assert origins == {"jax"}
+
+
 def test_equal_content_gives_equal_bytes_in_any_order_and_however_it_is_divided(tmp_path: Path) -> None:
     names = of_one_bucket(6, "3f")
     pictures = {number: [f"{number}.png", f"copy/{number}.png"][: 1 + number % 2] for number in range(50)}

@@ -37,12 +37,13 @@ def write_pictures(
     model: str = MODEL,
     image_size: int = 96,
     fit: str = "pad",
+    backend: str = "tensorflow",
 ) -> Path:
     """Vectors, written as float32, and their tables as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
     thumbnails = [b"jpeg of " + id.encode() for id in ids]
     sources = [(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids]
-    origin = Origin(model, fit, image_size, vectors.shape[1])
+    origin = Origin(model, fit, image_size, vectors.shape[1], backend=backend)
     images = image_table(ids, 0, sources, thumbnails, origin=origin)
     if directory.parent.name == "index":
         segments.write_table(directory, images, vectors, thumbnails)
@@ -356,6 +357,16 @@ def test_two_models_or_sizes_cannot_be_compared(
         run(segment, entry, tmp_path / "out")
     assert MODEL in str(failure.value)
     assert "the entry e with" in str(failure.value) and said in str(failure.value)
+
+
+def test_two_backends_cannot_be_compared(tmp_path: Path) -> None:
+    segment, entry = (tmp_path / "index" / "a", tmp_path / "queries" / "3f" / "e")
+    write_pictures(segment, ids("a", 2), np.eye(2), backend="jax")
+    write_pictures(entry, ids("b", 2), np.eye(2))
+    with pytest.raises(StageError, match=r"^segment a was computed on JAX, the entry e on TensorFlow: .*KERAS_BACKEND"):
+        run(segment, entry, tmp_path / "out")
+    write_pictures(entry, ids("b", 2), np.eye(2), backend="jax")
+    assert run(segment, entry, tmp_path / "out").origin.backend == "jax"
 
 
 def test_a_damaged_entry_is_named(segment: Path, entry: Path, tmp_path: Path) -> None:

@@ -171,6 +171,18 @@ def test_the_notes_of_the_chosen_run_are_told(tmp_path: Path) -> None:
     assert r"- It saw \<thumbnails\> of 96 px." in limits.splitlines()
 
 
+def test_a_convolutional_network_tells_its_augmentation_and_the_fold_that_validates_it(tmp_path: Path) -> None:
+    given = library(LABELS)
+    write_repos(tmp_path, given)
+    write_run(tmp_path, "only", given, always_right, '{"convolutional": {"cross_validation": false}}')
+    out = run(tmp_path)
+    page, card = ((out / name).read_text() for name in ("index.html", "model-card.md"))
+    assert "<dt>Augmentation</dt><dd>moved by up to 10 % of the side, scaled by up to 10 %, turned by up to 11°" in page
+    assert "the network is trained on all folds but one" in page
+    assert "a convolutional network of its own is trained" in card
+    assert "| label | validated pictures | held out |" in card
+
+
 def test_a_label_that_is_never_predicted_is_the_worst(tmp_path: Path) -> None:
     given = library(LABELS)
     write_repos(tmp_path, given)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from studies.gpu import assemble, pieces, prepare, prove, trim
+from studies.gpu import assemble, goals, pieces, prepare, prove, trim
 
 Findings = Mapping[str, Any]
 
@@ -64,6 +64,7 @@ def test_cuml_is_timed_and_compared_with_the_truth(found: Findings) -> None:
     assert alone["types"] == ["ndarray float32 (200, 3)", "ndarray int64 (200, 3)"]
     assert alone["cuML's own neighbours against float64"] == {"neighbours": 1, "wrong queries": 0, "queries": 200}
     assert {f"kneighbors on the device, {count}" for count in (3, 32, 64, 65, 228)} <= alone.keys()
+    assert alone["bare product in float32, by CuPy"]["least"] > 0
 
 
 def test_no_distance_is_further_above_the_truth_than_promised(found: Findings) -> None:
@@ -71,6 +72,26 @@ def test_no_distance_is_further_above_the_truth_than_promised(found: Findings) -
     most = {name: each for name, each in found["self_test"].items() if name.startswith("most above the truth")}
     assert len(most) == 5
     assert all(1e-8 < float(excess) < promised for each in most.values() for excess in each.values())
+
+
+def test_true_distances_of_the_card_are_compared_bit_for_bit(found: Findings) -> None:
+    times = {name: each for name, each in found["self_test"].items() if name.startswith("true distances")}
+    assert len(times) == 5
+    assert min(times.values()) > 0, "0 says that some bit differs"
+
+
+def test_codes_have_the_recall_that_any_exact_search_measures(found: Findings) -> None:
+    for algorithm in ("ivfflat", "ivfpq"):
+        one, other = (found["codes"][f"{algorithm}, measured by BACKEND={name}"] for name in ("cuml", "numpy"))
+        assert one["recall"] == other["recall"] > 0.3
+
+
+def test_goals_are_told_from_the_findings(found: Findings) -> None:
+    said = list(goals.lines({name: {"notes": notes} for name, notes in found.items()}))
+    assert said[0] == "card: none, or not asked for: these are no figures of one"
+    assert "certified beside cuML alone: " in said[1] and "goal 1.5 times" in said[1]
+    assert said[3] == "every answer equal to float64: met, wrong queries: 0"
+    assert [line.partition(": ")[2] for line in goals.lines({})][1:] == ["not measured"] * 3
 
 
 def test_certified_searches_find_the_true_neighbours(found: Findings) -> None:
@@ -111,16 +132,27 @@ def test_the_tests_for_gpus_are_found_and_skipped_without_one(found: Findings) -
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_networks_are_rehearsed_on_the_processor(tmp_path: Path) -> None:
-    alone = rehearse(tmp_path / "keras", "--set", "keras", "--keras", "tensorflow")["keras_alone"]["notes"]
+    alone = rehearse(tmp_path / "keras", "--set", "keras", "--seconds", "800")["keras_alone"]["notes"]
     assert alone["backend"][0] == "tensorflow"
     steps = rehearse(tmp_path / "tensorflow", "--set", "tensorflow", "--seconds", "800")
     assert " passed" in steps["tensorflow_tests"]["notes"]["tests"]["end"]
+    assert steps["fraction"]["failure"] is None
     ours = steps["features"]["notes"]
     assert ours["devices"] == "no GPU: computing on the CPU"
     for name in ("resnet50 32", "resnet50 40", "efficientnet-lite0 40"):
         assert all(rate > 0 for rate in alone[name].values()), name
         assert ours[name]["ours, pictures/s"] > 0
-        assert ours[name]["same bits in another batch"] is True
+        assert ours[name]["same bits again"] is ours[name]["same bits in another batch"] is True
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_the_pipelines_are_rehearsed_with_a_card_that_is_only_named(tmp_path: Path) -> None:
+    notes = rehearse(tmp_path, "--seconds", "900", "dag")["dag"]["notes"]
+    assert notes["neighbours"] == {"of the processor": 162, "of the card": 162, "the same": 162}
+    assert notes["distances of equal rank differ by at most"] == 0
+    assert any("waiting for a GPU, held by features" in line for line in notes["card: turns"])
+    assert notes["processor: turns"] == []
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is here")

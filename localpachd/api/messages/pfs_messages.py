@@ -12,16 +12,7 @@ from localpachd.api.messages.times import timestamp
 from localpachd.api.schema.schema import pfs_pb2
 from localpachd.api.schema.wire_format import BYTES, VARINT, key, varint
 from localpachd.errors import PachError, prefixed
-from localpachd.pfs.pfs_entities import (
-    USER,
-    Branch,
-    BranchInfo,
-    Commit,
-    CommitInfo,
-    ProjectInfo,
-    Repo,
-    RepoInfo,
-)
+from localpachd.pfs.pfs_entities import USER, Branch, BranchInfo, Commit, CommitInfo, ProjectInfo, Repo, RepoInfo
 from localpachd.storage.trees import TreeNode
 from speclang.names import DEFAULT_PROJECT
 

@@ -154,8 +154,7 @@ def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
 
 def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
     return pps_pb2.JobSetInfo(
-        job_set=pps_pb2.JobSet(id=value.id),
-        jobs=[job_info(each, details) for each in value.jobs],
+        job_set=pps_pb2.JobSet(id=value.id), jobs=[job_info(each, details) for each in value.jobs]
     )
 
 
@@ -196,11 +195,7 @@ def log_message(value: LogMessage) -> pps_pb2.LogMessage:
 
 def to_counters(request: pps_pb2.UpdateJobStateRequest) -> DatumCounters:
     return DatumCounters(
-        request.data_processed,
-        request.data_skipped,
-        request.data_total,
-        request.data_failed,
-        request.data_recovered,
+        request.data_processed, request.data_skipped, request.data_total, request.data_failed, request.data_recovered
     )
 
 

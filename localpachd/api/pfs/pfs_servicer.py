@@ -145,10 +145,7 @@ class PfsServicer(CommitCalls, ModifyCalls, FileCalls):
     def _branches(
         self, request: pfs_pb2.WalkBranchProvenanceRequest | pfs_pb2.WalkBranchSubvenanceRequest, edges: GraphEdges
     ) -> Iterator[pfs_pb2.BranchInfo]:
-        depth, most = (
-            request.max_depth or MAX_DEPTH,
-            request.max_branches or MAX_FOUND,
-        )
+        depth, most = (request.max_depth or MAX_DEPTH, request.max_branches or MAX_FOUND)
         with self._pfs.db.read() as conn:
             for start in [lookup.branch_row(conn, pickers.branch(each))["id"] for each in request.start]:
                 for row in provenance_graph.walk(conn, edges, start, depth, most):

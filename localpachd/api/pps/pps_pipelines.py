@@ -40,10 +40,7 @@ class PipelineCalls:
     def ListPipeline(self, request: pps_pb2.ListPipelineRequest) -> Iterator[pps_pb2.PipelineInfo]:
         passes = protojson.message_filter(request.jqFilter)
         found = self._pps.list_pipelines(
-            messages.optional_pipeline(request),
-            request.history,
-            messages.project_names(request),
-            request.commit_set.id,
+            messages.optional_pipeline(request), request.history, messages.project_names(request), request.commit_set.id
         )
         # Pachyderm always includes the details, whatever the request says, and pachctl relies on that.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]

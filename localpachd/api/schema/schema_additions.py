@@ -150,9 +150,7 @@ MESSAGES: Mapping[str, str] = {
 }
 
 CALLS: Mapping[str, Mapping[str, str]] = {
-    "": {
-        "pfs_v2.API/DeleteRepo": "DeleteRepoRequest -> DeleteRepoResponse",
-    },
+    "": {"pfs_v2.API/DeleteRepo": "DeleteRepoRequest -> DeleteRepoResponse"},
     "2.8": {
         "pfs_v2.API/DropCommit": "DropCommitRequest -> DropCommitResponse",
         "pfs_v2.API/SquashCommit": "SquashCommitRequest -> SquashCommitResponse",

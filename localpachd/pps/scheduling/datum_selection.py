@@ -35,11 +35,7 @@ class DatumSelection:
 
 
 def select_datums(
-    datums: Iterable[Datum],
-    base: Mapping[str, str],
-    done: Collection[str],
-    salt: str,
-    skipping: bool = True,
+    datums: Iterable[Datum], base: Mapping[str, str], done: Collection[str], salt: str, skipping: bool = True
 ) -> DatumSelection:
     """Compares a job's datums with those of its base.
 

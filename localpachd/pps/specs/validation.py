@@ -192,10 +192,7 @@ def _check_pfs(pfs: Mapping[str, Any]) -> None:
             "input cannot specify both 's3' and 'empty_files', as 's3' requires input data to be accessed via "
             "Pachyderm's S3 gateway rather than the file system",
         ),
-        (
-            bool(pfs.get("commit")),
-            "input cannot come from a commit; use a branch with head pointing to the commit",
-        ),
+        (bool(pfs.get("commit")), "input cannot come from a commit; use a branch with head pointing to the commit"),
     )
     for wrong, text in checks:
         if wrong:

@@ -78,10 +78,7 @@ class ContainerEngine:
     def archive(self, path: str, /, **query: str) -> Iterator[tarfile.TarFile]:
         """A call that answers with a tar, to be read once from its beginning to its end."""
         try:
-            with (
-                self._answered("GET", path, None, query) as answer,
-                tarfile.open(fileobj=answer, mode="r|") as tar,
-            ):
+            with self._answered("GET", path, None, query) as answer, tarfile.open(fileobj=answer, mode="r|") as tar:
                 yield tar
         except tarfile.TarError as failure:
             raise EngineError(f"the container engine sent an invalid archive: {failure}") from failure

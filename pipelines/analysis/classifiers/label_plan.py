@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
+from pipelines.library import blocks, idx_files, picture_hashes
 from pipelines.library.picture_sources import PictureSource, PictureSources, folder_name
 from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
@@ -54,8 +55,9 @@ class LabelPlan:
 def plan(arguments: Sequence[Path], found: PictureSources, files: Sequence[Path] = ()) -> LabelPlan:
     """The labels of the pictures that arguments stand for (`found`, see library.pictures).
 
-    files: CSV files with the labels; without any, a file labels.csv labels the pictures of its folder, and all others
-    have the name of their folder as label. Raises LookalikeError if a file cannot be read, or if there is no label.
+    files: CSV files with the labels; without any, a file labels.csv labels the pictures of its folder, those of a file
+    in the IDX format have the labels in the file that belongs to it, and all others have the name of their folder as
+    label. Raises LookalikeError if a file cannot be read, or if there is no label.
     """
     made = LabelPlan()
     given = {each.name: each for each in found.sources}
@@ -71,7 +73,11 @@ def plan(arguments: Sequence[Path], found: PictureSources, files: Sequence[Path]
         rows = []
         for source in (each for each in own.values() if _belongs(each, argument)):
             rows += _read(made, source.path, [_parent(source.name)], names)
-        homes = tuple(_parent(each.name) for each in own.values())
+        for file, pictures in found.idx.items():
+            if _belongs(file, argument):
+                labels = enumerate(idx_files.labels(pictures, found.idx_labels))
+                rows += [LabelRow(f"{file.name}/{pictures.name(number)}", label) for number, label in labels]
+        homes = (*(_parent(each.name) for each in own.values()), *(each.name for each in found.idx))
         for source in (each for each in made.sources if _belongs(each, argument)):
             rows += _from_folders(source, [*made.pictures[source.name]], homes)
         if rows:
@@ -122,8 +128,7 @@ def _pictures_of(source: PictureSource) -> Iterator[tuple[str, str]]:
     try:
         kind = kind_of(source.head())
         if kind.is_picture:
-            with source.path.open("rb") as file:
-                yield source.name, hashlib.file_digest(file, "sha256").hexdigest()
+            yield source.name, picture_hashes.digest(blocks.content(source.span))
         if not kind.is_archive:
             return
         for each in members(source.path, kind, LIMITS):

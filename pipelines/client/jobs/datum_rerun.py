@@ -102,9 +102,7 @@ def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[s
 def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bool], None]) -> dict[str, str]:
     """The last message of the run, after every log line was passed on."""
     call = connection.client._channel.unary_stream(
-        _CALL,
-        request_serializer=pps_pb2.InspectDatumRequest.SerializeToString,
-        response_deserializer=Struct.FromString,
+        _CALL, request_serializer=pps_pb2.InspectDatumRequest.SerializeToString, response_deserializer=Struct.FromString
     )
     of = connection.job(job.pipeline, job.id)
     for reply in call(pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(job=of, id=datum))):

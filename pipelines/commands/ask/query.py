@@ -52,7 +52,7 @@ def _by_a_service(field: str) -> str:
         "lookalike query mine.jpg others/",
         "lookalike query mine.jpg -k 1 --json",
         "lookalike query mine.jpg --filter holiday/ --max-distance 0.9",
-        "lookalike query mine.jpg --where \"camera LIKE 'Canon%' AND taken >= '2024-01-01'\"",
+        "lookalike query mine.jpg --where \"camera LIKE 'Canon%'\"",
         "lookalike query front.jpg back.jpg --combine all --service",
         "lookalike query mine.jpg --at 2026-11-01",
         "lookalike query mine.jpg --csv found.csv",

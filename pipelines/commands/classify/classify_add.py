@@ -37,6 +37,7 @@ _MOST_NAMED = 5
     examples=(
         "lookalike classify add flowers/  # flowers/daisy/1.jpg has the label daisy",
         "lookalike classify add flowers.zip",
+        "lookalike classify add mnist/train-images-idx3-ubyte.gz  # its labels beside",
         "lookalike classify add photos/ --labels photos.csv",
         "lookalike classify add --labels library.csv",
     ),
@@ -44,7 +45,9 @@ _MOST_NAMED = 5
 def add(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(parser=path, metavar="PATH", help="Directories with a folder for each label, or archives."),
+        typer.Argument(
+            parser=path, metavar="PATH", help="Directories with a folder for each label, archives, or IDX files."
+        ),
     ] = None,
     labels_files: Annotated[
         list[Path] | None,
@@ -62,7 +65,8 @@ def add(
 ) -> None:
     """Put pictures with labels into the library: the folder of each picture is its label.
 
-    Names and reports on unreadable files are as for `lookalike add`. Pictures that the library has already, also under
+    Names and reports on unreadable files are as for `lookalike add`. Pictures in the IDX format, as MNIST's, have the
+    labels in the file that belongs to theirs. Pictures that the library has already, also under
     another name, get labels and are not stored again. The labels of a folder are a file of its own in the repo labels,
     which only the same folder replaces. Without pictures, --labels labels those of the library.
     """

@@ -39,7 +39,7 @@ _SHORT = 8
         "lookalike diff yesterday",
         "lookalike diff 2026-11-01 2026-11-20",
         "lookalike diff master^ --json",
-    ),
+    )
 )
 def diff(
     old: Annotated[str, typer.Argument(metavar="A", help="A commit id (or prefix), an ancestor, or a date.")],

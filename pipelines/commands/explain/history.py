@@ -48,7 +48,7 @@ _NAMED = 3
         "lookalike history queries --limit 5",
         "lookalike history holiday/beach.jpg",
         "lookalike history --json --no-answers",
-    ),
+    )
 )
 def history(
     which: Annotated[

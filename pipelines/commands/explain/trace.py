@@ -37,7 +37,7 @@ app = App()
         "lookalike trace mine.jpg --rank 2 --at 2026-11-01",
         "lookalike trace sample-queries --query astronaut-1.png --json",
         "lookalike trace --picture holiday/beach.jpg",
-    ),
+    )
 )
 def trace(
     entry: Annotated[
@@ -54,12 +54,10 @@ def trace(
         str, typer.Option(metavar="COMMIT|DATE", help="The answer as of a commit id, an ancestor, or a date.")
     ] = "",
     picture: Annotated[
-        str,
-        typer.Option(metavar="NAME|ID", help="In place of an entry: a picture of the library, by name or by id."),
+        str, typer.Option(metavar="NAME|ID", help="In place of an entry: a picture of the library, by name or by id.")
     ] = "",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR|FILE", help="Where the page goes [default: results]."),
+        Path | None, typer.Option("--output", "-o", metavar="DIR|FILE", help="Where the page goes [default: results].")
     ] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",

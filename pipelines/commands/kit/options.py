@@ -65,12 +65,10 @@ def _pipelines() -> list[str]:
 
 
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", callback=_only_data, is_eager=True, help="Print JSON, and everything else on stderr."),
+    bool, typer.Option("--json", callback=_only_data, is_eager=True, help="Print JSON, and everything else on stderr.")
 ]
 PipelineArgument = Annotated[
-    str,
-    typer.Argument(metavar="PIPELINE", autocompletion=_pipelines, help="The name of a pipeline [default: all]."),
+    str, typer.Argument(metavar="PIPELINE", autocompletion=_pipelines, help="The name of a pipeline [default: all].")
 ]
 NearestOption = Annotated[
     int | None,

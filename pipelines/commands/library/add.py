@@ -45,7 +45,7 @@ _MOST_NAMED = 3
         "lookalike add holiday/ cat.jpg",
         "lookalike add /media/card2/DCIM --into card2",
         "lookalike add stl10 --split 0.8",
-    ),
+    )
 )
 def add(
     paths: Annotated[

@@ -129,8 +129,8 @@ def _planned(
         after[name] = planned.table
         said.append(attribute_plan.words(planned, name, name in before.tables))
     hindering = [each for each in problems if not (each.unknown and keep_unknown)]
-    for each in hindering[:_MOST_PROBLEMS]:
-        typer.echo(each.said, err=True)
+    for problem in hindering[:_MOST_PROBLEMS]:
+        typer.echo(problem.said, err=True)
     if hindering:
         more = f" ({len(hindering) - _MOST_PROBLEMS:,} more are not shown)" if len(hindering) > _MOST_PROBLEMS else ""
         fix = "correct them"

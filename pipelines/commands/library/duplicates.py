@@ -29,7 +29,7 @@ FIELDS = ("directory", "removable", "frees", "groups", "near")
         "lookalike duplicates --once  # and no pipelines that follow",
         "lookalike duplicates --near  # then also changed copies, to look at",
         "lookalike duplicates --across train test",
-    ),
+    )
 )
 def duplicates(
     with_near: Annotated[

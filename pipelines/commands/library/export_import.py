@@ -35,13 +35,7 @@ _MOST_PATHS = 5
 _STREAM = Path("-")
 
 
-@app.command(
-    "export",
-    examples=(
-        "lookalike export library.tar",
-        "lookalike export - > library.tar",
-    ),
-)
+@app.command("export", examples=("lookalike export library.tar", "lookalike export - > library.tar"))
 def export_library(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The tar to write, or - for the standard output.", dir_okay=False)
@@ -70,10 +64,7 @@ def export_library(
 
 @app.command(
     "import",
-    examples=(
-        "lookalike import library.tar",
-        "lookalike import library.tar --address grpc://pachd.example:30650",
-    ),
+    examples=("lookalike import library.tar", "lookalike import library.tar --address grpc://pachd.example:30650"),
 )
 def import_library(
     file: Annotated[

@@ -34,7 +34,7 @@ _MOST_NAMED = 20
         "lookalike remove holiday 'trip/*.png'",
         "lookalike remove --from results/duplicates/remove.txt",
         "lookalike remove --query mine.jpg",
-    ),
+    )
 )
 def remove(
     names: Annotated[

@@ -33,7 +33,7 @@ _NAMED = 5
         "lookalike restore holiday 'trip/*.png' --at 2026-11-01",
         "lookalike restore --from remove.txt --at images@97819ef4692b^",
         "lookalike restore --query mine.jpg --at 2026-11-01",
-    ),
+    )
 )
 def restore(
     at: Annotated[

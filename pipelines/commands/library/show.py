@@ -14,12 +14,7 @@ from pipelines.library import picture_display
 app = App()
 
 
-@app.command(
-    examples=(
-        "lookalike show holiday/beach.jpg a.png",
-        "lookalike show train_X.bin/000123 --output shown",
-    ),
-)
+@app.command(examples=("lookalike show holiday/beach.jpg a.png", "lookalike show train_X.bin/000123 --output shown"))
 def show(
     images: Annotated[
         list[str],

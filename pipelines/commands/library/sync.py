@@ -30,11 +30,7 @@ _SHARE = 10
 
 
 @app.command(
-    examples=(
-        "lookalike sync holiday --dry-run",
-        "lookalike sync holiday",
-        "lookalike sync /mnt/photos --watch",
-    ),
+    examples=("lookalike sync holiday --dry-run", "lookalike sync holiday", "lookalike sync /mnt/photos --watch")
 )
 def sync(
     directory: Annotated[Path, typer.Argument(metavar="DIR", parser=path, help="The folder of pictures.")],

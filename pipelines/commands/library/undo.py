@@ -30,7 +30,7 @@ def undo(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Take back the last change of the library's pictures, whichever command or program made it.
+    """Take back the last change of the library's pictures or attributes, whichever command or program made it.
 
     The change is shown first, and taken back if you agree. This is one new change, and the history keeps both: a second
     undo takes back the first one. Queries, labels and the model stay as they are. For an older change see `lookalike
@@ -38,8 +38,10 @@ def undo(
     """
     connection = open_write_connection(address)
     change = connection.retry(last_change.read, connection)
-    pictures = connection.retry(_pictures, connection, change)
-    done = ", ".join(_parts(pictures)) if pictures else f"a change of {files(len(change.files))}"
+    of_pictures = change.made.repo == REPO
+    pictures = connection.retry(_pictures, connection, change) if of_pictures else None
+    changed = f"a change of {files(len(change.files))}{'' if of_pictures else f' of {change.made.repo}'}"
+    done = ", ".join(_parts(pictures)) if pictures else changed
     what = f"{done} on {_time(change.made.started)}"
     by = ": ".join(filter(None, (change.made.author, change.made.description)))
     say(f"takes back: {what}{f' ({by})' if by else ''}")

@@ -25,10 +25,7 @@ _SHORT = 12
 
 @debug_app.command(
     "datum",
-    examples=(
-        "lookalike debug datum features",
-        "lookalike debug datum features@4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7 0c1d",
-    ),
+    examples=("lookalike debug datum features", "lookalike debug datum features@4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7 0c1d"),
 )
 def datum(
     job: Annotated[
@@ -84,10 +81,7 @@ def datum(
         say("it succeeded, with the same output as in its job")
 
 
-@debug_app.command(
-    "dump",
-    examples=("lookalike debug dump report.tgz",),
-)
+@debug_app.command("dump", examples=("lookalike debug dump report.tgz",))
 def dump(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new .tgz file.")] = Path("debug.tgz"),
     address: AddressOption = "",

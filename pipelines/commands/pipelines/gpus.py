@@ -19,9 +19,7 @@ from stages.datum.text_format import counted, visible
 app = App()
 
 
-@app.command(
-    examples=("lookalike gpus --details", "lookalike gpus --json"),
-)
+@app.command(examples=("lookalike gpus --details", "lookalike gpus --json"))
 def gpus(
     details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
     as_json: JsonOption = False,

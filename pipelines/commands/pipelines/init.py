@@ -16,9 +16,7 @@ from stages.datum.text_format import counted
 app = App()
 
 
-@app.command(
-    examples=("lookalike init pictures", "lookalike init ."),
-)
+@app.command(examples=("lookalike init pictures", "lookalike init ."))
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", parser=path, help="The directory, created if missing.")],
 ) -> None:

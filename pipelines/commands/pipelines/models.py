@@ -21,13 +21,7 @@ model_app = App(help="The backbone that makes the embeddings.", no_args_is_help=
 app.add_typer(model_app, name="model")
 
 
-@model_app.command(
-    "list",
-    examples=(
-        "lookalike model list",
-        "lookalike model list --json",
-    ),
-)
+@model_app.command("list", examples=("lookalike model list", "lookalike model list --json"))
 def list_models(as_json: JsonOption = False) -> None:
     """Show the backbones that have names.
 
@@ -83,15 +77,13 @@ def push(
         typer.Argument(metavar="NAME|FILE", help="A backbone's name, such as efficientnet-lite2, or a .keras file."),
     ],
     image_size: Annotated[
-        int | None,
-        typer.Option(help="Side of the pictures in pixels, for a named backbone [default: the library's]."),
+        int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone [default: the library's].")
     ] = None,
     weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file to take a named backbone's weights from.")
     ] = None,
     precision: Annotated[
-        Precision,
-        typer.Option(help="The precision of a named backbone. Any but float32 is another model."),
+        Precision, typer.Option(help="The precision of a named backbone. Any but float32 is another model.")
     ] = "float32",
     wait: WaitOption = True,
     address: AddressOption = "",

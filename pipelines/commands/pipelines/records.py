@@ -26,13 +26,7 @@ from stages.datum.text_format import counted, visible
 app = App()
 
 
-@app.command(
-    examples=(
-        "lookalike commits",
-        "lookalike commits images --limit 5",
-        "lookalike commits render --json",
-    ),
-)
+@app.command(examples=("lookalike commits", "lookalike commits images --limit 5", "lookalike commits render --json"))
 def commits(
     repo: Annotated[
         str, typer.Argument(metavar="REPO", help="A repo [default: images, queries and the others that you write to].")
@@ -64,7 +58,7 @@ def commits(
         "lookalike jobs",
         "lookalike jobs features --limit 3",
         "lookalike jobs features@4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7",
-    ),
+    )
 )
 def jobs(
     pipeline: Annotated[
@@ -101,7 +95,7 @@ def jobs(
         "lookalike logs features --follow",
         "lookalike logs preprocess --datum /cat.jpg",
         "lookalike logs --job 4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7 --all",
-    ),
+    )
 )
 def logs(
     pipeline: PipelineArgument = "",

@@ -33,7 +33,7 @@ app = App()
         "lookalike upgrade",
         "lookalike upgrade --back",
         "lookalike upgrade --sizes",
-    ),
+    )
 )
 def upgrade(
     directory: SpecsOption,
@@ -52,8 +52,7 @@ def upgrade(
         typer.Option(metavar="PIPELINE", help="Keep none of this library's choices in this pipeline (repeatable)."),
     ] = None,
     sizes: Annotated[
-        bool,
-        typer.Option("--sizes", help="Give a library that has outgrown its segments more of them."),
+        bool, typer.Option("--sizes", help="Give a library that has outgrown its segments more of them.")
     ] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",

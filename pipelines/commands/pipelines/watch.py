@@ -28,12 +28,7 @@ _SHARE = 4.0
 _ENDLESS = ("service", "spout")
 
 
-@app.command(
-    examples=(
-        "lookalike watch",
-        "lookalike watch --until-idle   # ends when all jobs have ended",
-    ),
-)
+@app.command(examples=("lookalike watch", "lookalike watch --until-idle   # ends when all jobs have ended"))
 def watch(
     interval: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="The time between two looks.")] = 1.0,
     until_idle: Annotated[

@@ -37,7 +37,7 @@ app = App()
         "lookalike serve --edit",
         "lookalike serve --token-file token --behind-proxy pictures.example.org",
         "lookalike serve --deploy",
-    ),
+    )
 )
 def serve(
     at: Annotated[

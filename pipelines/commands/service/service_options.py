@@ -31,8 +31,7 @@ from stages.serving.run import service_runner
 
 ListenOption = Annotated[str, typer.Option(metavar="HOST:PORT", help="The address to listen on, in place of --port.")]
 TokenOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", parser=path, help="The file with the token that requests must have."),
+    Path | None, typer.Option(metavar="FILE", parser=path, help="The file with the token that requests must have.")
 ]
 CertificateOption = Annotated[
     Path | None, typer.Option(metavar="FILE", parser=path, help="The certificate for TLS, in PEM.")

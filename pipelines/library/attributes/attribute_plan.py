@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pipelines.library.attributes.column_values import read_column
 from pipelines.library.attributes.picture_keys import AmbiguousKeyError, PictureKeys
 from pipelines.library.attributes.table_files import StatedTable, TableProblem
-from stages.datum.text_format import enumerated, first_of
+from stages.datum.text_format import counted, enumerated, first_of
 from stages.files.attribute_files import BUILT_IN
 from stages.files.tables.annotation_table import PATH, TYPES, stated_only
 from stages.files.tables.parquet import stored_text
@@ -50,7 +50,8 @@ def plan(
     paths = _paths(made, stated, pictures)
     typed = {
         name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
-        for name in columns.keys() - BUILT_IN
+        for name in columns
+        if name not in BUILT_IN
     }
     rows = [row for row, path in enumerate(paths) if path]
     held = {PATH: pa.array([stored_text(paths[row]) for row in rows], pa.string())}
@@ -150,4 +151,5 @@ def words(planned: PlannedTable, name: str, replaces: bool) -> str:
     replaced = ", in place of the table of this name" if replaces else ""
     ends = [f"{key} is {path}" for key, path in planned.by_end.items()]
     by_end = f"; {len(ends):,} by the end of their name, such as {first_of(ends, 1)}" if ends else ""
-    return f"{name}: {len(planned.table):,} files get {enumerated(columns)}{replaced}{by_end}"
+    of = counted(len(planned.table), "file gets", "files get")
+    return f"{name}: {of} {enumerated(columns)}{replaced}{by_end}"

@@ -128,9 +128,9 @@ def _of_text(text: str, has_types: bool, decimal_comma: bool) -> TypedValue:
     if _ZONED.fullmatch(text):
         return TypedValue(_BAD, _ZONE)
     if found := _DATE.fullmatch(text):
-        year, _, *rest = found.groups()
+        year, month, day, hour, minute, second = (int(found[each] or 0) for each in (1, 3, 4, 5, 6, 7))
         try:
-            return TypedValue(DATE, datetime(int(year), *(int(each or 0) for each in rest)))
+            return TypedValue(DATE, datetime(year, month, day, hour, minute, second))
         except ValueError:
             return TypedValue(TEXT, text)
     if has_types:

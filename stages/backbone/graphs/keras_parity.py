@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from stages.backbone.backends import keras_backend
 from stages.datum.visible_gpus import gpu_visible
+from stages.record.origin import TENSORFLOW
 
 _CUDA = "CUDA_VISIBLE_DEVICES"
-_BACKEND, _TENSORFLOW = "KERAS_BACKEND", "tensorflow"
 _XLA = ("XLA_FLAGS", "TF_XLA_FLAGS")
 
 
@@ -21,7 +21,7 @@ def matches_keras(environment: Mapping[str, str]) -> bool:
         or Path("/dev/kfd").exists()  # AMD's GPUs
         or _plugins()
         or any(environment.get(name) for name in _XLA)
-        or (environment.get(_BACKEND) or _configured(environment)) != _TENSORFLOW
+        or keras_backend.chosen(environment) != TENSORFLOW
     )
 
 
@@ -30,14 +30,3 @@ def _plugins() -> bool:
     package = find_spec("tensorflow")
     origin = None if package is None else package.origin
     return origin is not None and Path(origin).parent.with_name("tensorflow-plugins").exists()
-
-
-def _configured(environment: Mapping[str, str]) -> str:
-    """The backend in Keras's own configuration."""
-    home = Path(environment.get("KERAS_HOME") or Path.home() / ".keras")
-    try:
-        return str(json.loads((home / "keras.json").read_text()).get("backend", _TENSORFLOW))
-    except FileNotFoundError:
-        return _TENSORFLOW
-    except (OSError, ValueError, AttributeError):
-        return ""

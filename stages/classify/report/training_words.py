@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
+from stages.classify.training.training_parameters import ConvolutionalParameters, FineTuneParameters, TrainingParameters
 from stages.datum.text_format import counted, visible
 from stages.report.evaluation_words import LeftOut, unused_labels
 
@@ -82,9 +82,34 @@ def changed(parameters: Mapping[str, Any] | None) -> dict[str, str]:
     words. parameters: those of run.json."""
     if parameters is None:
         return {}
-    defaults = flattened(replace(TrainingParameters(""), fine_tune=FineTuneParameters()).as_data())
+    defaults = flattened(
+        replace(
+            TrainingParameters(""), fine_tune=FineTuneParameters(), convolutional=ConvolutionalParameters()
+        ).as_data()
+    )
     given = flattened(parameters)
     return {name: setting(value) for name, value in given.items() if value is not None and value != defaults.get(name)}
+
+
+def augmentation(parameters: Mapping[str, Any]) -> str:
+    """The random changes of pictures in the training of a convolutional network, such as "moved by up to 8 % of the
+    side, turned by up to 11°"; "" without any. parameters: those of run.json."""
+    found = (parameters.get("convolutional") or {}).get("augmentation", {})
+    share = {name: f"by up to {100 * value:g} %" for name, value in found.items()}
+    words = {
+        "flip": "mirrored",
+        "shift": f"moved {share.get('shift')} of the side",
+        "zoom": f"scaled {share.get('zoom')}",
+        "rotation": f"turned by up to {360 * found.get('rotation', 0):.0f}°",
+        "brightness": f"brighter or darker {share.get('brightness')}",
+        "contrast": f"of other contrast {share.get('contrast')}",
+    }
+    return ", ".join(said for name, said in words.items() if found.get(name))
+
+
+def is_by_one_fold(parameters: Mapping[str, Any]) -> bool:
+    """Whether a training left out one fold alone, which validates it. parameters: those of run.json."""
+    return (parameters.get("convolutional") or {}).get("cross_validation") is False
 
 
 def flattened(parameters: Mapping[str, Any], within: str = "") -> dict[str, Any]:

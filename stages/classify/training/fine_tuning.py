@@ -26,18 +26,16 @@ from stages.backbone.backbone_file import check
 from stages.backbone.backbone_spec import BackboneSpec, read_models
 from stages.backbone.backbones import load_checked
 from stages.classify.training import heads, joint_network, trainer
-from stages.classify.training.augmentation import augmented
 from stages.classify.training.checkpoint_store import BadUrl, CheckpointStore
 from stages.classify.training.dataset import Dataset, DatasetRows
 from stages.classify.training.run_records import CURVES, TrainingFailure, backbone_data
 from stages.classify.training.trainer import Trainer, TrainerSettings
 from stages.classify.training.training_loop import TrainingLoop, TrainingPictures
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
-from stages.classify.training.training_pixels import LARGEST, frame_thumbnails
+from stages.classify.training.training_pixels import LARGEST
 from stages.classify.training.validation import TrainingResult
 from stages.datum.contract import spool
 from stages.datum.stage_version import STAGE
-from stages.record.framing import Framing, Pixels
 
 
 def train(
@@ -156,7 +154,8 @@ def _trained(
         tuned.restore(start)
         joint_network.take(network.head, fitting()(rows, number))
 
-    course = TrainingLoop(dataset, parameters, tune, tuned, _pictures(dataset, parameters, tune), begin, keeping)
+    pictures = TrainingPictures.of(dataset, tune.augmentation, parameters.seed)
+    course = TrainingLoop(dataset, parameters, tune, tuned, pictures, begin, keeping)
     course.run()
     means = course.curves.mean(axis=0)
     return TrainingResult(
@@ -192,16 +191,3 @@ class _Network:
         print(f"trains {trained} of {of} layers of {self._spec.described} that have weights, and the head")
         self.head = joint_network.head(self._spec.dimension, heads.layers(self._parameters, self._labels))
         return joint_network.joined(backbone, self.head)
-
-
-def _pictures(dataset: Dataset, parameters: TrainingParameters, tune: FineTuneParameters) -> TrainingPictures:
-    framing = Framing(dataset.origin.image_size, dataset.origin.fit)
-
-    def plain(rows: DatasetRows) -> Pixels:
-        return frame_thumbnails([dataset.thumbnails[row] for row in rows.tolist()], framing)
-
-    def changed(rows: DatasetRows, epoch: int) -> Pixels:
-        ids = [dataset.ids[row] for row in rows.tolist()]
-        return augmented(plain(rows), tune.augmentation, parameters.seed, epoch, ids)
-
-    return TrainingPictures(plain, changed)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from stages.classify.training import training_parameters
-from stages.classify.training.training_parameters import TrainingParameters
+from stages.classify.training.training_parameters import InputKind, TrainingParameters
 from stages.datum.contract import StageError
 from stages.quality import wilson_interval
-from stages.record.origin import Origin
+from stages.record.origin import TENSORFLOW, Origin
 
 FILE, MODEL, PREDICTIONS = "run.json", "model.keras", "predictions.parquet"
 """The files of a run; a failed one has the first alone."""
@@ -25,8 +25,6 @@ DIGITS = 6
 
 CURVES = ("loss", "accuracy", "validation_loss", "validation_accuracy")
 
-InputKind = Literal["vectors", "pictures"]
-
 
 class TrainingFailure(Exception):
     """A training that cannot succeed, such as one with a single label. The text is the reason, for people."""
@@ -34,18 +32,21 @@ class TrainingFailure(Exception):
 
 def backbone_data(origin: Origin) -> dict[str, Any]:
     """The network that a classifier stands on, and the framing of its pictures, as JSON values."""
+    backend = {} if origin.backend == TENSORFLOW else {"backend": origin.backend}
     return {
         "sha256": origin.model,
         "described": origin.backbone,
         "image_size": origin.image_size,
         "fit": origin.fit,
         "dimension": origin.dimension,
+        **backend,
     }
 
 
 def backbone_of(data: Mapping[str, Any]) -> Origin:
     """The inverse of `backbone_data`. Raises KeyError or TypeError for anything else."""
-    return Origin(data["sha256"], data["fit"], data["image_size"], data["dimension"], data["described"])
+    found = Origin(data["sha256"], data["fit"], data["image_size"], data["dimension"], data["described"])
+    return replace(found, backend=str(data.get("backend", TENSORFLOW)))
 
 
 @dataclass(frozen=True)

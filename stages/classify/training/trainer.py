@@ -45,11 +45,13 @@ class StepSums(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """batch: pictures of a step, at most. The others are as in stages.classify.training.training_parameters."""
+    """batch: pictures of a step, at most. whole: whether every layer trains; otherwise the network is a joined one, and
+    its backbone stays in inference mode. The others are as in stages.classify.training.training_parameters."""
 
     batch: int
     weight_decay: float
     label_smoothing: float
+    whole: bool = False
 
 
 def devices() -> list[str]:
@@ -100,6 +102,9 @@ class Trainer:
         both = {"network": self.network.variables, "optimizer": self._optimizer.variables}
         return {f"{kind}.{place}": each for kind, several in both.items() for place, each in enumerate(several)}
 
+    def _in_training(self, pictures: tf.Tensor) -> tf.Tensor:
+        return self.network(pictures, training=True) if self._settings.whole else in_training(self.network, pictures)
+
     def _on_all(self, pictures: tf.Tensor, codes: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         count = tf.math.count_nonzero(weights, dtype=tf.float32)
         found = self._strategy.run(self._on_one, args=(pictures, codes, weights, count))
@@ -110,7 +115,7 @@ class Trainer:
         place = tf.distribute.get_replica_context().replica_id_in_sync_group
         pictures, codes, weights = pictures[place], codes[place], weights[place]
         with tf.GradientTape() as tape:
-            logits = tf.cast(in_training(self.network, pictures), tf.float32)
+            logits = tf.cast(self._in_training(pictures), tf.float32)
             labels, smoothing = logits.shape[1], self._settings.label_smoothing
             wanted = tf.one_hot(codes, labels) * (1 - smoothing) + smoothing / labels
             losses = tf.nn.softmax_cross_entropy_with_logits(wanted, logits) * weights

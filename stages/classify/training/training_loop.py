@@ -9,23 +9,33 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import epoch_batches
+from stages.classify.training.augmentation import augmented
 from stages.classify.training.checkpoint_store import CheckpointStore, TrainingState
-from stages.classify.training.dataset import Dataset, DatasetRows
+from stages.classify.training.dataset import Dataset, DatasetRows, FoldSplit
 from stages.classify.training.heads import class_weights, loss_and_accuracy
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.trainer import FORWARD, StepSums, Trainer, TrainingBatch
-from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
+from stages.classify.training.training_parameters import (
+    AugmentationParameters,
+    ConvolutionalParameters,
+    FineTuneParameters,
+    TrainingParameters,
+)
+from stages.classify.training.training_pixels import frame_thumbnails
 from stages.datum.progress import Progress
-from stages.record.framing import Pixels
+from stages.record.framing import Framing, Pixels
 
 WARM_UP = 0.1
 """Share of the steps in which the learning rate rises: the first steps of Adam are large whatever the gradients are."""
+
+_KEPT = 256 << 20  # most bytes of a dataset's pixels that are kept; others are made from thumbnails in every epoch
 
 _UNDER_WAY = 2  # steps that a device has been given and whose sums nobody has waited for
 
@@ -38,34 +48,56 @@ class TrainingPictures:
     plain: Callable[[DatasetRows], Pixels]
     changed: Callable[[DatasetRows, int], Pixels]
 
+    @classmethod
+    def of(cls, dataset: Dataset, augmentation: AugmentationParameters, seed: int) -> TrainingPictures:
+        """The thumbnails of a dataset as the backbone takes pictures. All are kept as pixels if they are small."""
+        framing = Framing(dataset.origin.image_size, dataset.origin.fit)
+
+        def framed(rows: DatasetRows) -> Pixels:
+            return frame_thumbnails([dataset.thumbnails[row] for row in rows.tolist()], framing)
+
+        plain: Callable[[DatasetRows], Pixels] = framed
+        if len(dataset) * 3 * framing.side**2 <= _KEPT:
+            lots = epoch_batches.split_rows(np.arange(len(dataset)), FORWARD)
+            kept = np.concatenate([pixels for _, pixels in epoch_batches.load_batches(framed, lots)])
+            plain = partial(np.take, kept, axis=0)
+
+        def changed(rows: DatasetRows, epoch: int) -> Pixels:
+            return augmented(plain(rows), augmentation, seed, epoch, [dataset.ids[row] for row in rows.tolist()])
+
+        return cls(plain, changed)
+
 
 class TrainingLoop:
     """All trainings of one run, in order: one for each fold, which leaves that out, and one on all training pictures.
 
     logits: float32 (n, L), of each training picture, in the order of Dataset.training, by the fold that left it out.
-    curves: float64 (folds, epochs, 4), in the order of runs.CURVES. Both are complete after `run`.
+    curves: float64 (folds, epochs, 4), in the order of runs.CURVES. Both are complete after `run`; with `once` only the
+    first of these trainings is run, and of `logits` only the rows of the fold that it leaves out.
     """
 
     def __init__(
         self,
         dataset: Dataset,
         parameters: TrainingParameters,
-        tune: FineTuneParameters,
+        tune: FineTuneParameters | ConvolutionalParameters,
         trainer: Trainer,
         pictures: TrainingPictures,
         begin: Callable[[int, DatasetRows], None],
-        keeping: CheckpointStore | None,
+        keeping: CheckpointStore | None = None,
+        once: bool = False,
     ) -> None:
         """begin: gives the trainer's network the weights with which the training of a number, on some rows, starts.
         keeping: keeps the states, if anything does. Raises Failure if no fold can be left out."""
         self._dataset, self._parameters, self._tune = dataset, parameters, tune
         self._trainer, self._pictures, self._begin, self._keeping = trainer, pictures, begin, keeping
-        self._divisions = dataset.divisions(parameters.folds)
+        self._divisions = dataset.divisions(parameters.folds)[: 1 if once else None]
+        self._once = once
         self.logits = np.zeros((len(dataset.training), len(dataset.labels)), np.float32)
         self.curves = np.zeros((len(self._divisions), tune.epochs, len(CURVES)))
         self._training, self._epoch, self._step, self._sums = 0, 0, 0, StepSums()
         self._progress = Progress(
-            "pictures", self._pictures_until(len(self._divisions), tune.epochs) + len(dataset.unseen)
+            "pictures", self._pictures_until(0 if once else len(self._divisions), tune.epochs) + len(dataset.unseen)
         )
 
     def run(self) -> None:
@@ -76,7 +108,13 @@ class TrainingLoop:
             self._train(self._divisions[self._training].rest)
             self._training, self._epoch = self._training + 1, 0
             self._save(between=True)
-        self._train(self._dataset.training)
+        if not self._once:
+            self._train(self._dataset.training)
+
+    @property
+    def first(self) -> FoldSplit:
+        """The division of the first training."""
+        return self._divisions[0]
 
     def logits_of(self, rows: DatasetRows) -> npt.NDArray[np.float32]:
         """The logits of some rows, float32 (n, L), by the network as it is."""
@@ -113,7 +151,7 @@ class TrainingLoop:
             waiting.append(self._trainer.step(TrainingBatch(pictures, self._dataset.codes[some], weights[some]), rate))
             self._step += 1
             self._progress.add(len(some))
-            every = self._tune.checkpoint_steps
+            every = self._tune.checkpoint_steps if isinstance(self._tune, FineTuneParameters) else 0
             keep = every and self._step % every == 0 and self._step < steps
             self._add(waiting, 0 if keep else _UNDER_WAY)
             if keep:
@@ -130,7 +168,7 @@ class TrainingLoop:
         if not math.isfinite(loss):
             raise TrainingFailure(
                 f"the training diverged in epoch {self._epoch + 1} of {self._tune.epochs} of {self._named}: its loss "
-                f"is not a finite number. Lower fine_tune.learning_rate, which is {self._tune.learning_rate:g}"
+                f"is not a finite number. Lower {self._tune.group}.learning_rate, which is {self._tune.learning_rate:g}"
             )
 
     def _end_of_epoch(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from stages.classify.training import json_fields
 from stages.classify.training.json_fields import FieldError, number, one_of, ruled, whole
@@ -17,6 +17,8 @@ from stages.datum.contract import StageError
 SUFFIX = ".json"
 
 HEADS = ("linear", "mlp")
+InputKind = Literal["vectors", "pictures"]
+
 CLASS_WEIGHTS = ("none", "balanced")
 
 FOLDS = (2, 20)
@@ -57,13 +59,23 @@ def _augmentation(name: str, value: Any) -> AugmentationParameters:
     return AugmentationParameters(**json_fields.read(value, AugmentationParameters, name))
 
 
+def _movement(name: str, value: Any) -> MovementParameters:
+    return MovementParameters(**json_fields.read(value, MovementParameters, name))
+
+
+def _convolutional(name: str, value: Any) -> ConvolutionalParameters | None:
+    if value is None:
+        return None
+    return ConvolutionalParameters(**json_fields.read(value, ConvolutionalParameters, name))
+
+
 def _fine_tune(name: str, value: Any) -> FineTuneParameters | None:
     return None if value is None else FineTuneParameters(**json_fields.read(value, FineTuneParameters, name))
 
 
 @dataclass(frozen=True)
 class AugmentationParameters:
-    """Random changes of the pictures of fine-tuning, each in every picture anew: mirrored (flip), moved by a share of
+    """Random changes of the pictures of a training, each in every picture anew: mirrored (flip), moved by a share of
     the side (shift), enlarged or reduced by a share (zoom), turned by a share of a full turn (rotation), brighter or
     darker, with more or less contrast, by a share."""
 
@@ -76,12 +88,45 @@ class AugmentationParameters:
 
 
 @dataclass(frozen=True)
+class MovementParameters(AugmentationParameters):
+    """Changes that leave a written character what it is: small movements, no mirror."""
+
+    flip: bool = ruled(False, json_fields.flag)
+    rotation: float = ruled(0.03, number(0, 0.5))
+    brightness: float = ruled(0.0, number(0, 1))
+    contrast: float = ruled(0.0, number(0, 1))
+
+
+@dataclass(frozen=True)
+class ConvolutionalParameters:
+    """The training of a small convolutional network on pixels, without the backbone.
+
+    filters: of the convolutions, each of which halves the picture's sides. dropout: before the head. cross_validation:
+    whether each fold is left out in turn, and a last network trained on all pictures; otherwise one network is trained,
+    on all folds but the first, and validated on that.
+    """
+
+    group: ClassVar[str] = "convolutional"
+
+    filters: tuple[int, ...] = ruled((32, 64, 128), _widths)
+    dropout: float = ruled(0.3, number(0, 0.9))
+    epochs: int = ruled(10, whole(1, 1000))
+    learning_rate: float = ruled(0.003, number(0, 1, above=True))
+    weight_decay: float = ruled(0.0001, number(0, 1))
+    batch_size: int = ruled(64, whole(1, 1024))
+    cross_validation: bool = ruled(True, json_fields.flag)
+    augmentation: MovementParameters = ruled(MovementParameters(), _movement)  # noqa: RUF009 (a field)
+
+
+@dataclass(frozen=True)
 class FineTuneParameters:
     """The training of the whole network, or of its last layers, on pixels.
 
     layers: the number of last layers that are trained, None for all. checkpoints: the URL of a bucket, "" for none.
     checkpoint_steps: steps between two checkpoints, 0 for one after each epoch.
     """
+
+    group: ClassVar[str] = "fine_tune"
 
     epochs: int = ruled(5, whole(1, 1000))
     learning_rate: float = ruled(0.0001, number(0, 1, above=True))
@@ -99,7 +144,7 @@ class TrainingParameters:
 
     hidden: widths of the layers of a head "mlp"; dropout: after each of them. epochs: passes over the training
     pictures. weight_decay: of AdamW. class_weight: "balanced" gives all labels the same weight. folds: of the
-    cross-validation. fine_tune: None for a head on vectors alone.
+    cross-validation. fine_tune, convolutional: at most one of them; both None for a head on vectors alone.
     """
 
     name: str
@@ -115,11 +160,21 @@ class TrainingParameters:
     folds: int = ruled(5, whole(*FOLDS))
     seed: int = ruled(0, whole(0, 2**31 - 1))
     fine_tune: FineTuneParameters | None = ruled(None, _fine_tune)  # noqa: RUF009 (a field)
+    convolutional: ConvolutionalParameters | None = ruled(None, _convolutional)  # noqa: RUF009 (a field)
+
+    @property
+    def takes(self) -> InputKind:
+        """The input of the network."""
+        return "vectors" if self.fine_tune is None and self.convolutional is None else "pictures"
 
     def as_data(self) -> dict[str, Any]:
         """All fields of the file with their values, as JSON values; `parse` reads them back."""
         data = asdict(replace(self, fine_tune=None))
         del data["name"]
+        if self.convolutional is None:
+            del data["convolutional"]
+        else:
+            data["convolutional"]["filters"] = list(self.convolutional.filters)
         data["hidden"] = list(self.hidden)
         if self.fine_tune is not None:
             tune = asdict(self.fine_tune)
@@ -164,6 +219,12 @@ def _together(found: dict[str, Any]) -> None:
         for name in ("hidden", "dropout"):
             if found[name] != getattr(TrainingParameters, name):
                 raise FieldError(f'{name} is a parameter of the head mlp: add "head": "mlp", or remove {name}')
+    if found["convolutional"] is not None:
+        if found["fine_tune"] is not None:
+            raise FieldError("fine_tune and convolutional are two kinds of training: remove one of them")
+        for name in ("epochs", "learning_rate", "weight_decay", "batch_size"):
+            if found[name] != getattr(TrainingParameters, name):
+                raise FieldError(f"{name} has no effect beside convolutional: use convolutional.{name}")
     tune = found["fine_tune"]
     if tune is not None and tune.checkpoint_steps and not tune.checkpoints:
         raise FieldError(

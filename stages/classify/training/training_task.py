@@ -10,7 +10,7 @@ import keras
 
 from stages.backbone import devices
 from stages.backbone.backbones import save_keras
-from stages.classify.training import fine_tuning, heads
+from stages.classify.training import convolutional, fine_tuning, heads
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import MODEL, PREDICTIONS, TrainingRun
 from stages.classify.training.training_parameters import TrainingParameters
@@ -26,11 +26,12 @@ def train(
     for a training that cannot succeed; then nothing is written.
     """
     print(devices.prepare(environment))
-    tune = parameters.fine_tune
-    if tune is None:
-        trained = heads.train(dataset, parameters)
+    if parameters.fine_tune is not None:
+        trained = fine_tuning.train(dataset, parameters, parameters.fine_tune, models, environment)
+    elif parameters.convolutional is not None:
+        trained = convolutional.train(dataset, parameters, parameters.convolutional)
     else:
-        trained = fine_tuning.train(dataset, parameters, tune, models, environment)
+        trained = heads.train(dataset, parameters)
     judged = judge(dataset, trained)
     out.mkdir(parents=True, exist_ok=True)
     save_keras(with_probabilities(trained.network, judged.temperature), out / MODEL)
@@ -39,7 +40,7 @@ def train(
         name=parameters.name,
         parameters=parameters,
         labels=tuple(dataset.labels),
-        takes="vectors" if tune is None else "pictures",
+        takes=parameters.takes,
         pictures=dataset.counts,
         unlearnable=dataset.unlearnable,
         cross_validation=judged.cross_validation,

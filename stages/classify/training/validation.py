@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify.training.dataset import Dataset, LabelCodes
+from stages.classify.training.dataset import Dataset, DatasetRows, LabelCodes
 from stages.classify.training.prediction_measures import BINS
 from stages.classify.training.run_records import DIGITS, AccuracyScore
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
@@ -30,15 +30,15 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained network and its predictions of pictures that its training had not seen: the result of `heads.train` or
-    `fine_tuning.train` on a Dataset with n training and m held-out pictures and L labels.
+    """A trained network and its predictions of pictures that its training had not seen: the result of `heads.train`,
+    `convolutional.train` or `fine_tuning.train` on a Dataset with n training and m held-out pictures and L labels.
 
     network: trained on all training pictures, from inputs (batch, …) to logits (batch, L), not probabilities: the
     temperature and the softmax are put on top later. All its layers have names. logits: float32 (n, L), of each
     training picture in the order of Dataset.training, by the network of the fold that left it out. held_out: float32
     (m, L), logits of `network`, in the order of Dataset.unseen. curves: of runs.CURVES, a number for each epoch, the
-    mean over the folds. weights: numbers that were trained in `network`.
-    notes: of the run.
+    mean over the folds. weights: numbers that were trained in `network`. notes: of the run. validated: the training
+    pictures that `logits` are of, as rows of the Dataset, where they are not all.
     """
 
     network: keras.Model
@@ -47,6 +47,7 @@ class TrainingResult:
     curves: Mapping[str, Sequence[float]]
     weights: int
     notes: Sequence[str] = ()
+    validated: DatasetRows | None = None
 
 
 @dataclass(frozen=True)
@@ -63,30 +64,30 @@ class ValidationResult:
 
 def judge(dataset: Dataset, trained: TrainingResult) -> ValidationResult:
     """Judges a training on a dataset with at least one training picture."""
-    training, unseen = dataset.training, dataset.unseen
-    own = dataset.codes[training]
+    unseen, validated = dataset.unseen, dataset.training if trained.validated is None else trained.validated
+    own = dataset.codes[validated]
     temperature = round(fitted(trained.logits, own), DIGITS)
-    logits = np.empty((len(dataset), len(dataset.labels)), np.float32)
-    logits[training], logits[unseen] = trained.logits, trained.held_out
+    logits = np.zeros((len(dataset), len(dataset.labels)), np.float32)
+    logits[validated], logits[unseen] = trained.logits, trained.held_out
     probabilities = softmax(logits, temperature)
     best = logits.argmax(axis=1)
     right = best == dataset.codes
-    rows = np.arange(len(dataset))
-    cross_validation = AccuracyScore.counted(int(right[training].sum()), len(training))
+    rows = np.sort(np.concatenate([validated, unseen]))
+    cross_validation = AccuracyScore.counted(int(right[validated].sum()), len(validated))
     assert cross_validation is not None
     return ValidationResult(
         temperature=temperature,
         cross_validation=cross_validation,
         held_out=AccuracyScore.counted(int(right[unseen].sum()), len(unseen)),
-        ece=calibration_error(probabilities[training], own),
+        ece=calibration_error(probabilities[validated], own),
         predictions=PredictionTable(
-            ids=dataset.ids,
-            sources=dataset.sources,
-            labels=[dataset.labels[code] for code in dataset.codes.tolist()],
-            splits=[HELD_OUT if held else CROSS_VALIDATION for held in dataset.held_out.tolist()],
-            predicted=[dataset.labels[code] for code in best.tolist()],
-            probabilities=probabilities[rows, best].astype(np.float32),
-            true_probabilities=probabilities[rows, dataset.codes].astype(np.float32),
+            ids=[dataset.ids[row] for row in rows],
+            sources=[dataset.sources[row] for row in rows],
+            labels=[dataset.labels[code] for code in dataset.codes[rows].tolist()],
+            splits=[HELD_OUT if held else CROSS_VALIDATION for held in dataset.held_out[rows].tolist()],
+            predicted=[dataset.labels[code] for code in best[rows].tolist()],
+            probabilities=probabilities[rows, best[rows]].astype(np.float32),
+            true_probabilities=probabilities[rows, dataset.codes[rows]].astype(np.float32),
         ),
     )
 

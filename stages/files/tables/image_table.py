@@ -56,17 +56,16 @@ def merge_images(parts: Sequence[ImageTable]) -> tuple[ImageTable, list[tuple[in
     stages.record.sources.chosen), of equal ones that of the first table. Vectors of several kinds of devices, which
     differ in their last digits, may be mixed.
 
-    Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
+    Raises StageError if they come from different models, backends, image sizes or fits, ValueError for no parts.
     """
     if not parts:
         raise ValueError("nothing to merge")
     first = parts[0].origin
     for part in parts:
-        if not first.comparable(part.origin):
+        if mismatch := first.mismatch(part.origin, "one part of the pictures", "another"):
             raise StageError(
-                f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
-                f"{part.origin.described}. Wait until preprocess and features have recomputed all pictures, or start "
-                "features again with: lookalike deploy --reprocess features"
+                f"{mismatch} Wait until preprocess and features have recomputed all pictures, or start features again "
+                "with: lookalike deploy --reprocess features"
             )
     places: dict[str, tuple[int, int]] = {}
     repeated: dict[str, list[tuple[int, int]]] = {}

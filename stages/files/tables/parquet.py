@@ -58,7 +58,7 @@ def damage_refused(file: ParquetTarget) -> AbstractContextManager[None]:
 
 
 def read_table(file: ParquetTarget, schema: pa.Schema, facts: Iterable[str]) -> tuple[pa.Table, dict[str, str]]:
-    """A table that has the schema's columns, and these facts of its metadata. Within `damage_refused`.
+    """A table that has the schema's columns, and its metadata, which has these facts. Within `damage_refused`.
 
     Raises StageError if the file is a table without them, and whatever a damaged one makes Arrow raise.
     """
@@ -74,7 +74,7 @@ def read_table(file: ParquetTarget, schema: pa.Schema, facts: Iterable[str]) -> 
     for column in schema:
         if not _holds(table.schema.field(column.name).type, column.type):
             raise ValueError(f"its column {column.name} holds {table.schema.field(column.name).type}")
-    return table, {name: metadata[name] for name in facts}
+    return table, metadata
 
 
 def read_columns(file: ParquetTarget, names: Sequence[str] | None = None) -> pa.Table:

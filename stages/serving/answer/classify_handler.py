@@ -105,5 +105,5 @@ def _view(model: PromotedModel, library: Snapshot | None) -> DecodeContext:
         return DecodeContext(model.framing, None)
     ours, theirs = library.library.origin, model.classifier.origin
     same = Framing(ours.image_size, ours.fit) == model.framing
-    has_vectors = model.embedder is not None and same and ours.model == theirs.model
+    has_vectors = model.embedder is not None and same and ours.computed_by == theirs.computed_by
     return DecodeContext(model.framing, library.library, library.originals, has_vectors)

@@ -1,4 +1,4 @@
-"""Backbones of the repo models in memory, each loaded once for all that compute with it. Owns the import of TensorFlow.
+"""Backbones of the repo models in memory, each loaded once for all that compute with it. Owns the import of Keras.
 
 A backbone stays as long as a snapshot holds its embedder. Decides nothing about which one is needed.
 """
@@ -6,6 +6,7 @@ A backbone stays as long as a snapshot holds its embedder. Decides nothing about
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from stages.backbone import tensorflow_import
+from stages.backbone import keras_import
 from stages.backbone.backbone_spec import (
     MODEL_FILE,
     MOST_BYTES,
@@ -23,10 +24,12 @@ from stages.backbone.backbone_spec import (
     BackboneSpec,
     parse_spec,
 )
+from stages.backbone.backends import keras_backend
 from stages.datum.contract import StageError, load
 from stages.datum.file_cache import FileCache
 from stages.quality import distance_scale
 from stages.quality.distance_scale import DistanceScale
+from stages.record.origin import BACKENDS, Origin
 from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient, PachydermError
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
@@ -45,6 +48,21 @@ class BackbonePool:
         self._loading = threading.Lock()
         # Keras has it warn of every model after the fifth, and a service loads one after the other.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+    @property
+    def backend_name(self) -> str:
+        """The backend of Keras, for people."""
+        return BACKENDS.get(keras_backend.chosen(os.environ), "Keras")
+
+    def check(self, origin: Origin, what: str) -> None:
+        """Raises StageError if the vectors of this origin are another backend's than those that this service computes.
+        what: is of that origin."""
+        if keras_backend.chosen(os.environ) not in ("", origin.backend):
+            raise StageError(
+                f"{what} has vectors that {BACKENDS.get(origin.backend, origin.backend)} computed, and this service "
+                f"computes on {self.backend_name}: equal pictures would have different vectors. Start the service with "
+                f"{keras_backend.VARIABLE}={origin.backend}"
+            )
 
     def held(self, spec: BackboneSpec) -> Embedder | None:
         """The embedder of a backbone that is loaded."""
@@ -68,16 +86,16 @@ class BackbonePool:
             return found, found.device
 
     def prepared(self) -> str:
-        """The kind of device that computes, once TensorFlow is set up without any backbone."""
+        """The kind of device that computes, once Keras is set up without any backbone."""
         with self._loading:
-            devices = import_tensorflow()
+            devices = import_devices()
             devices.prepare(self._environment)
             return str(devices.kind())
 
 
-def import_tensorflow() -> ModuleType:
-    """The module of TensorFlow's devices, with TensorFlow imported without chatter."""
-    with tensorflow_import.quiet():
+def import_devices() -> ModuleType:
+    """The module of devices, with Keras imported without chatter."""
+    with keras_import.quiet():
         return load("stages.backbone.devices")
 
 

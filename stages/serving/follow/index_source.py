@@ -117,6 +117,7 @@ class IndexSource:
             opened = SegmentFetcher(self._server, self._cache, commit, segments, scratch / "index").opened(held)
             library = MappedLibrary.joined(opened, partial(self._thumbnail, commit))
             _check_model(library, spec)
+            self._backbones.check(library.origin, "the index")
             if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
                 model_loading.result()
             searching = SearchEngine(
@@ -192,7 +193,7 @@ class IndexSource:
             same: Future[tuple[Embedder, str]] = Future()
             same.set_result((before.embedder, before.device))
             return same
-        say(f"starting TensorFlow for the model {spec.described}")
+        say(f"starting {self._backbones.backend_name} for the model {spec.described}")
         return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model")
 
     def _keep(self, segments: Sequence[SegmentListing]) -> None:

@@ -89,7 +89,7 @@ class PromotionSource:
                 described, made_from.get(backbone_pool.REPO, ""), scratch / "backbone", say
             )
             say(f"loading the classifier of the run {described.run}")
-            backbone_pool.import_tensorflow()
+            backbone_pool.import_devices()
             classifier = load("stages.classify.classifier").open(scratch)
             _warm_up(classifier)
             sha256 = hashlib.sha256((scratch / MODEL).read_bytes()).hexdigest()
@@ -122,7 +122,7 @@ class PromotionSource:
         """The embedder whose vectors a classifier takes, None if it takes pictures; and the kind of device. models: the
         commit of the backbone that the classifier was made with."""
         if described.takes == "pictures":
-            say("starting TensorFlow")
+            say(f"starting {self._backbones.backend_name}")
             return None, self._backbones.prepared()
         if not models:
             raise StageError(f"the promoted commit of {REPO} does not tell the commit of models that it was made with")
@@ -133,8 +133,9 @@ class PromotionSource:
                 f"{described.origin.model}, and its commit of models holds {spec.described} {spec.sha256}: compute "
                 "it again with `lookalike deploy --reprocess train`"
             )
+        self._backbones.check(described.origin, "the promoted classifier")
         if self._backbones.held(spec) is None:
-            say(f"starting TensorFlow for the model {spec.described}")
+            say(f"starting {self._backbones.backend_name} for the model {spec.described}")
         return self._backbones.embedder(self._server, spec, models, directory)
 
 

@@ -59,6 +59,7 @@ def _files() -> Iterator[bytes]:
     yield b'{"head": "mlp", "hidden": [8, 4], "dropout": 0.5, "epochs": 3, "class_weight": "balanced", "seed": 7}'
     tune = {"layers": "all", "augmentation": {"flip": True}}
     yield json.dumps({"learning_rate": 0.1, "folds": 2, "fine_tune": tune}).encode()
+    yield b'{"convolutional": {"filters": [8, 16], "cross_validation": false, "augmentation": {"shift": 0.2}}}'
 
 
 def _runs() -> Iterator[bytes]:

@@ -32,9 +32,7 @@ def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         files = {f"/{number}": noise.randbytes(noise.choice((10, 1000, SMALL))) for number in range(3)}
         target = Commit(repo, branch="master")
         file_modification.modify(
-            pfs,
-            target,
-            (FileAddition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items()),
+            pfs, target, (FileAddition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items())
         )
         return files
 

@@ -114,11 +114,7 @@ class Twins(UnionInput):
 
 keys = st.sampled_from(["a", "b", "c"])
 repos = st.sampled_from(["r", "s", "t"])
-ways = {
-    "join_on": st.sampled_from(["", "$1"]),
-    "group_by": st.sampled_from(["", "$1"]),
-    "outer_join": st.booleans(),
-}
+ways = {"join_on": st.sampled_from(["", "$1"]), "group_by": st.sampled_from(["", "$1"]), "outer_join": st.booleans()}
 file_trees = st.fixed_dictionaries({name: st.lists(keys, max_size=3).map(tuple) for name in ("r", "s", "t")})
 leaves = st.builds(leaf, repos, **ways)
 twins = repos.flatmap(lambda repo: st.lists(st.builds(leaf, st.just(repo), **ways), min_size=2, max_size=2))

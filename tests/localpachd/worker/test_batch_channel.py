@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,17 +13,18 @@ from typing import Any
 from localpachd.worker.batch_session import BatchChannel
 from localpachd.worker.datum_set_watch import TIMED_OUT, DatumSetWatch
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Task
+from stages.datum import datum_messages
 from tests.conditions import until
 from tests.localpachd.worker.bench import Bench
 
-_CLIENT = """
+# Not with python_pachyderm, whose import takes most of the time of such a process; test_loopback_servers has that.
+_CLIENT = f"""{inspect.getsource(datum_messages)}
 import grpc, os, pathlib, sys, time
-from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest
-from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerStub
-stub = WorkerStub(grpc.insecure_channel("127.0.0.1:" + os.environ["PPS_WORKER_GRPC_PORT"]))
+channel = grpc.insecure_channel("127.0.0.1:" + os.environ["PPS_WORKER_GRPC_PORT"])
+ask = channel.unary_unary(METHOD, request, env)
 pfs = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
 def next_datum(error=""):
-    return dict(entry.split("=", 1) for entry in stub.NextDatum(NextDatumRequest(error=error)).env)
+    return dict(entry.split("=", 1) for entry in ask(error))
 """
 
 
@@ -130,7 +132,7 @@ def die():
         os._exit(5)
 env = next_datum()
 if not pathlib.Path({str(flag)!r}).exists():
-    call = stub.NextDatum.future(NextDatumRequest())
+    call = ask.future("")
     die()
 while True:
     env = next_datum()

@@ -102,11 +102,7 @@ def test_stdin_is_lines(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("script", "reason"),
-    [
-        ("exit 3", "exit status 3"),
-        ("kill -SEGV $$", "signal: segmentation fault"),
-        ("kill -KILL $$", "signal: killed"),
-    ],
+    [("exit 3", "exit status 3"), ("kill -SEGV $$", "signal: segmentation fault"), ("kill -KILL $$", "signal: killed")],
 )
 def test_a_failure_says_how_the_process_ended(bench: Bench, script: str, reason: str) -> None:
     result = bench.one(bench.sh(f'echo partial > "$PFS/out/seen"; {script}'))

@@ -128,16 +128,11 @@ def test_a_project_takes_its_defaults_with_it(rpc: RpcClient, client: Client, pl
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", '{"x": 1}', '{"createPipelineRequest": {"datumTrys": 1}}', '{"createPipelineRequest": 3}'],
+    "text", ["", "[]", '{"x": 1}', '{"createPipelineRequest": {"datumTrys": 1}}', '{"createPipelineRequest": 3}']
 )
 def test_unreadable_defaults_are_refused(rpc: RpcClient, refusal: Refusal, text: str) -> None:
     code, said = refusal(
-        rpc.call,
-        "pps_v2.API/SetClusterDefaults",
-        "SetClusterDefaults",
-        "ClusterPipelines",
-        cluster_defaults_json=text,
+        rpc.call, "pps_v2.API/SetClusterDefaults", "SetClusterDefaults", "ClusterPipelines", cluster_defaults_json=text
     )
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert said.startswith("invalid cluster defaults JSON")

@@ -171,10 +171,6 @@ def test_the_deployed_one_answers_once_a_model_is_promoted(
 def test_the_manifests_are_written_for_both_services(command: Command) -> None:
     command.says("specs", "-o", "plain", "--set", "PROXY=labels.example.org")
     written = {path.name for path in (command.directory / "plain").glob("*.yaml")}
-    assert written >= {
-        "lookalike-serve.yaml",
-        "lookalike-classify-serve.yaml",
-        "lookalike-classify-serve-knative.yaml",
-    }
+    assert written >= {"lookalike-serve.yaml", "lookalike-classify-serve.yaml", "lookalike-classify-serve-knative.yaml"}
     (made,) = yaml.safe_load_all((command.directory / "plain" / "lookalike-classify-serve-knative.yaml").read_text())
     assert made["kind"] == "Service"

@@ -9,24 +9,31 @@ import grpc
 import pytest
 
 from pipelines.analysis.measurement import evaluation
-from pipelines.client.repository import Repository
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.commands import command_registry
 from pipelines.library import ingest, picture_sources, queries
 from pipelines.library.datasets import samples
+from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
 from tests.command import Command
+from tests.pipelines.stand_ins import SpecFiles, copying_spec
+
+NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", WeightsOrigin("here", "0" * 64), "a" * 64)
 
 
 @pytest.fixture
 def started(command: Command) -> Iterator[Connection]:
-    """A local server, started in the directory of the command, with the repos of a library and a picture beside it."""
+    """A local server, started in the directory of the command, with the repos of a library and a described backbone;
+    beside it a picture, and the specification of a pipeline that copies."""
     said = command.says("up", "--port", "0")
     assert f"lookalike uses it in {command.directory} and below" in said
     address = next(word for word in said.split() if word.startswith("grpc://"))
     connection = connect(ServerTarget(address))
-    for repo in ("images", "queries"):
+    for repo in ("images", "queries", "models"):
         connection.client.create_repo(repo)
+    Repository(connection, "models").write([PutFile("/backbone.json", format_spec(NET).encode())])
+    SpecFiles(command.directory / "specs").write(copying_spec("preprocess", "images"))
     (command.directory / "below").mkdir()
     for folder in (command.directory, command.directory / "below"):
         (folder / "a.png").write_bytes(b"a")
@@ -40,6 +47,7 @@ def test_commands_use_the_library_around_them(started: Connection, command: Comm
     for place in (command.directory, command.directory / "below"):
         said = Command(place).says("add", "a.png", "--no-wait")
         assert said.startswith(f"writing to the library in {root}, at {started.address}\n")
+        assert ("pipeline preprocess: created\n" in said) is (place == command.directory)
     assert re.search(
         r"^disk +[\d.]+ [kM]B in \.lookalike, [\d.,]+ [kMGTP]B free$", command.says("status"), re.MULTILINE
     )
@@ -58,22 +66,22 @@ def test_commands_use_the_library_around_them(started: Connection, command: Comm
     elsewhere.says("status", "--address", started.address)
 
 
-@pytest.mark.parametrize("words", [["status"], ["history"]], ids=lambda each: each[0])
-def test_a_stopped_library_above_is_started_as_it_was(started: Connection, command: Command, words: list[str]) -> None:
+def test_a_stopped_library_above_is_started_as_it_was(started: Connection, command: Command) -> None:
     """With its options: without its token it would be open to all."""
     command.says("down")
     (command.directory / "token").write_text("a-token-that-is-long-enough-for-a-server\n")
     (command.directory / "token").chmod(0o600)
     command.says("up", "--port", "0", "--token-file", "token")
-    command.says("down")
     below = Command(command.directory / "below")
-    first, *_ = below.says(*words).splitlines()
-    assert first == f"started the server of the library in {command.directory}/.lookalike, which was stopped"
-    server = local_server.running(command.directory / ".lookalike")
-    assert server is not None
-    with pytest.raises(grpc.RpcError):
-        list(connect(ServerTarget(server.address)).client.list_repo())
-    assert "started" not in below.says(*words)
+    for word in ("status", "history"):
+        command.says("down")
+        first, *_ = below.says(word).splitlines()
+        assert first == f"started the server of the library in {command.directory}/.lookalike, which was stopped"
+        server = local_server.running(command.directory / ".lookalike")
+        assert server is not None
+        with pytest.raises(grpc.RpcError):
+            list(connect(ServerTarget(server.address)).client.list_repo())
+        assert "started" not in below.says(word)
 
 
 def test_a_stopped_library_of_another_user_is_not_started(

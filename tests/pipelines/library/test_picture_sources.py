@@ -173,9 +173,7 @@ def test_files_that_are_not_pictures_are_counted_by_kind(tmp_path: Path) -> None
     file(tmp_path / "trip" / "empty.jpg", b"")
     found = find([tmp_path / "trip", file(tmp_path / "notes.txt", b"hello")])
     assert [each.name for each in found.sources] == ["trip/empty.jpg"]
-    assert found.left_out == [
-        "9 files that are not pictures: 3 without extension, 2 .txt, 2 .xmp, 1 .mov, 1 .pdf",
-    ]
+    assert found.left_out == ["9 files that are not pictures: 3 without extension, 2 .txt, 2 .xmp, 1 .mov, 1 .pdf"]
     assert find([tmp_path / "notes.txt"]).left_out == ["1 file that is not a picture: 1 .txt"]
     assert [each.name for each in find([tmp_path / "notes.txt"], beside=["notes.txt"]).sources] == ["notes.txt"]
 

@@ -35,6 +35,8 @@ def test_moving_to_another_registry() -> None:
     assert str(image.moved("r.io/t")) == "r.io/t/lookalike-cpu:0.1.0"
     assert str(image.moved("r.io/t").moved("r.io/u", "2")) == "r.io/u/lookalike-cpu:2"
     assert str(image.moved("", "2")) == "lookalike-cpu:2"
+    assert str(image.moved("", name="mine")) == "mine:0.1.0"
     pinned = ImageReference("", "a", "", f"sha256:{'0' * 64}")
     assert str(pinned.moved("r.io")) == f"r.io/a@sha256:{'0' * 64}"
     assert str(pinned.moved("r.io", "1")) == "r.io/a:1"
+    assert str(pinned.moved("", name="b")) == "b"

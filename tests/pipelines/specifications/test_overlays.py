@@ -97,7 +97,7 @@ def test_variables_come_from_the_environment(make: Make) -> None:
     ("members", "said"),
     [
         ({"al": {}}, r"json:2: unknown al: did you mean all\?"),
-        ({"images": {"x": {"prefix": ""}}}, r"unknown images.x.prefix: an overlay may have registry, tag"),
+        ({"images": {"x": {"prefix": ""}}}, r"unknown images.x.prefix: an overlay may have registry, tag, name"),
         ({"gpus": []}, r"json:2: gpus must be an object"),
         ({"pipelines": {"gpu": "x"}}, "pipelines.gpu must be an object"),
         ({"images": {"x": "y"}}, "images.x must be an object"),
@@ -181,6 +181,15 @@ class TestThoseThatShip:
             each["pfs"] |= {"glob": f"{top}/(*)/(*)", "join_on": "$1-$2"}
         found, _ = self.overlaid("large")
         assert {name: each.document for name, each in found.items()} == expected
+
+    def test_cuda13_gives_the_search_another_image_in_any_registry(self) -> None:
+        names = ("registry", "cuda13")
+        for order in (names, names[::-1]):
+            found, _ = self.overlaid(*order, REGISTRY="r.io/t")
+            images = {name: each.get("transform", "image").partition(":")[0] for name, each in found.items()}
+            assert images["features"] == "r.io/t/lookalike-tensorflow"
+            other = {name for name, image in images.items() if image == "r.io/t/lookalike-rapids-cuda13"}
+            assert other == {"index", "search", "neighbours"}
 
     def test_eci_puts_everything_on_virtual_nodes(self) -> None:
         found, _ = self.overlaid("eci", ECI_SPECS="ecs.gn7i-c8g1.2xlarge")

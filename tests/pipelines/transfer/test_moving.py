@@ -381,10 +381,7 @@ CHANGES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["one", "two",
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["images", "queries"]), CHANGES), min_size=1, max_size=5))
 def test_any_history_can_be_moved(
-    connection: Connection,
-    unique: Unique,
-    tmp_path_factory: Any,
-    steps: list[tuple[str, dict[str, str | None]]],
+    connection: Connection, unique: Unique, tmp_path_factory: Any, steps: list[tuple[str, dict[str, str | None]]]
 ) -> None:
     client, both = connection.client, [replace(connection, project=unique("h")) for _ in range(2)]
     for each in both:

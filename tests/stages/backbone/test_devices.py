@@ -10,8 +10,8 @@ import tensorflow as tf
 from hypothesis import given, strategies as st
 
 from stages.backbone.backbone_spec import MODEL_FILE
-from stages.backbone.devices import prepare, total_memory
-from stages.backbone.gpu_memory import GpuMemory, gpu_memory
+from stages.backbone.devices import prepare
+from stages.backbone.gpu_memory import GpuMemory, gpu_memory, total_memory
 from stages.datum.contract import StageError
 from tests import fake_gpus
 
@@ -74,10 +74,10 @@ def test_without_a_gpu_its_memory_is_unknown() -> None:
 @pytest.mark.skipif(not HAS_GPU, reason="no GPU")
 def test_a_fraction_limits_the_device() -> None:
     program = (
-        "from stages.backbone import devices; import tensorflow as tf;"
+        "from stages.backbone import devices, gpu_memory; import tensorflow as tf;"
         "print(devices.prepare({'GPU_MEMORY_FRACTION': '0.1'}));"
         "d = tf.config.get_logical_device_configuration(tf.config.list_physical_devices('GPU')[0]);"
-        "print(d[0].memory_limit, devices.total_memory(0) // 10 >> 20); print(float(tf.reduce_sum(tf.ones(10))))"
+        "print(d[0].memory_limit, gpu_memory.total_memory(0) // 10 >> 20); print(float(tf.reduce_sum(tf.ones(10))))"
     )
     done = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True)
     said, limits, result = done.stdout.splitlines()

@@ -8,7 +8,8 @@ import keras
 import numpy as np
 
 from stages.classify.classifier_description import ClassifierDescription
-from stages.classify.training.run_records import AccuracyScore, InputKind
+from stages.classify.training.run_records import AccuracyScore
+from stages.classify.training.training_parameters import InputKind
 from stages.record.origin import Origin
 
 SIDE, DIMENSION = 8, 6

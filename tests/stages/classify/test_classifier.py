@@ -12,7 +12,7 @@ import pytest
 from stages.backbone.backbones import save_keras
 from stages.classify import classifier, classifier_description
 from stages.classify.classifier import Classifier
-from stages.classify.training.run_records import InputKind
+from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import StageError
 from tests.stages.classify.networks import DIMENSION, SIDE, described, network
 

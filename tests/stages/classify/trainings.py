@@ -127,10 +127,12 @@ def write_run(
         for which in (False, True)
     )
     epochs = np.arange(1, 31)
+    chosen = parse(f"{name}.json", parameters.encode())
     run = TrainingRun(
         name=name,
-        parameters=parse(f"{name}.json", parameters.encode()),
+        parameters=chosen,
         labels=labels,
+        takes=chosen.takes,
         pictures=PictureCounts(held.count(False), held.count(True), len(given.of) - len(ids)),
         cross_validation=validated,
         held_out=unseen,

@@ -11,8 +11,8 @@ import numpy as np
 from stages.knn import searcher_factory
 from stages.knn.backend import Distances, RoundingBound, Rows, Vectors, expanded
 from stages.knn.lazy_gpu import ProductAccount
-from stages.knn.row_minima import smallest
 from stages.knn.searcher_factory import SearchMachine
+from stages.knn.top_k import smallest
 
 Product = Callable[[Vectors, Vectors], Distances]
 

@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from stages.knn import exact_searcher, exhaustive_search, numpy_backend, row_minima, vector_set
+from stages.knn import exact_searcher, numpy_backend, top_k, vector_set
 from stages.knn.backend import Backend, Vectors
-from stages.knn.exact_searcher import EXTRA, ExactSearcher
-from stages.knn.exhaustive_search import compare_with_all
+from stages.knn.exact_searcher import EXTRA, ExactSearcher, compare_with_all
 from stages.knn.faiss_backend import FaissBackend
 from stages.knn.numpy_backend import NumpyBackend
 from stages.knn.sklearn_backend import SklearnBackend
@@ -134,10 +133,9 @@ def test_each_stage_of_the_proof_is_reached() -> None:
 def test_many_queries_cross_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     patched: dict[ModuleType, dict[str, Any]] = {
         vector_set: {"_DIFFERENCES": 64 * 9, "_SCAN": 32 * 13},
-        exact_searcher: {"_LARGEST": 64, "_FEWEST": 10, "cores": lambda: 3},
+        exact_searcher: {"_LARGEST": 64, "_FEWEST": 10, "_AT_ONCE": 7, "_BLOCK_BYTES": 64 * 50, "cores": lambda: 3},
         numpy_backend: {"_COLUMNS": 300, "_TILE_BYTES": 4 * 300 * 20, "_CHUNK_BYTES": 4 * 304 * 3},
-        row_minima: {"_GROUPS": 2, "_MULTIPLE": 4},
-        exhaustive_search: {"_AT_ONCE": 7, "_BLOCK_BYTES": 64 * 50},
+        top_k: {"_GROUPS": 2, "_MULTIPLE": 4},
     }
     for module, sizes in patched.items():
         for name, value in sizes.items():

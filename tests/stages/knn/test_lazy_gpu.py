@@ -59,7 +59,7 @@ def test_the_searches_of_all_segments_count_and_their_answers_are_the_same() -> 
 
 def test_a_small_library_stays_on_the_processor_after_the_import_until_it_has_earned_its_copy() -> None:
     loaded: list[str] = []
-    account = ProductAccount(0, speed=2 * 300 * ONE / 0.05)  # the examination lasts two and a bit searches
+    account = ProductAccount(0, speed=2 * 300 * ONE / 0.1)  # the examination lasts two and a bit searches
     given = machine(account, loaded)
     first, second = (open_searcher(LIBRARY, SearchSettings(), {}, machine=given) for _ in range(2))
     first.search(LIBRARY, 5)

@@ -63,14 +63,14 @@ def segment(
     return lambda wanted: NeighbourTable.read(BytesIO(content), wanted)
 
 
-def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> ImageTable:
+def asked(*queries: str, model: str = MODEL, fit: str = "pad", backend: str = "tensorflow") -> ImageTable:
     return ImageTable(
         ids=queries,
         sources=[[source(f"q/{query[0]}.png")] for query in queries],
         thumbnail_sizes=[1] * len(queries),
         hashes=[0] * len(queries),
         **unseen(len(queries)),
-        origin=Origin(model, fit, 96, 4, "a net at 96 px"),
+        origin=Origin(model, fit, 96, 4, "a net at 96 px", backend=backend),
     )
 
 
@@ -141,6 +141,7 @@ ROW = (QUERY, picture(1), 0.5, [source("a.jpg")])
             f"a net at 96 px {'a' * 64} and a net at 96 px {'b' * 64}.*lookalike deploy --reprocess search",
         ),
         (asked(QUERY, model="b" * 64), [segment([ROW])], "two models"),
+        (asked(QUERY, backend="torch"), [segment([ROW])], "aa on PyTorch and a net at 96 px a"),
         (None, [segment([ROW]), segment([ROW], metric="cosine")], r"euclidean and cosine.*--reprocess search"),
     ],
 )

@@ -1,5 +1,6 @@
-"""A stand-in for the few functions of CuPy that the steps call: arrays stay in the processor's memory."""
+"""A stand-in for the few functions of CuPy that lookalike and the steps call: arrays stay in the processor's memory."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,4 +20,15 @@ def asarray(values: Any) -> ndarray:
     return np.array(values).view(ndarray)
 
 
-cuda = SimpleNamespace(runtime=SimpleNamespace(memGetInfo=lambda: (1 << 30, 2 << 30)))
+def arange(start: int, stop: int) -> ndarray:
+    """Integers on the device."""
+    return np.arange(start, stop).view(ndarray)
+
+
+sqrt = np.sqrt
+
+cuda = SimpleNamespace(
+    runtime=SimpleNamespace(memGetInfo=lambda: (1 << 30, 2 << 30)),
+    MemoryPool=lambda: SimpleNamespace(malloc=None, free_all_blocks=lambda: None),
+    using_allocator=lambda malloc: nullcontext(),
+)

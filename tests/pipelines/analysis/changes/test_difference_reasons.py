@@ -37,12 +37,7 @@ def because(
 
 def test_a_removed_picture_makes_room() -> None:
     found = because(reply("q", "a", "b", "c"), reply("q", "b", "c", "d"), ChangeCauses(removed=frozenset("a")))
-    assert found == {
-        "b": (2, 1, [SHIFTED]),
-        "c": (3, 2, [SHIFTED]),
-        "d": (None, 3, [ROSE]),
-        "a": (1, None, [REMOVED]),
-    }
+    assert found == {"b": (2, 1, [SHIFTED]), "c": (3, 2, [SHIFTED]), "d": (None, 3, [ROSE]), "a": (1, None, [REMOVED])}
 
 
 def test_an_added_picture_pushes_others_out() -> None:

@@ -74,8 +74,7 @@ def test_an_archive_alone_has_labels_where_it_has_folders(tmp_path: Path) -> Non
 def test_a_file_of_labels_in_a_folder_takes_the_place_of_its_folders(tmp_path: Path) -> None:
     rows = b"source,label\na/1.png,red\nset/2.png,blue\ngone.png,red\nbroken\n"
     write(
-        tmp_path,
-        {"set/a/1.png": picture(), "set/2.png": picture(), "set/b/3.png": picture(), "set/labels.csv": rows},
+        tmp_path, {"set/a/1.png": picture(), "set/2.png": picture(), "set/b/3.png": picture(), "set/labels.csv": rows}
     )
     made = plan(tmp_path / "set")
     assert made.of == {"set/a/1.png": "red", "set/2.png": "blue"}

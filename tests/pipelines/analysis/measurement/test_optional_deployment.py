@@ -157,10 +157,10 @@ def place(connection: Connection, name: str) -> Any:
 
 
 def test_a_group_runs_where_and_as_the_others_were_deployed(here: Connection) -> None:
-    deploy_usual(here, "gke", "pull-secret", "registry", REGISTRY="r.io/us", TAG="7", PULL_SECRET="ours")
+    deploy_usual(here, "gke", "pull-secret", "registry", "cuda13", REGISTRY="r.io/us", TAG="7", PULL_SECRET="ours")
     optional_deployment.deploy(here, "duplicates")
     neighbours, duplicates = place(here, "neighbours"), place(here, "duplicates")
-    assert neighbours.transform.image == "r.io/us/lookalike-rapids:7"
+    assert neighbours.transform.image == "r.io/us/lookalike-rapids-cuda13:7"
     assert duplicates.transform.image == "r.io/us/lookalike-cpu:7"
     assert neighbours.scheduling_spec == place(here, "index").scheduling_spec
     assert neighbours.scheduling_spec.node_selector and not duplicates.scheduling_spec.node_selector

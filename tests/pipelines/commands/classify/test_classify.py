@@ -162,6 +162,22 @@ def test_folders_become_labels(here: Command, as_user: Connection) -> None:
     assert "with several labels, and so without any: pets/dog/3.png (cat and dog)\n" in said
 
 
+def test_idx_files_are_pictures_with_labels(here: Command, as_user: Connection) -> None:
+    digits = here.directory / "digits"
+    digits.mkdir()
+    images, labels = (digits / f"train-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1"))
+    images.write_bytes(b"\0\0\x08\x03" + b"\0\0\0\x03\0\0\0\x04\0\0\0\x04" + bytes(range(48)))
+    labels.write_bytes(b"\0\0\x08\x01\0\0\0\x03\7\0")
+    assert "train-labels-idx1-ubyte is truncated" in here.fails("classify", "add", "digits")
+    assert not Repository(as_user, "images").exists("/")
+    labels.write_bytes(b"\0\0\x08\x01\0\0\0\x03\7\0\7")
+    said = here.says("classify", "add", "digits")
+    assert "put 3 files into images: commit " in said and "not a picture" not in said
+    assert "3 of 3 pictures with 2 labels: 7 2, 0 1\n" in said
+    (name,) = Repository(as_user, "labels").list()
+    assert b"digits/train-images-idx3-ubyte/000001.pgm,0" in Repository(as_user, "labels").read(name)
+
+
 def run_names(here: Command, *more: str) -> list[str]:
     return [each["name"] for each in json.loads(here.run("classify", "runs", *more, "--json").stdout)]
 

@@ -52,10 +52,7 @@ def test_remaining_time_in_words(seconds: float, words: str) -> None:
         (replace(JOB, state="success", total=0), "nothing to do"),
         (replace(JOB, state="killed", total=0), "killed"),
         (replace(JOB, state="success", processed=64), "success, 64 of 64 datums"),
-        (
-            replace(JOB, state="success", processed=3, skipped=61),
-            "success, 3 of 64 datums computed, 61 unchanged",
-        ),
+        (replace(JOB, state="success", processed=3, skipped=61), "success, 3 of 64 datums computed, 61 unchanged"),
         (
             replace(JOB, state="failure", processed=2, skipped=61, failed=1),
             "failure, 2 of 64 datums computed, 61 unchanged, 1 failed",

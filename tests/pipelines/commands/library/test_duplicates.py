@@ -42,7 +42,7 @@ NEIGHBOURS = {
         "image": "lookalike-cpu:0.1.0",
         "cmd": ["sh", "-e"],
         "stdin": ['cp -r "$index"/. "${LOCALPACHD_PFS:-/pfs}/out"'],
-        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-4"},
+        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-5"},
     },
 }
 

@@ -12,14 +12,7 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from pipelines.library.datasets import samples
-from pipelines.library.datasets.samples import (
-    ASPECT,
-    LIBRARY_SHARE,
-    SIDE,
-    SamplePictures,
-    crop_box,
-    label_of,
-)
+from pipelines.library.datasets.samples import ASPECT, LIBRARY_SHARE, SIDE, SamplePictures, crop_box, label_of
 from stages.backbone.photographs import PHOTOGRAPHS, holds_enough, open_photograph
 
 

@@ -91,9 +91,20 @@ def test_only_parameters_that_are_not_the_defaults_are_told() -> None:
         "fine_tune.epochs": "3",
         "fine_tune.augmentation.flip": "no",
     }
-    for defaults in (b"{}", b'{"fine_tune": {}}'):
+    for defaults in (b"{}", b'{"fine_tune": {}}', b'{"convolutional": {}}'):
         assert training_words.changed(parse("a.json", defaults).as_data()) == {}
     assert training_words.changed(None) == {}
+
+
+def test_the_augmentation_of_a_convolutional_network_is_told() -> None:
+    small = b'{"convolutional": {"cross_validation": false, "augmentation": {"shift": 0.08, "zoom": 0, "contrast": 1}}}'
+    told = {each: parse("a.json", each).as_data() for each in (b"{}", b'{"convolutional": {}}', small)}
+    assert [training_words.augmentation(each) for each in told.values()] == [
+        "",
+        "moved by up to 10 % of the side, scaled by up to 10 %, turned by up to 11°",
+        "moved by up to 8 % of the side, turned by up to 11°, of other contrast by up to 100 %",
+    ]
+    assert [training_words.is_by_one_fold(each) for each in told.values()] == [False, False, True]
 
 
 @pytest.mark.parametrize(

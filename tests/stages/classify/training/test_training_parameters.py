@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, strategies as st
 
 from stages.classify.training.training_parameters import (
     AugmentationParameters,
+    ConvolutionalParameters,
     FineTuneParameters,
+    MovementParameters,
     TrainingParameters,
     format_parameters,
     parse,
@@ -48,6 +51,23 @@ def test_fine_tuning_has_defaults_of_its_own() -> None:
     )
 
 
+def test_a_convolutional_network_has_defaults_of_its_own() -> None:
+    assert of(convolutional={}).convolutional == ConvolutionalParameters()
+    assert of(convolutional={"augmentation": {"zoom": 0.2}}).convolutional == ConvolutionalParameters(
+        augmentation=MovementParameters(zoom=0.2)
+    )
+    assert not ConvolutionalParameters().augmentation.flip
+    assert [of().takes, of(fine_tune={}).takes, of(convolutional={}).takes] == ["vectors", "pictures", "pictures"]
+
+
+networks = st.builds(
+    ConvolutionalParameters,
+    filters=st.lists(st.integers(1, 8192), min_size=1, max_size=4).map(tuple),
+    epochs=st.integers(1, 1000),
+    cross_validation=st.booleans(),
+    augmentation=st.builds(MovementParameters, rotation=st.floats(0, 0.5)),
+)
+
 tunings = st.builds(
     FineTuneParameters,
     epochs=st.integers(1, 1000),
@@ -69,15 +89,18 @@ tunings = st.builds(
         head=st.just("mlp"),
         hidden=st.lists(st.integers(1, 8192), min_size=1, max_size=4).map(tuple),
         dropout=st.floats(0, 0.9),
-        epochs=st.integers(1, 10_000),
-        learning_rate=st.floats(1e-9, 10),
         class_weight=st.sampled_from(["none", "balanced"]),
         folds=st.integers(2, 20),
         seed=st.integers(0, 2**31 - 1),
-        fine_tune=st.none() | tunings,
-    )
+    ),
+    st.one_of(
+        st.builds(dict, epochs=st.integers(1, 10_000), learning_rate=st.floats(1e-9, 10)),
+        st.builds(dict, epochs=st.integers(1, 10_000), fine_tune=tunings),
+        st.builds(dict, convolutional=networks),
+    ),
 )
-def test_written_parameters_are_read_back(parameters: TrainingParameters) -> None:
+def test_written_parameters_are_read_back(parameters: TrainingParameters, others: dict[str, Any]) -> None:
+    parameters = replace(parameters, **others)
     assert parse(f"{parameters.name}.json", format_parameters(parameters)) == parameters
 
 
@@ -119,6 +142,10 @@ def test_written_parameters_are_read_back(parameters: TrainingParameters) -> Non
         ('{"fine_tune": {"checkpoints": "bucket"}}', "fine_tune.checkpoints must be the URL of a bucket"),
         ('{"fine_tune": {"checkpoints": "http://host/a"}}', "fine_tune.checkpoints must be the URL of a bucket"),
         ('{"fine_tune": {"checkpoint_steps": 9}}', "fine_tune.checkpoint_steps needs fine_tune.checkpoints"),
+        ('{"convolutional": {"filters": []}}', "convolutional.filters must be a list of 1 to 4 widths"),
+        ('{"convolutional": {"augmentation": {"flips": 1}}}', "convolutional.augmentation.flips is not a parameter"),
+        ('{"convolutional": {}, "epochs": 5}', "epochs has no effect beside convolutional: use convolutional.epochs"),
+        ('{"convolutional": {}, "fine_tune": {}}', "fine_tune and convolutional are two kinds of training: remove one"),
         ("[]", "it must be an object"),
         ("", "it is not valid JSON: line 1, column 1"),
         ("{,}", "it is not valid JSON: line 1, column 2"),

@@ -214,6 +214,18 @@ def test_another_model_comes_with_its_index(world: World, follow: Follow) -> Non
     assert after.embedder is not before.embedder
 
 
+def test_an_index_of_another_backend_is_refused_with_the_variable_to_set(
+    world: World, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    world.change({"0": 5})
+    state = until(follow(), lambda each: each.kind == "failed")
+    assert state.message.endswith(
+        "the index has vectors that TensorFlow computed, and this service computes on JAX: equal pictures would have "
+        "different vectors. Start the service with KERAS_BACKEND=tensorflow"
+    )
+
+
 def test_an_empty_library_listens_and_pictures_come(world: World, follow: Follow) -> None:
     following = follow()
     world.change({})

@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
-from stages.knn.row_minima import least, room
+from stages.knn.top_k import least, room
 
 
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 20), width=st.integers(1, 3000), count=st.integers(1, 60))

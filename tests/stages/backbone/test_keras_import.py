@@ -13,8 +13,8 @@ from tests.gc_prelude import GC_PRELUDE
 def said(code: str, **environment: str) -> tuple[int, str]:
     """The exit status of a program and its output on stderr."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-    start = f"{GC_PRELUDE}import os, sys\nfrom stages.backbone import tensorflow_import\n"
-    start += "with tensorflow_import.quiet():\n    "
+    start = f"{GC_PRELUDE}import os, sys\nfrom stages.backbone import keras_import\n"
+    start += "with keras_import.quiet():\n    "
     program = f"{start}{code}\nprint('after', file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], env=clean | environment, capture_output=True, text=True)
     return done.returncode, done.stderr

@@ -1,5 +1,5 @@
-"""TensorFlow's import, without the chatter of native libraries on stderr, which is shown only if the import fails, and
-without packages that no backbone uses.
+"""The import of Keras and its backend, without the chatter of native libraries on stderr, which is shown only if the
+import fails, and without packages that no backbone uses.
 
 TensorFlow's wheels complain at each start about CUDA libraries that are registered twice, before the level of their log
 counts, and of a missing driver where there is no GPU.
@@ -15,6 +15,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+
+from stages.backbone.backends import keras_backend
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _TOLD = ("0", "1")  # messages and warnings
@@ -34,10 +36,13 @@ if not text.endswith({_DONE!r}):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back what is written to stderr while TensorFlow is imported, unless the environment's level of its log asks
+    """Holds back what is written to stderr while Keras is imported, unless the environment's level of its log asks
     for messages or warnings. Without a level, sets that to errors, and where there is no GPU to none. What is held back
     is shown if the import fails, or if it ends the process. Packages that Keras can do without look missing to it,
-    unless they are imported already."""
+    unless they are imported already.
+
+    Raises StageError if Keras cannot have the backend that the environment chooses."""
+    keras_backend.check(os.environ)
     missing = _Missing()
     sys.meta_path.insert(0, missing)
     try:
@@ -52,12 +57,14 @@ class _Missing(MetaPathFinder):
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
+        # PyTorch asks for them before it imports them, and so would not bear an error.
+        self._names = () if keras_backend.chosen(os.environ) == "torch" else _UNUSED
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in _UNUSED and threading.get_ident() == self._thread:
-            raise ModuleNotFoundError(f"{fullname} is not imported with TensorFlow", name=fullname)
+        if fullname in self._names and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{fullname} is not imported with Keras", name=fullname)
         return None
 
 

@@ -1,0 +1,143 @@
+"""The quality of the library's pictures, from the tables of its index and of neighbours: nothing is computed again.
+
+Knows no terminal.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.client.repository import Repository
+from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.library import result_sheets
+from stages.datum.contract import StageError
+from stages.files import thumbnail_files
+from stages.files.tables.index_table import TABLE, IndexTable
+from stages.files.tables.nearest_table import PictureRows, read_nearest
+from stages.files.thumbnail_files import ThumbnailPlace
+from stages.quality.picture_flaws import OUTLIER, PictureMeasures, find_flaws
+from stages.report.page_links import FIRST
+from stages.report.quality_page import LINES, MOST_TILES, FlawList, ListedPicture, page
+
+INDEX, NEIGHBOURS = "index", "neighbours"
+NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that finds the nearest of each picture"
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReport:
+    """The lists of a library's pictures that stand out. directory: holds the page and the lines. commit: of the
+    index. pictures: of the library."""
+
+    directory: Path
+    commit: str
+    pictures: int
+    lists: Sequence[FlawList]
+
+
+def report(connection: Connection, to: Path) -> QualityReport:
+    """Writes the page and quality.jsonl into a directory, over those of an earlier run.
+
+    Raises LookalikeError if there is no index yet or another version made it, or if the directory is that of a result
+    sheet."""
+    if (to / result_sheets.ANSWERS).exists():
+        raise LookalikeError(f"{to} is the result sheet of a query: name another directory with --output")
+    index = connection.retry(lambda: Repository(connection, INDEX).good())
+    if index is None:
+        raise LookalikeError("the library has no index yet: add pictures with `lookalike add`, see `lookalike status`")
+    segments = connection.retry(lambda: _segments(index))
+    nearest = connection.retry(lambda: _nearest(connection, segments))
+    found = QualityReport(to, index.at, sum(map(len, segments.values())), list(_lists(segments, nearest, index)))
+    to.mkdir(parents=True, exist_ok=True)
+    (to / FIRST).write_text(page(found.lists, found.pictures, index.at[:12]), encoding="utf-8")
+    (to / LINES).write_text("".join(map(_line, _listed(found.lists))), encoding="ascii")
+    return found
+
+
+def _segments(index: Repository) -> dict[str, IndexTable]:
+    """The tables of the index by segment, in order."""
+    found: dict[str, IndexTable] = {}
+    for path, content in sorted(index.read_all(f"/*/{TABLE}")):
+        try:
+            found[path.split("/")[1]] = IndexTable.read(BytesIO(content))
+        except StageError as error:
+            raise LookalikeError(
+                f"the index cannot be read ({error}): `lookalike upgrade` computes it again"
+            ) from error
+    return found
+
+
+def _nearest(connection: Connection, segments: Mapping[str, IndexTable]) -> NDArray[np.float64] | None:
+    """Of each picture of the index the distance to the nearest other one, NaN without one; None if it is not known."""
+    neighbours = Repository(connection, NEIGHBOURS).good()
+    if neighbours is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        for name in ("nearest", "pictures"):
+            neighbours.extract(f"/{name}/", Path(scratch, name))
+        try:
+            found = dict(_distances(Path(scratch)))
+        except StageError:  # of another version
+            return None
+    ids = (id for images in segments.values() for id in images.ids)
+    distances = np.array([found.get(id, np.inf) for id in ids], np.float64)
+    return np.where(np.isfinite(distances), distances, np.nan)
+
+
+def _distances(directory: Path) -> Iterator[tuple[str, float]]:
+    """The ids of the pictures that neighbours has, with the distance to the nearest other one, infinite without one."""
+    for path in sorted((directory / "pictures").glob("*.parquet")):
+        rows = PictureRows.read(path)
+        least = np.full(len(rows), np.inf)
+        for file in sorted((directory / "nearest" / path.stem).glob("*.npy")):
+            near = read_nearest(file)["distance"]
+            least = np.minimum(least, near[:, 0]) if near.shape[1] else least
+        yield from zip(rows.ids, least.tolist(), strict=True)
+
+
+def _lists(
+    segments: Mapping[str, IndexTable], nearest: NDArray[np.float64] | None, index: Repository
+) -> Iterator[FlawList]:
+    places = [(segment, row) for segment, images in segments.items() for row in range(len(images))]
+    largest = [
+        max(((each.width, each.height) for each in sources), key=lambda size: size[0] * size[1])
+        for images in segments.values()
+        for sources in images.sources
+    ]
+    widths, heights = np.array(largest, np.int64).reshape(-1, 2).T
+    traits = {
+        name: np.concatenate([np.empty(0), *(getattr(images, name) for images in segments.values())])
+        for name in ("brightness", "contrast", "sharpness")
+    }
+    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest)):
+        pictures = []
+        for number, (row, said) in enumerate(zip(flaw.rows.tolist(), flaw.said, strict=True)):
+            segment, at = places[row]
+            images = segments[segment]
+            shown = _thumbnail(index, segment, images.thumbnails[at]) if number < MOST_TILES else None
+            pictures.append(ListedPicture(images.ids[at], said, images.sources[at], shown))
+        note = NO_DISTANCES if flaw.name == OUTLIER and nearest is None else flaw.note
+        yield FlawList(flaw.name, flaw.title, flaw.limit, pictures, note)
+
+
+def _thumbnail(index: Repository, segment: str, place: ThumbnailPlace) -> bytes | None:
+    """A JPEG file; None for a picture without one."""
+    path = f"/{segment}/{thumbnail_files.DIRECTORY}/{place.part}{thumbnail_files.SUFFIX}"
+    return index.read(path, place.begin, place.size) if place.size else None
+
+
+def _listed(lists: Sequence[FlawList]) -> Iterator[dict[str, object]]:
+    for each in lists:
+        for picture in each.pictures:
+            facts = [source._asdict() for source in picture.sources]
+            yield {"flaw": each.name, "id": picture.id, "said": picture.said, "sources": facts}
+
+
+def _line(value: Mapping[str, object]) -> str:
+    return json.dumps(value, sort_keys=True) + "\n"
