@@ -65,8 +65,8 @@ function values({ name, values: listed, more, missing }, clause, choose) {
 function histogram({ name, type, bars, missing }, clause, choose) {
   const dates = type === "date";
   const largest = Math.max(1, ...bars.map(({ pictures }) => pictures));
-  const inside = ({ from, to }) => clause?.from !== undefined && before(clause.from, to) && before(from, clause.to);
   const before = (one, other) => one == null || other == null || (dates ? one.slice(0, 10) <= other.slice(0, 10) : one <= other);
+  const inside = ({ from, to }) => clause?.from !== undefined && before(clause.from, to) && before(from, clause.to);
   const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? to.slice(0, 10) + END_OF_DAY : to });
   const between = (one, other) => range(bars[Math.min(one, other)].from, bars[Math.max(one, other)].to);
   let begun = null;
