@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 def rows(answer: Mapping[str, Any], query: str = "") -> list[Row]:
     """The rows of an answer to a search, in its order. query: its name, if not the names of the pictures in it."""
     asked = query or ", ".join(each["name"] for each in answer.get("pictures", ()))
-    found = []
+    found: list[Row] = []
     for picture in answer["neighbours"]:
         own = {name: picture[name] for name in (*_FIRST, "id") if name in picture}
         for source in picture["sources"]:

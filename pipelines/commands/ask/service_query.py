@@ -83,7 +83,15 @@ def ask(connection: Connection, found: QueryEntries, k: int | None, question: Qu
 
 def _rows(names: Sequence[str], answer: Mapping[str, Any]) -> Sequence[Row]:
     """The rows of the nearest pictures, those that the command shows."""
-    return answer_table.rows({**answer, "neighbours": answer["neighbours"][: answer["k"]]}, ", ".join(names))
+    return answer_table.rows({**answer, "neighbours": _nearest(answer)}, ", ".join(names))
+
+
+def _nearest(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The k nearest pictures of an answer, with the words that the pipelines have for their distances."""
+    scale = answer.get("scale")  # an older service has none
+    scaled = DistanceLimits(**scale) if scale else None
+    found = answer["neighbours"][: answer["k"]]
+    return [{**each, "likeness": likeness(scaled, each["distance"], each["same"])} for each in found]
 
 
 def _good(found: QueryEntries) -> QueryEntries:
@@ -95,8 +103,6 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
     """The names of pictures, and the answer about them as a line of neighbors.jsonl: of the nearest pictures, however
     alike they are, as the pipelines give them."""
     limits = {name: answer[name] for name in ("filter", "where", "max_distance") if answer.get(name) not in ("", None)}
-    scale = answer.get("scale")  # an older service has none
-    scaled = DistanceLimits(**scale) if scale else None
     line = {
         **limits,
         "backbone": answer["model"]["described"],
@@ -107,10 +113,10 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
             {
                 "distance": each["distance"],
                 "id": each["id"],
-                "likeness": likeness(scaled, each["distance"], each["same"]),
+                "likeness": each["likeness"],
                 "sources": [source["path"] for source in each["sources"]],
             }
-            for each in answer["neighbours"][: answer["k"]]
+            for each in _nearest(answer)
         ],
         "query": answer["pictures"][0]["id"],
         "sources": list(names),

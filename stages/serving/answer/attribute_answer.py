@@ -80,7 +80,7 @@ def table(snapshot: Snapshot, where: str, filter: str, sort: str) -> pa.Table:
     columns of an answer to a search (see stages.report.answer_table). Raises FilterError."""
     known = snapshot.library.attributes.table
     some = pa.array(_listed(snapshot, where, filter, sort))
-    names = answer_table.ordered(name for name in known.columns if name not in DERIVED)
+    names = answer_table.ordered([*Source._fields, *(name for name in known.columns if name not in DERIVED)])
     return answer_table.shown(pa.table({name: known.column(name).take(some) for name in names}))
 
 

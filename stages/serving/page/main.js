@@ -250,8 +250,12 @@ function turnDetails() {
 }
 
 function focusFilter() {
+  if (!document.body.classList.contains("asking")) {
+    byId("facets-panel").open = true;
+    return byId("facets-panel").querySelector("summary").focus();
+  }
   byId("filters").open = true;
-  byId("filter").focus();
+  return byId("filter").focus();
 }
 
 document.body.classList.toggle("signed", chosen(SESSION));

@@ -11,7 +11,7 @@ export function menu(items) {
     return make("li", {}, button(words, null, () => save(close()), { class: "plain" }));
   };
   const details = make("details", { class: "downloads" }, make("summary", {}, icon("download"), "Download"), make("ul", {}, items.map(line)));
-  details.addEventListener("focusout", ({ relatedTarget }) => details.contains(relatedTarget) || setTimeout(close, 200));
+  details.addEventListener("focusout", () => setTimeout(() => details.contains(document.activeElement) || close(), 200));
   details.addEventListener("keydown", (event) => event.key === "Escape" && (close(), details.querySelector("summary").focus()));
   return details;
 }
@@ -21,13 +21,4 @@ export function saveAs(blob, name) {
   const href = URL.createObjectURL(blob);
   make("a", { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
-}
-
-/** Has the service send a file that it makes of these fields: a form, since they may be too many for an address. */
-export function saveForm(action, fields) {
-  const inputs = fields.map(([name, value]) => make("input", { type: "hidden", name, value }));
-  const form = make("form", { method: "post", action }, inputs);
-  document.body.append(form);
-  form.submit();
-  form.remove();
 }

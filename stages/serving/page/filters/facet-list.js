@@ -13,7 +13,7 @@ export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixe
 
 const END_OF_DAY = " 23:59:59";
 
-export const title = (column) => TITLES[column] ?? column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");
+export const title = (column) => TITLES[column] ?? words.capital(column);
 
 /** A value of a column in words; null stands for what is not known. */
 export function shownValue(column, value) {
@@ -65,9 +65,14 @@ function values({ name, values: listed, more, missing }, clause, choose) {
 function histogram({ name, type, bars, missing }, clause, choose) {
   const dates = type === "date";
   const largest = Math.max(1, ...bars.map(({ pictures }) => pictures));
-  const inside = ({ from, to }) => clause?.from !== undefined && before(clause.from, to) && before(from, clause.to);
-  const before = (one, other) => one == null || other == null || (dates ? one.slice(0, 10) <= other.slice(0, 10) : one <= other);
-  const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? to.slice(0, 10) + END_OF_DAY : to });
+  const day = (text) => text?.slice(0, 10) ?? null;
+  const before = (one, other) => one === null || other === null || one <= other;
+  const inside = ({ from, to }) => {
+    if (clause?.from === undefined) return false;
+    if (dates) return before(day(clause.from), day(to)) && before(day(from), day(clause.to));
+    return before(clause.from, (from + to) / 2) && before((from + to) / 2, clause.to); // ranges of numbers touch
+  };
+  const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? day(to) + END_OF_DAY : to });
   const between = (one, other) => range(bars[Math.min(one, other)].from, bars[Math.max(one, other)].to);
   let begun = null;
   const list = make("div", { class: "bars", role: "group", "aria-label": `${title(name)}: choose a bar, or drag over several` });
@@ -86,7 +91,7 @@ function histogram({ name, type, bars, missing }, clause, choose) {
   });
   const field = (end, label) => {
     const held = clause?.[end] ?? null;
-    const value = held === null ? "" : dates ? held.slice(0, 10) : held;
+    const value = held === null ? "" : dates ? day(held) : held;
     const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${title(name)}: ${label}`, title: label });
     input.addEventListener("change", () => {
       const other = clause?.[end === "from" ? "to" : "from"] ?? null;

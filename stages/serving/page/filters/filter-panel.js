@@ -66,7 +66,8 @@ export async function show(state, signal) {
   const found = [...whole.facets.filter((each) => !own.has(each.name) && telling(each)), ...extra];
   found.sort((one, other) => place(one.name) - place(other.name));
   drawFacets(found, current, whole);
-  byId("places").hidden = !known.has("latitude");
+  const [located] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
+  byId("places").hidden = !located?.bars.length;
   await showPlaces(state, signal);
 }
 

@@ -45,6 +45,9 @@ export function table(request, files, type) {
   return call("/search", { method: "POST", headers: { Accept: type }, body: form }, "blob");
 }
 
+/** The originals of the pictures that a form names, as a Blob. */
+export const zip = (form) => call("/zip", { method: "POST", body: form }, "blob");
+
 /** A page of the groups of copies: {groups, after, totals, commits, …}. */
 export const copies = (kind, after, limit, signal) => call(`/copies?${new URLSearchParams({ kind, after, limit })}`, { signal });
 

@@ -53,6 +53,9 @@ export const basename = (path) => path.replace(/\/+$/, "").split("/").pop() || p
 /** The folder that a path lies in; "" at the top. */
 export const folderOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
+/** The name of a column as a title. */
+export const capital = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
+
 /** "640 × 427", "" where the size is not known. */
 export const pixels = ({ width, height }) => (width && height ? `${width} × ${height}` : "");
 

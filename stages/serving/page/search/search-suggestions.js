@@ -71,7 +71,7 @@ export function connect(go, enabled) {
   return { named: (text) => pick({ where: clauses.write([{ name: text }]) }) };
 }
 
-export const isAddress = (text) => /^([a-z]+:)?\/\/|^[a-z]+:\S|^\/?\?/i.test(text);
+export const isAddress = (text) => /^(https?:|data:|blob:|file:|\/\/|\/?\?|\/(images|originals)\/)/i.test(text);
 
 /** What is proposed for a text: [{words, detail, choice}]. */
 async function proposals(text, signal) {

@@ -5,12 +5,15 @@ import * as details from "../pictures/answer-details.js";
 import { button, byId, make } from "../kit/elements.js";
 import * as moves from "./query-links.js";
 import * as notices from "../kit/notices.js";
-import { menu, saveAs, saveForm } from "../filters/download-menu.js";
+import { menu, saveAs } from "../filters/download-menu.js";
 import * as options from "./query-options.js";
 import { QuestionView } from "./question-view.js";
 import * as results from "./result-tiles.js";
+import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
+
+const IN_ADDRESS = 100; // most pictures that an address can name, with proxies on the way
 
 export class Answers extends QuestionView {
   #shown = null; // what is kept of the question
@@ -38,16 +41,17 @@ export class Answers extends QuestionView {
   }
 
   #downloads(state, { neighbours }) {
-    const save = (type, name) => () => table(state, type).then((blob) => saveAs(blob, name), (failure) => notices.complain(failure.message));
+    const save = (name, made) => () => made().then((blob) => saveAs(blob, name), (failure) => notices.complain(failure.message));
     const files = neighbours.map(({ id, sources: [first] }) => ({ id, ...first }));
     const { zip } = this.standing.current ?? {};
     const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
     const why = zip && (files.length > zip.files || size > zip.bytes) && `more than ${words.count(zip.files, "file")} or ${words.bytes(zip.bytes)}`;
-    const pictures = () => saveForm("/zip", files.map(({ id, number }) => ["id", `${id}:${number}`]));
+    const fields = new URLSearchParams(files.map(({ id, number }) => ["id", `${id}:${number}`]));
+    const archive = files.length <= IN_ADDRESS ? { href: `/zip?${fields}` } : { save: save("pictures.zip", () => service.zip(fields)) };
     return [
-      { words: "Table (CSV)", save: save("text/csv", "pictures.csv") },
-      { words: "Table (Parquet)", save: save("application/vnd.apache.parquet", "pictures.parquet") },
-      { words: `Pictures (zip, ${words.bytes(size)})`, why, save: pictures },
+      { words: "Table (CSV)", save: save("pictures.csv", () => table(state, "text/csv")) },
+      { words: "Table (Parquet)", save: save("pictures.parquet", () => table(state, "application/vnd.apache.parquet")) },
+      { words: `Pictures (zip, ${words.bytes(size)})`, why, ...archive },
     ];
   }
 

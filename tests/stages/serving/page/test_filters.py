@@ -220,9 +220,16 @@ def test_filters_are_read_and_written_as_they_are(tab: Tab) -> None:
     assert tab.page.evaluate(again, "a = 1 OR b = 2") == "(a = 1 OR b = 2)"
 
 
-def test_the_pictures_that_are_shown_are_saved_as_one_file(tab: Tab) -> None:
+def test_the_pictures_that_are_shown_are_saved_as_one_file(tab: Tab, album: Service) -> None:
     tab.open("/?where=camera%20IS%20NULL")
     filtered(tab, "5 of 40 pictures")
     with zipfile.ZipFile(io.BytesIO(saved(tab, "Pictures"))) as archive:  # there is no Pachyderm to have them from
         assert archive.namelist() == ["MISSING.txt"]
         assert len(archive.read("MISSING.txt").splitlines()) == 7
+    id = album.id_of("home/01.png")
+    tab.open(f"/?id={id}")
+    tab.answered("01.png")
+    with zipfile.ZipFile(io.BytesIO(saved(tab, "Pictures"))) as archive:
+        assert len(archive.read("MISSING.txt").splitlines()) == 2 + tab.find("#tiles .tile").count()
+    form = "async (id) => (await (await import('/assets/kit/service-client.js')).zip(new URLSearchParams({ id }))).size"
+    assert tab.page.evaluate(form, id) > 100  # too many for an address go in a form
