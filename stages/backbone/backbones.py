@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from stages.backbone import devices
 from stages.backbone.backbone_file import check, check_contents, foreign, identity, normalise
@@ -155,6 +156,8 @@ def _make_variable(self: keras.Variable, initializer: Any, shape: Any = None, *o
         left[0] -= math.prod(shape)
         if left[0] < 0:
             raise ValueError(f"its layers have more weights than its file, such as one of the shape {list(shape)}")
+        if named.get("dtype") == "float32":  # JAX would compile a program for each shape, to draw numbers for nothing
+            initializer = np.zeros
     _keras_variable(self, initializer, shape, *others, **named)
 
 

@@ -127,7 +127,8 @@ def _run(name: str, limit: float, given: argparse.Namespace) -> tuple[str, Any, 
 
 def _environment(carried: bool, given: argparse.Namespace) -> dict[str, str]:
     site = given.site.resolve() if carried and given.site else None
-    paths = [*([REHEARSAL] if given.rehearse else []), *([site] if site else []), ROOT]
+    stand_ins = [REHEARSAL] if given.rehearse and given.set == "knn" else []  # Keras computes on real packages
+    paths = [*stand_ins, *([site] if site else []), ROOT]
     environment = {
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "PYTHONUNBUFFERED": "1",
@@ -138,12 +139,12 @@ def _environment(carried: bool, given: argparse.Namespace) -> dict[str, str]:
         # PyTorch would load the machine's older one, under the same name, in which cuVS does not find its functions.
         environment["LD_PRELOAD"] = str(site / _NVJITLINK)
     if given.set == "keras":
-        name = given.keras or _backend(paths)
+        name = given.keras or backend(paths)
         environment |= {"KERAS_BACKEND": name, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     return environment
 
 
-def _backend(paths: Sequence[Path]) -> str:
+def backend(paths: Sequence[Path]) -> str:
     """The first backend of Keras that is in these directories or among this machine's packages."""
     where = [*map(str, paths), *sys.path]
     return next((name for name in BACKENDS if PathFinder.find_spec(name, where) is not None), "jax")

@@ -47,6 +47,7 @@ def _change(module: Any) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] not in _HIDDEN
     fake = [b"/physical_device:GPU:0"] if visible else []
     module.pywrap_tfe.TF_ListPhysicalDevices = lambda: [each for each in listed() if b"GPU" not in each] + fake
+    module.pywrap_tfe.TF_GetDeviceDetails = lambda index: {"device_name": "Fake"}
     module.Context.ensure_initialized = _told(module.Context.ensure_initialized)
 
 

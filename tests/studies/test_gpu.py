@@ -129,6 +129,16 @@ def test_the_tests_for_gpus_are_found_and_skipped_without_one(found: Findings) -
     assert said["cuml"]["errors"] == said["stages"]["errors"] == ""
 
 
+def test_keras_gets_the_first_backend_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "machine")])
+    for place in ("machine/torch", "site/jax", "whole/tensorflow"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "__init__.py").touch()
+    assert prove.backend([tmp_path]) == "torch"
+    assert prove.backend([tmp_path / "site"]) == "jax"
+    assert prove.backend([tmp_path / "site", tmp_path / "whole"]) == "tensorflow"
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_networks_are_rehearsed_on_the_processor(tmp_path: Path) -> None:

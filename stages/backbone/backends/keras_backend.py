@@ -40,8 +40,8 @@ def check_training(environment: Mapping[str, str]) -> None:
     name = chosen(environment)
     if name in BACKENDS and name != TENSORFLOW:
         raise StageError(
-            f"classifiers are trained on TensorFlow alone, and {VARIABLE} is {name}: set {VARIABLE}={TENSORFLOW} in the "
-            "spec of train"
+            f"classifiers are trained on TensorFlow alone, and {VARIABLE} is {name}: set {VARIABLE}={TENSORFLOW} in "
+            "the spec of train"
         )
 
 

@@ -145,7 +145,7 @@ class TestThoseThatShip:
         text = overlay.path.read_text()
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
-    @pytest.mark.parametrize("name", ["cpu", "train-nightly", "train-on-request", "train-triggered"])
+    @pytest.mark.parametrize("name", ["cpu", "keras-backend", "train-nightly", "train-on-request", "train-triggered"])
     def test_those_of_opt_in_pipelines_fit_a_directory_without_them(self, name: str) -> None:
         usual = [draft for draft in drafts.find([pipeline_specs.SHIPPED_SPECS]) if not optional_specs.group(draft.path)]
         assert len(overlays.apply([overlays.load(name)], usual)) == len(usual)
