@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from pipelines import cli
 from pipelines.commands.kit.terminal import console
+from tests import forked_command
+from tests.forking import Forked
 
 COLUMNS = 120
 
@@ -46,7 +48,8 @@ class Command:
 
     @property
     def as_process(self) -> "Command":
-        """The same, but each command is a process: for tests of signals, terminals, encodings, and `python -m`."""
+        """The same, but each command is a Python of its own: for tests of signals, terminals, encodings, and `python
+        -m`."""
         return replace(self, spawns=True)
 
     def run(self, *arguments: str | Path) -> CommandResult:
@@ -65,12 +68,19 @@ class Command:
         interruptible: bool = False,
     ) -> subprocess.Popen[str]:
         """Starts a process and leaves it running. `interruptible` makes it react to Ctrl-C even if the tests ignore it,
-        as they do when a shell has started them in the background."""
+        as they do when a shell has started them in the background. It is forked from one that has imported all but our
+        own modules, unless the command is `as_process`."""
+        variables = {**os.environ, **self._added}
+        streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        if not self.spawns:
+            heeds = {forked_command.INTERRUPTIBLE: "1"} if interruptible else {}
+            program = forked_command.__name__
+            return Forked([*map(str, arguments)], program, cwd=self.directory, env={**variables, **heeds}, **streams)
         module = ["-c", f"{HEED_INTERRUPTS}\n{_RUN}"] if interruptible else ["-m", "pipelines.cli"]
         return subprocess.Popen(
             [sys.executable, "-u", "-P", *module, *map(str, arguments)],
             cwd=self.directory,
-            env={**os.environ, **self._added},
+            env=variables,
             encoding="utf-8",
             stdin=stdin,
             stdout=stdout,

@@ -8,6 +8,7 @@ variables, directory, and streams.
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -16,11 +17,10 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 PROGRAM = "localpachd.program"
 _ROOT = Path(__file__).parent.parent
@@ -28,46 +28,39 @@ _LONGEST = 100_000  # bytes of arguments and variables
 _STATUS = struct.Struct("=i")
 
 
-class Forked:
-    """A process as subprocess.Popen shows one: its number, its output, and its end. Its parent is another process."""
+class Forked(subprocess.Popen[str]):
+    """A process as subprocess gives it, forked from one that has imported its program. Its parent is that process, so
+    Python's own way to start one and to wait for it is replaced."""
 
-    def __init__(self, pid: int, stdout: IO[str], status: int) -> None:
-        self.pid = pid
-        self.stdout: IO[str] | None = stdout
-        self.returncode: int | None = None
-        self._status = status
-        self._handle = os.pidfd_open(pid)
+    _program = PROGRAM
 
-    def poll(self) -> int | None:
-        """The exit status as subprocess gives it, None while it runs."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.wait(0)
-        return self.returncode
+    def __init__(self, arguments: Sequence[str], program: str = PROGRAM, **options: Any) -> None:
+        """options: of Popen, for the streams, the directory and the variables."""
+        self._program = program
+        super().__init__(arguments, encoding="utf-8", **options)
 
-    def wait(self, timeout: float | None = None) -> int:
-        """The same, once it has ended. Raises TimeoutExpired after so many seconds."""
+    def _execute_child(self, arguments: Sequence[str], *given: Any) -> None:
+        directory, variables, ends = given[4], given[5], given[9:15]
+        stdin, _, _, stdout, _, stderr = ends
+        streams = [own if each == -1 else each for own, each in enumerate((stdin, stdout, stderr))]
+        if self._program not in _origins:
+            _origins[self._program] = _Origin(self._program)
+        self.pid, self._status = _origins[self._program].start(arguments, streams, directory, variables)
+        self._child_created = True
+        self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
+
+    def _wait(self, timeout: float | None) -> int:
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(PROGRAM, timeout or 0)
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
             (self.returncode,) = _STATUS.unpack(os.read(self._status, _STATUS.size))
             os.close(self._status)
-            os.close(self._handle)
-        assert self.returncode is not None
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
-        """Sends a signal, if it has not ended."""
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, number)
-
-    def terminate(self) -> None:
-        """Sends SIGTERM."""
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Sends SIGKILL."""
-        self.send_signal(signal.SIGKILL)
+    def _internal_poll(self, **_: Any) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._wait(0)
+        return self.returncode
 
 
 class _Origin:
@@ -84,16 +77,21 @@ class _Origin:
         )
         theirs.close()
 
-    def start(self, arguments: Sequence[str], stderr: int) -> Forked:
-        output, stdout = os.pipe()
+    def start(
+        self, arguments: Sequence[str], streams: Sequence[int], directory: Any, variables: Mapping[str, str] | None
+    ) -> tuple[int, int]:
+        """The number of the process, and the reading end of a pipe for its exit status."""
         status, ended = os.pipe()
-        request = {"arguments": list(arguments), "variables": dict(os.environ), "directory": str(Path.cwd())}
+        request = {
+            "arguments": list(arguments),
+            "variables": dict(os.environ if variables is None else variables),
+            "directory": str(directory or Path.cwd()),
+        }
         with self._lock:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [stdout, stderr, ended])
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, ended])
             (pid,) = _STATUS.unpack(self._socket.recv(_STATUS.size))
-        os.close(stdout)
         os.close(ended)
-        return Forked(pid, os.fdopen(output), status)
+        return pid, status
 
 
 _origins: dict[str, _Origin] = {}
@@ -101,21 +99,14 @@ _origins: dict[str, _Origin] = {}
 
 def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM) -> Forked:
     """Starts a program with these arguments, this process's variables and directory, and a pipe as its stdout."""
-    if program not in _origins:
-        _origins[program] = _Origin(program)
-    return _origins[program].start(arguments, stderr)
+    return Forked(arguments, program, stdout=subprocess.PIPE, stderr=stderr)
 
 
 def run(arguments: Sequence[str], program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
     """Runs a program with these arguments until it ends by itself."""
-    with tempfile.TemporaryFile("w+") as stderr:
-        process = start(arguments, stderr.fileno(), program)
-        assert process.stdout is not None
-        with process.stdout as stdout:
-            said = stdout.read()
-        status = process.wait(60)
-        stderr.seek(0)
-        return subprocess.CompletedProcess(list(arguments), status, said, stderr.read())
+    with Forked(arguments, program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        said, complained = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(list(arguments), process.returncode, said, complained)
 
 
 def _serve(requests: socket.socket) -> None:
@@ -132,22 +123,22 @@ def _serve(requests: socket.socket) -> None:
             _tell(running)
         if requests not in ready:
             continue
-        message, fds, _, _ = socket.recv_fds(requests, _LONGEST, 3)
+        message, fds, _, _ = socket.recv_fds(requests, _LONGEST, 4)
         if not message:
             for pid in running:
                 os.kill(pid, signal.SIGKILL)
             os._exit(0)
-        stdout, stderr, ended = fds
+        *streams, ended = fds
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            os.dup2(stdout, 1)
-            os.dup2(stderr, 2)
+            for number, each in enumerate(streams):
+                os.dup2(each, number)
             os.closerange(3, 1024)
             return _become(**json.loads(message))
         running[pid] = ended
-        os.close(stdout)
-        os.close(stderr)
+        for each in streams:
+            os.close(each)
         requests.send(_STATUS.pack(pid))
 
 
@@ -167,6 +158,11 @@ def _become(arguments: list[str], variables: dict[str, str], directory: str) -> 
     os.environ.update(variables)
     os.chdir(directory)
     sys.argv[1:] = arguments
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", errors, write_through=True)  # as with -u
+        for number, errors in ((1, "strict"), (2, "backslashreplace"))
+    )
 
 
 def main() -> int:
@@ -174,6 +170,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tests end it
     gc.disable()
     program = importlib.import_module(sys.argv[1])
+    if hasattr(program, "prepare"):
+        program.prepare()
     gc.freeze()
     gc.enable()
     _serve(socket.socket(fileno=int(sys.argv[2])))

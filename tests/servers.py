@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import python_pachyderm
 
 from tests import forking
-from tests.forking import Forked
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpcs?://\S+:\d+)\n")
 
@@ -55,7 +54,7 @@ class Pachd:
 class Localpachd(Pachd):
     """A localpachd that the tests started."""
 
-    process: subprocess.Popen[str] | Forked
+    process: subprocess.Popen[str]
 
     def stop(self) -> None:
         """Stops the server as an operator would."""
@@ -91,7 +90,7 @@ def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
     if Path("/tmp") in root.parents:  # user code of tests writes beside the root
         where += ["--worker-sees", str(root.parent)]
     arguments = [*where, "--port", "0", *always, *options]
-    process: subprocess.Popen[str] | Forked
+    process: subprocess.Popen[str]
     with log.open("a") as stderr:
         if within:
             command = [*within, sys.executable, "-m", "localpachd", *arguments]

@@ -1,4 +1,4 @@
-"""Servers that are forked: they see what a program that is started would see, and end as it would."""
+"""Servers and commands that are forked: they see what a program that is started would see, and end as it would."""
 
 import signal
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import forking
+from tests.command import Command
 from tests.conditions import until
 from tests.forking import Forked
 from tests.servers import AS_PROGRAM, StartPachd
@@ -71,3 +72,12 @@ def test_servers_end_with_the_tests(tmp_path: Path) -> None:
     assert line.startswith("localpachd: listening on ")
     cmdline = Path(f"/proc/{pid}/cmdline")
     until(lambda: not cmdline.exists() or not cmdline.read_bytes())
+
+
+@pytest.mark.parametrize("words", [["status"], ["query", "--nothing"]])
+def test_a_forked_command_is_that_of_the_program(tmp_path: Path, words: list[str]) -> None:
+    command = Command(tmp_path, {"PACH_CONFIG": str(tmp_path / "none"), "COLUMNS": "70"})
+    forked, program = command.start(*words), command.as_process.start(*words)
+    assert isinstance(forked, Forked) and not isinstance(program, Forked)
+    assert (forked.communicate(), forked.returncode) == (program.communicate(), program.returncode)
+    assert forked.returncode != 0

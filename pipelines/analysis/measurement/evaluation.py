@@ -14,11 +14,9 @@ from pipelines.analysis import stage_runs
 from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.client.deployment.deployment import ensure_filled, make_repo
 from pipelines.client.deployment.first_files import LABELS
-from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from stages.datum.stage_version import STAGE
 from stages.record import label_files
 from stages.record.label_files import FOLDERS
 
@@ -29,9 +27,6 @@ REPO = "evaluate"
 PAGE = "index.html"
 METRICS = "metrics.json"
 CALIBRATION = "calibration.json"
-
-_DIVIDED = "evaluate-1"
-"""The stage whose output is no report, since another pipeline made that."""
 
 NOTHING = (
     "there is nothing to evaluate, since no picture of the library is in the index: add pictures with `lookalike add` "
@@ -87,15 +82,6 @@ def check(files: Sequence[Path]) -> list[LabelsFile]:
             )
         found.append(LabelsFile(name, content, problems))
     return found
-
-
-def check_deployed(connection: Connection) -> None:
-    """Raises LookalikeError if the deployed pipeline is one that writes no report."""
-    info = connection.retry(ProjectJobs(connection).pipelines).get(REPO)
-    if info is not None and info.details.transform.env.get(STAGE) == _DIVIDED:
-        raise LookalikeError(
-            f"{REPO} was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
-        )
 
 
 def put(connection: Connection, files: Mapping[str, bytes], to_train: bool = False) -> str:

@@ -86,7 +86,6 @@ def evaluate(
         optional_pipelines.off(connection, evaluation.GROUP)
         return
     optional_deployment.check(connection, evaluation.GROUP)
-    evaluation.check_deployed(connection)
     for each in given:
         _warn(each.problems)
     _put(connection, {each.name: each.content for each in given})

@@ -161,13 +161,10 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path, own_configuration
 
 
 def test_a_library_keeps_its_port(up: Up, tmp_path: Path) -> None:
-    first = up().address
-    local_server.down(tmp_path / "root")
-    assert local_server.up(tmp_path / "root")[0].address == first
-    local_server.down(tmp_path / "root")
-    second = up().address  # asked for another
-    local_server.down(tmp_path / "root")
-    assert local_server.up(tmp_path / "root")[0].address == second
+    for _ in range(2):  # it is asked for another each time
+        address = up().address
+        local_server.down(tmp_path / "root")
+    assert local_server.up(tmp_path / "root")[0].address == address
 
 
 def test_a_new_library_takes_the_usual_port_or_a_free_one(

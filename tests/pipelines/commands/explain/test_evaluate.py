@@ -16,7 +16,7 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from tests.command import Command
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.stand_ins import shell_spec
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import neighbour_tables
 from tests.stages.neighbour_tables import id_of
@@ -148,19 +148,6 @@ def test_files_that_cannot_be_put(command: Command) -> None:
 def test_an_empty_library(command: Command) -> None:
     assert command.fails("evaluate") == NOTHING
     assert command.fails("evaluate", "--labels-from-folders") == NOTHING
-
-
-def test_pipelines_of_an_earlier_version_are_upgraded_or_deleted(filled: Command, as_user: Connection) -> None:
-    neighbours = pipeline_specs.read(filled.directory / "specs" / "duplicates" / "neighbours.json")
-    deploy(as_user, [neighbours])
-    document = shell_spec("evaluate", "neighbours", glob="/")
-    document["transform"]["env"] = {"LOOKALIKE_STAGE": "evaluate-1"}
-    deploy_specs(as_user, document)
-    assert filled.fails("evaluate", "--labels", write(filled, "mine.csv", labelled(library()))) == (
-        "evaluate was deployed by an earlier lookalike: bring the pipelines to this version with `lookalike upgrade`"
-    )
-    assert not Repository(as_user, "labels").exists("/evaluate/mine.csv")
-    assert filled.says("evaluate", "--off").endswith("pipeline evaluate: deleted\npipeline neighbours: deleted\n")
 
 
 @pytest.mark.only_in_all

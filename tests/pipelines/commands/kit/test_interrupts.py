@@ -92,7 +92,7 @@ def test_an_interrupt_during_a_call_ends_the_command(
     silent: str, connected: threading.Event, command: Command, arguments: list[str]
 ) -> None:
     command.environment["PACHD_ADDRESS"] = silent
-    typed = command.start(*arguments, interruptible=True)
+    typed = command.as_process.start(*arguments, interruptible=True)
     assert connected.wait(60)
     typed.send_signal(signal.SIGINT)
     said, complained = typed.communicate(timeout=60)

@@ -238,7 +238,7 @@ def test_it_asks_on_a_terminal(library: Library) -> None:
     library.change("first", env(LOOKALIKE_STAGE="first-2"))
     for answer, version, code in (("n", 1, 1), ("y", 2, 0)):
         ours, theirs = pty.openpty()
-        with library.command.start("upgrade", stdin=theirs) as asking:
+        with library.command.as_process.start("upgrade", stdin=theirs) as asking:
             os.write(ours, f"{answer}\n".encode())
             said, asked = asking.communicate(timeout=60)
             os.close(ours)

@@ -144,7 +144,7 @@ def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command
     browser.chmod(0o755)
     command.environment |= {"BROWSER": str(browser), "DISPLAY": ":99"}
     ours, theirs = pty.openpty()
-    process = command.start("serve", "--port", "0", stdout=theirs)
+    process = command.as_process.start("serve", "--port", "0", stdout=theirs)
     try:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+\n", opened.read_text())
     finally:
@@ -157,7 +157,7 @@ def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command
 def test_a_port_in_use_is_refused_with_the_way_out(as_user: Connection, command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = command.as_process.fails("serve", "--port", port, "--no-browser")
+        said = command.fails("serve", "--port", port, "--no-browser")
     assert said.startswith(f"port {port} of 127.0.0.1 is in use")
     assert "--port" in said
 
@@ -181,7 +181,7 @@ REFUSED = (
 def test_an_address_of_another_machine_is_refused(as_user: Connection, command: Command) -> None:
     (command.directory / "token").write_text(TOKEN)
     options = ["--listen", "no.such.host.invalid:0", "--token-file", "token", "--behind-proxy", "a.org"]
-    assert "not an address" in command.as_process.fails("serve", "--no-browser", *options)
+    assert "not an address" in command.fails("serve", "--no-browser", *options)
 
 
 def test_what_it_refuses(as_user: Connection, command: Command) -> None:
