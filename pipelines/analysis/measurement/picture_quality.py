@@ -115,7 +115,8 @@ def _lists(
         name: np.concatenate([np.empty(0), *(getattr(images, name) for images in segments.values())])
         for name in ("brightness", "contrast", "sharpness")
     }
-    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest)):
+    side = max((images.origin.image_size for images in segments.values()), default=0)
+    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest, side=side)):
         pictures = []
         for number, (row, said) in enumerate(zip(flaw.rows.tolist(), flaw.said, strict=True)):
             segment, at = places[row]
