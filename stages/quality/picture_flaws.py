@@ -68,8 +68,8 @@ def _of_traits(given: PictureMeasures) -> Iterator[PictureFlaw]:
     yield _flaw(
         "blurred",
         "Blurred",
-        f"sharpness below {_BLURRED} on a scale of 0 to 1, at the size at which pictures are compared; flat pictures and "
-        "those that are smaller, and so enlarged, are not judged",
+        f"sharpness below {_BLURRED} on a scale of 0 to 1, at the size at which pictures are compared; flat pictures, "
+        "and smaller ones, which are enlarged, are not judged",
         ~flat & (given.sharpness < _BLURRED) & (np.maximum(given.widths, given.heights) >= given.side),
         given.sharpness,
         "sharpness {:.2f}",
