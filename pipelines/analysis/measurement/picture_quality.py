@@ -68,7 +68,8 @@ def _segments(index: Repository) -> dict[str, IndexTable]:
             found[path.split("/")[1]] = IndexTable.read(BytesIO(content))
         except StageError as error:
             raise LookalikeError(
-                f"the index cannot be read ({error}): `lookalike upgrade` computes it again"
+                "another version of lookalike made the index: run `lookalike upgrade`, and wait for its jobs with "
+                "`lookalike watch --until-idle`"
             ) from error
     return found
 

@@ -105,4 +105,4 @@ def test_a_library_without_an_index_or_with_an_older_one_says_what_to_do(
     (tmp_path / "index" / "0").mkdir(parents=True)
     (tmp_path / "index" / "0" / TABLE).write_bytes(b"PAR1 of before")
     put(as_user, "index", tmp_path / "index")
-    assert "`lookalike upgrade` computes it again" in " ".join(command.fails("quality").split())
+    assert "run `lookalike upgrade`" in " ".join(command.fails("quality").split())
