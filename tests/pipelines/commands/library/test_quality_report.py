@@ -39,9 +39,9 @@ def write_index(root: Path) -> None:
         flawed = FLAWS[segment]
         table = replace(
             IndexTable.read(written / TABLE),
-            brightness=[0.05 if flawed.get(row) == "dark" else 0.5 for row in range(15)],
-            contrast=[{"dark": 0.2, "flat": 0.01}.get(flawed.get(row, ""), 0.9) for row in range(15)],
-            sharpness=[0.1 if flawed.get(row) == "blurred" else 0.5 for row in range(15)],
+            brightness=np.array([0.05 if flawed.get(row) == "dark" else 0.5 for row in range(15)]),
+            contrast=np.array([{"dark": 0.2, "flat": 0.01}.get(flawed.get(row, ""), 0.9) for row in range(15)]),
+            sharpness=np.array([0.1 if flawed.get(row) == "blurred" else 0.5 for row in range(15)]),
         )
         table.write(written / TABLE)
 
