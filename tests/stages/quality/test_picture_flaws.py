@@ -72,5 +72,6 @@ def test_few_pictures_have_no_usual_size_and_none_without_neighbours_a_usual_dis
     for distances in (None, np.full(30, np.nan), np.zeros(30)):
         lists = found(replace(measures(), nearest=distances))
         assert [name for name, each in lists.items() if each.note] == ["outlier"]
-    nothing = PictureMeasures(*(np.empty(0) for _ in range(3)), *(np.empty(0, np.int64) for _ in range(2)))
+    none, no_sizes = np.empty(0), np.empty(0, np.int64)
+    nothing = PictureMeasures(none, none, none, no_sizes, no_sizes)
     assert not any(len(each.rows) for each in find_flaws(nothing))
