@@ -178,6 +178,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["remove"] = ["commit", "removed", "missing"]
     so["evaluate"] = ["directory", "metrics", "calibration"]
     so["duplicates"] = ["directory", "removable", "frees", "groups", "near"]
+    so["quality"] = ["directory", "commit", "pictures", "lists"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets", "service", "commits", "queries"]
     so["results"] = ["entry", "directory", "notes", "queries"]
     so["sync"] = [*sync_data(FolderDifference("folder"), None)]

@@ -29,7 +29,7 @@ GROUPS = {
         "undo": CommandEntry("library.undo", "Take the last change of the library's pictures back."),
         "duplicates": CommandEntry("library.duplicates", "Find exact copies in the library, and near ones on request."),
         "attributes": CommandEntry("library.attributes", "Give pictures attributes from tables of your own."),
-        "quality": CommandEntry("library.quality", "List blurred, dark, flat, odd and lonely pictures, to look at."),
+        "quality": CommandEntry("library.quality_report", "List blurred, dark, flat and odd pictures, to look at."),
         "show": CommandEntry("library.show", "Show pictures on the terminal, or write them as PNG files."),
         "export": CommandEntry("library.export_import", "Write the library with its history as one tar."),
         "import": CommandEntry("library.export_import", "Rebuild an exported library on this server."),

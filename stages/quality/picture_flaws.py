@@ -33,7 +33,8 @@ Values = NDArray[np.float64]
 class PictureMeasures:
     """The measures of n pictures, each (n,). brightness, contrast, sharpness: of stages.decode.picture_traits, float64.
     widths, heights: in pixels, integers, of the largest file of each. nearest: the distance to the nearest other
-    picture, float64; None if it is not known, NaN for a picture without another."""
+    picture, float64; None if it is not known, NaN for a picture without another. side: of the squares in which pictures
+    are compared, in pixels."""
 
     brightness: Values
     contrast: Values
@@ -41,6 +42,7 @@ class PictureMeasures:
     widths: NDArray[np.int64]
     heights: NDArray[np.int64]
     nearest: Values | None = None
+    side: int = 0
 
 
 class PictureFlaw(NamedTuple):
@@ -66,9 +68,9 @@ def _of_traits(given: PictureMeasures) -> Iterator[PictureFlaw]:
     yield _flaw(
         "blurred",
         "Blurred",
-        f"sharpness below {_BLURRED} on a scale of 0 to 1, at the size at which pictures are compared; flat pictures "
-        "are not judged",
-        ~flat & (given.sharpness < _BLURRED),
+        f"sharpness below {_BLURRED} on a scale of 0 to 1, at the size at which pictures are compared; flat pictures, "
+        "and smaller ones, which are enlarged, are not judged",
+        ~flat & (given.sharpness < _BLURRED) & (np.maximum(given.widths, given.heights) >= given.side),
         given.sharpness,
         "sharpness {:.2f}",
     )

@@ -68,7 +68,8 @@ def _segments(index: Repository) -> dict[str, IndexTable]:
             found[path.split("/")[1]] = IndexTable.read(BytesIO(content))
         except StageError as error:
             raise LookalikeError(
-                f"the index cannot be read ({error}): `lookalike upgrade` computes it again"
+                "another version of lookalike made the index: run `lookalike upgrade`, and wait for its jobs with "
+                "`lookalike watch --until-idle`"
             ) from error
     return found
 
@@ -115,7 +116,8 @@ def _lists(
         name: np.concatenate([np.empty(0), *(getattr(images, name) for images in segments.values())])
         for name in ("brightness", "contrast", "sharpness")
     }
-    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest)):
+    side = max((images.origin.image_size for images in segments.values()), default=0)
+    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest, side=side)):
         pictures = []
         for number, (row, said) in enumerate(zip(flaw.rows.tolist(), flaw.said, strict=True)):
             segment, at = places[row]

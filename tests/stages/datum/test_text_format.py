@@ -36,3 +36,11 @@ def test_counts_agree_with_their_nouns() -> None:
     assert text_format.counted(1, "picture", "pictures") == "1 picture"
     assert text_format.counted(0, "picture", "pictures") == "0 pictures"
     assert text_format.counted(2000, "picture", "pictures") == "2,000 pictures"
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [((52.5186083, 13.3761111), "52.51861° N, 13.37611° E"), ((-33.9, -151.25), "33.90000° S, 151.25000° W")],
+)
+def test_a_place_names_its_hemispheres(place: tuple[float, float], said: str) -> None:
+    assert text_format.place(*place) == said

@@ -57,11 +57,12 @@ def test_each_list_has_its_pictures_the_worst_first() -> None:
     assert "whose median is 2.000" in lists["outlier"].limit
 
 
-def test_a_flat_picture_is_not_blurred_too() -> None:
-    given = measures()
-    given.contrast[2] = given.sharpness[2] = 0.0
+def test_flat_and_enlarged_pictures_are_not_blurred_too() -> None:
+    given = replace(measures(), side=224)
+    given.contrast[2] = given.sharpness[[2, 3, 4]] = 0.0
+    given.widths[[3, 4]], given.heights[[3, 4]] = 100, (223, 224)
     lists = found(given)
-    assert (lists["flat"].rows.tolist(), lists["blurred"].rows.tolist()) == ([2], [])
+    assert (lists["flat"].rows.tolist(), lists["blurred"].rows.tolist()) == ([2], [4])
 
 
 def test_few_pictures_have_no_usual_size_and_none_without_neighbours_a_usual_distance() -> None:
@@ -71,5 +72,6 @@ def test_few_pictures_have_no_usual_size_and_none_without_neighbours_a_usual_dis
     for distances in (None, np.full(30, np.nan), np.zeros(30)):
         lists = found(replace(measures(), nearest=distances))
         assert [name for name, each in lists.items() if each.note] == ["outlier"]
-    nothing = PictureMeasures(*(np.empty(0) for _ in range(3)), *(np.empty(0, np.int64) for _ in range(2)))
+    none, no_sizes = np.empty(0), np.empty(0, np.int64)
+    nothing = PictureMeasures(none, none, none, no_sizes, no_sizes)
     assert not any(len(each.rows) for each in find_flaws(nothing))

@@ -22,7 +22,7 @@ def test_each_list_has_its_limit_and_its_first_pictures() -> None:
     document = PageDocument(text)
     assert "40 pictures in the library, commit 0123456789ab" in document.words
     assert "Limit: sharpness below 0.2." in document.words and "Limit: brightness below 0.15." in document.words
-    assert "not judged: deploy `neighbours`" in document.words
+    assert "Not judged: deploy `neighbours`." in document.words and "Dark: 0 pictures" in document.words
     assert len(document.alternatives) == MOST_TILES
     assert "<b>.jpg" not in text and "\u202e" not in text
     assert "and 2 pictures more, in quality.jsonl" in document.words

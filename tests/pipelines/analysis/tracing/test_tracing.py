@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.analysis.tracing import trace_page
+from pipelines.analysis.tracing import trace_page, trace_text
 from pipelines.analysis.tracing.trace_text import shortened
 from pipelines.analysis.tracing.tracer import trace
-from pipelines.analysis.tracing.traces import as_data
+from pipelines.analysis.tracing.traces import PictureOrigin, SourceFile, TraceStep, as_data
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -168,3 +169,15 @@ def test_long_texts_keep_both_ends() -> None:
     assert shortened("short", 5) == "short"
     assert shortened("a-very-long-name.png", 10) == "a-ve…e.png"
     assert len(shortened("x" * 99, 10)) == 10
+
+
+def test_the_facts_of_a_file_are_told_as_far_as_they_are_known() -> None:
+    step = TraceStep("preprocess", "")
+    known = PictureOrigin("a.jpg", SourceFile("images", ""), step, step, width=1200, height=800, format="JPEG")
+    assert trace_text.facts(known) == "JPEG, 1,200 × 800 pixels"
+    told = replace(
+        known, bytes=1, taken="2019-08-04T16:30:12", camera="X-T5", lens="XF35", latitude=1.5, longitude=-2.0
+    )
+    assert trace_text.facts(told) == (
+        "JPEG, 1,200 × 800 pixels, 1 byte, taken 2019-08-04 16:30:12, X-T5 with XF35, 1.50000° N, 2.00000° W"
+    )

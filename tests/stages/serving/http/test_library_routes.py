@@ -96,11 +96,13 @@ def test_folders_page_by_page(service: Service) -> None:
     assert service.ask("/library?folder=nowhere").data["total"] == 0
 
 
-def test_a_listed_picture_has_the_camera_of_its_file(ready: Snapshot, tmp_path: Path) -> None:
+def test_a_listed_picture_has_the_facts_of_its_files(ready: Snapshot, tmp_path: Path) -> None:
     names = ids("0", 2)
     sources = {
         names[0]: [Source("a.jpg", "1" * 64, camera="Canon EOS 5D"), Source("b.jpg", "2" * 64)],
-        names[1]: [Source("c.jpg", "3" * 64, camera="华为 P30")],
+        names[1]: [
+            Source("c.jpg", "3" * 64, camera="华为 P30", lens="27 mm", latitude=1.5, longitude=-2.0, format="JPEG")
+        ],
     }
     vectors = np.ones((2, ready.library.origin.dimension))
     library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
@@ -111,6 +113,10 @@ def test_a_listed_picture_has_the_camera_of_its_file(ready: Snapshot, tmp_path: 
         ("b.jpg", ""),
         ("c.jpg", "华为 P30"),
     ]
+    places = [
+        [(of["latitude"], of["longitude"], of["lens"], of["format"]) for of in each["sources"]] for each in listed
+    ]
+    assert places == [[(None, None, "", "")] * 2] * 2 + [[(1.5, -2.0, "27 mm", "JPEG")]]
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def write_index(root: Path) -> None:
         flawed = FLAWS[segment]
         table = replace(
             IndexTable.read(written / TABLE),
-            brightness=[0.05 if flawed.get(row) == "dark" else 0.5 for row in range(15)],
-            contrast=[{"dark": 0.2, "flat": 0.01}.get(flawed.get(row, ""), 0.9) for row in range(15)],
-            sharpness=[0.1 if flawed.get(row) == "blurred" else 0.5 for row in range(15)],
+            brightness=np.array([0.05 if flawed.get(row) == "dark" else 0.5 for row in range(15)]),
+            contrast=np.array([{"dark": 0.2, "flat": 0.01}.get(flawed.get(row, ""), 0.9) for row in range(15)]),
+            sharpness=np.array([0.1 if flawed.get(row) == "blurred" else 0.5 for row in range(15)]),
         )
         table.write(written / TABLE)
 
@@ -105,4 +105,4 @@ def test_a_library_without_an_index_or_with_an_older_one_says_what_to_do(
     (tmp_path / "index" / "0").mkdir(parents=True)
     (tmp_path / "index" / "0" / TABLE).write_bytes(b"PAR1 of before")
     put(as_user, "index", tmp_path / "index")
-    assert "`lookalike upgrade` computes it again" in " ".join(command.fails("quality").split())
+    assert "run `lookalike upgrade`" in " ".join(command.fails("quality").split())
