@@ -77,7 +77,14 @@ def _input(tree: Mapping[str, Any]) -> dict[str, Any]:
         elif kind == "cron":
             found[kind] = {name: value for name, value in member.items() if name not in _OF_CRON}
         elif isinstance(member, list):
-            found[kind] = [_input(each) for each in member]
+            found[kind] = sorted(map(_input, member), key=_first_name)  # as Pachyderm sorts them
         else:
             found[kind] = member
     return found
+
+
+def _first_name(tree: Mapping[str, Any]) -> str:
+    """The name by which a member of a combination is sorted: its first leaf's."""
+    for member in tree.values():
+        return _first_name(member[0]) if isinstance(member, list) else str(member.get("name", ""))
+    return ""
