@@ -40,7 +40,7 @@ class AttributeTables:
         found = {}
         for name, type in sorted(self.types.items()):
             given = [
-                table[name].cast(TYPES[type]).take(rows)
+                table[name].cast(TYPES[type], safe=False).take(rows)  # whole numbers may be numbers elsewhere
                 for table, rows in zip(self._tables, places, strict=True)
                 if name in table.schema.names
             ]

@@ -47,6 +47,7 @@ def _normal(name: str) -> str:
 def test_the_specifications_name_the_images() -> None:
     assert environments() == {
         "cpu": [
+            "stages.annotations",
             "stages.duplicates",
             "stages.evaluate",
             "stages.labelled",

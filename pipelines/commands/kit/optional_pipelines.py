@@ -113,7 +113,7 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
         f"{compared if _COMPARES in missing and work.pictures else ''}; `{optional_specs.removal(group)}` deletes them "
         f"again{'' if group == ANNOTATIONS else ', and --once computes this once and keeps none of them'}"
     )
-    if group == ANNOTATIONS and work.segments:
+    if ANNOTATIONS in missing and work.segments:
         say(f"index reads its {counted(work.segments, 'segment', 'segments')} once more now, and no vector or pixel")
 
 

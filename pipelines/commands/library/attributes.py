@@ -97,7 +97,7 @@ def add(
         stated[_table_name(f"sidecars-{folder_name(directory)}")] = _sidecars(directory, pictures, renamed)
     after = _planned(stated, pictures, before, wanted, keep_unknown)
     with optional_pipelines.deployed(connection, ANNOTATIONS, wait, yes=yes):
-        _put(connection, before, after, wait)
+        _put(connection, before, after, len(stated), wait)
 
 
 def _sidecars(directory: Path, pictures: PictureKeys, renamed: dict[str, str]) -> StatedTable:
@@ -143,10 +143,10 @@ def _planned(
     return after
 
 
-def _put(connection: Connection, before: AttributeRepo, after: dict[str, pa.Table], wait: bool) -> None:
+def _put(connection: Connection, before: AttributeRepo, after: dict[str, pa.Table], given: int, wait: bool) -> None:
     commit = attribute_repo.write(connection, before, after)
     if commit:
-        conclude(connection, f"put {counted(len(after), 'table', 'tables')} into {ATTRIBUTES}", commit, wait)
+        conclude(connection, f"put {counted(given, 'table', 'tables')} into {ATTRIBUTES}", commit, wait)
     else:
         say("these tables are there already")
 

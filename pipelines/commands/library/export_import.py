@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from pipelines.analysis.measurement import optional_deployment
+from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
 from pipelines.client import server_choice
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import library_overview
@@ -48,6 +50,7 @@ def export_library(
     """
     connection = open_connection(address)
     names = [spec.name for spec in pipeline_specs.upstream_first(pipeline_specs.load(specs_directory.current()))]
+    names.insert(names.index("index") if "index" in names else 0, ANNOTATIONS)  # where it is deployed
     on = errors if file == _STREAM else console
     planned = library_export.plan(connection)
     with _target(file, [each.commit for each in planned]) as target:
@@ -98,6 +101,8 @@ def import_library(
         ids.write_text(library_import.table(imported))
         say(f"their ids there and here: {display_path(ids)}")
     made = make_searchable(connection) if server.local else {}
+    if server.local and any(each.pipeline == ANNOTATIONS for each in imported.outputs):  # index has passed them on
+        optional_deployment.deploy(connection, ANNOTATIONS, lambda each: say(str(each)))
     if not wait:
         say("nothing was compared: run this again when the jobs have ended")
         return

@@ -108,6 +108,8 @@ def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any]
     """The values of a column as Arrow's array, None if they cannot be put."""
     given = wanted or (TEXT if known == TEXT else "")
     type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, given)
+    if (known, type) == (NUMBER, INTEGER):
+        type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, NUMBER)
     for row, reason in problems:
         reason = f"{name}: {reason.replace('COLUMN', name)}"
         made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
@@ -119,11 +121,7 @@ def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any]
         )
         made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
         return None
-    if problems:
-        return None
-    if (known, type) == (NUMBER, INTEGER):
-        type = NUMBER if all(value is None or float(value) == value for value in taken) else INTEGER
-    return pa.array(taken, TYPES[type])
+    return None if problems else pa.array(taken, TYPES[type])
 
 
 def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str, other: pa.Table) -> None:

@@ -106,3 +106,16 @@ def test_the_size_of_pictures_stays_with_the_backbone() -> None:
     assert merge_spec(now, now, deployed(then, then)).draft.get("transform", "env", "IMAGE_SIZE") == "96"
     asked = on_top(now, env(IMAGE_SIZE="160"))
     assert merge_spec(now, asked, deployed(then, then)).draft.get("transform", "env", "IMAGE_SIZE") == "160"
+
+
+def test_the_order_in_which_the_members_of_an_input_are_written_is_no_difference() -> None:
+    """Pachyderm sorts the members of crosses and joins by name, so that a pipeline has another order than its file."""
+
+    def reading(*join: str, last: bool) -> dict[str, Any]:
+        members = [{"pfs": {"name": name, "repo": name, "branch": "master", "glob": "/(*)"}} for name in join]
+        whole = {"pfs": {"repo": "b", "branch": "master", "glob": "/"}}
+        return changed({"input": {"pfs": None, "cross": [{"join": members}, whole][:: 1 if last else -1]}})
+
+    one, other = reading("z", "c", last=True), reading("c", "z", last=False)
+    assert spec_documents.from_spec(one) == spec_documents.from_spec(other)
+    assert spec_documents.from_spec(one) != spec_documents.from_spec(reading("c", "d", last=True))

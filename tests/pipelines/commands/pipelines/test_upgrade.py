@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -250,3 +251,32 @@ def test_it_asks_on_a_terminal(library: Library) -> None:
 def test_there_must_be_something_to_upgrade(library: Library) -> None:
     assert library.command.fails("upgrade", "--dry-run").startswith("none of these pipelines is deployed here")
     assert "takes no --overlay" in library.command.run("upgrade", "--back", "--set", "K=1").stderr
+
+
+def test_an_opt_in_pipeline_gets_what_its_newer_version_reads(library: Library) -> None:
+    """As trainings read labels from annotations, which are opt-in too."""
+    command, home = library.command, library.directory
+    divided = 'cp "$first" "${LOCALPACHD_PFS:-/pfs}/out"'
+    for name in ("classify", "annotations"):
+        (home / name).mkdir()
+    labelled = home / "classify" / "labelled.json"
+    command.says("deploy")
+    library.put()
+    deploy_specs(library.connection, document("labelled", "first", divided, LOOKALIKE_STAGE="labelled-5"))
+    library.settled("labelled")
+
+    reading = 'cp "$annotations" "${LOCALPACHD_PFS:-/pfs}/out"'
+    labelled.write_text(json.dumps(document("labelled", "annotations", reading, LOOKALIKE_STAGE="labelled-6")))
+    dealt = document("annotations", "first", divided, LOOKALIKE_STAGE="annotations-1")
+    (home / "annotations" / "annotations.json").write_text(json.dumps(dealt))
+    shown = command.says("upgrade", "--dry-run")
+    assert re.search(r"^annotations +new *\n", shown, re.M)
+    assert re.search(r"^labelled +code labelled-5 → labelled-6, ", shown, re.M)
+    command.says("upgrade", "--yes")
+    library.settled("labelled")
+    assert Repository(library.connection, "labelled").exists("/a")
+    assert "annotations  deleted, with its output: the upgrade created it\n" in command.says(
+        "upgrade", "--back", "--yes"
+    )
+    library.settled("labelled")
+    assert "annotations" not in ProjectJobs(library.connection).pipelines()
