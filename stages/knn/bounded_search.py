@@ -6,9 +6,10 @@ several points asked together, whose bounds combine as their distances do. `Vect
 `Certified`. Knows no files and no pictures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,6 +39,9 @@ then costs less than bounding the distances of all rows, even from a copy in 8 b
 
 _TOGETHER = 128 << 20
 """Bytes of vectors that are put together."""
+
+_ASKED = 4
+"""Points of questions that are compared with each row by itself."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def nearest(parts: Sequence[LibraryPart], questions: JointQueries, k: int, admit
         parts = [part for part in parts if admitted[part.rows].any()]
         questions = questions.leaving_out(admitted[questions.out])
         if count * _FEW <= len(admitted) and 4 * count * questions.points.dimension <= _TOGETHER:
-            return _among(parts, questions, k, np.flatnonzero(admitted))
+            return _among(parts, questions, min(k, count), np.flatnonzero(admitted))
     width = sum(len(part.points) for part in parts)
     step = max(1, _AT_ONCE * len(questions) // (4 * width * len(questions.points)))
     for start in range(0, len(questions), step):
@@ -86,17 +90,42 @@ def nearest(parts: Sequence[LibraryPart], questions: JointQueries, k: int, admit
 
 
 def _among(parts: Sequence[LibraryPart], questions: JointQueries, k: int, rows: Rows) -> TopK:
-    """The nearest of some rows, ascending, whose vectors are put together."""
-    starts = np.searchsorted(rows, [part.start for part in parts])
-    ends = np.searchsorted(rows, [part.rows.stop for part in parts])
-
-    def gathered(at: int) -> LibraryPart:
-        points = parts[at].points.part(rows[starts[at] : ends[at]] - parts[at].start)
-        return LibraryPart(int(starts[at]), points, open_bounding(points.prepared))
-
-    few = in_threads(gathered, range(len(parts)))
-    found = nearest(few, replace(questions, out=np.searchsorted(rows, questions.out)), k)
+    """The nearest of some rows, ascending. The vectors of a few questions are compared with those of the rows where
+    these lie, in a core's cache; for more of them the rows are put together. No thread is started that others might
+    hold up."""
+    if len(questions.points) <= _ASKED:
+        each = [_compared(parts, questions.part(slice(at, at + 1)), k, rows) for at in range(len(questions))]
+        return TopK(
+            *(np.concatenate(found) for found in zip(*((one.distances, one.rows) for one in each), strict=True))
+        )
+    ends = np.searchsorted(rows, [parts[0].start, *(part.rows.stop for part in parts)])
+    few = [
+        part.points.part(rows[first:end] - part.start) for part, (first, end) in zip(parts, pairwise(ends), strict=True)
+    ]
+    points = VectorSet.joined(few)
+    part = LibraryPart(0, points, open_bounding(points.prepared))
+    found = nearest([part], replace(questions, out=np.searchsorted(rows, questions.out)), k)
     return TopK(found.distances, np.where(found.rows == NONE, NONE, rows[found.rows]))
+
+
+def _compared(parts: Sequence[LibraryPart], question: JointQueries, k: int, rows: Rows) -> TopK:
+    """The nearest of some rows to one question, by lower bounds of all their distances."""
+    rows = np.setdiff1d(rows, question.out, assume_unique=True)
+
+    def measured(measure: DistanceMeasure, some: Rows) -> Distances:
+        return pair_distances(measure, question, parts, np.zeros(len(some), np.int64), some)
+
+    bounds = measured(VectorSet.lower_bounds, rows)
+    likely = np.zeros(len(rows), np.bool_)
+    likely[np.argpartition(bounds, min(k, len(rows)) - 1)[:k] if len(rows) else []] = True
+    found = _merged(empty(1, k), rows[likely], measured)
+    near = ~likely & ~(bounds > found.distances[0, -1])
+    return _merged(found, rows[near], measured)
+
+
+def _merged(found: TopK, rows: Rows, measured: Callable[[DistanceMeasure, Rows], Distances]) -> TopK:
+    """The answer to one question with further rows."""
+    return merge(found, np.zeros(len(rows), np.int64), measured(VectorSet.distances, rows), rows)
 
 
 class _Search:

@@ -97,6 +97,18 @@ class VectorSet:
         some._ids = None
         return some
 
+    @classmethod
+    def joined(cls, sets: "Sequence[VectorSet]") -> "VectorSet":
+        """The vectors of several sets of one metric, at least one, without checking them again."""
+        together = cls.__new__(cls)
+        together.metric, together._ids = sets[0].metric, None
+        together.vectors = np.concatenate([each.vectors for each in sets])
+        for name in ("norm_bounds", "prepared", "_lengths"):
+            if all(name in each.__dict__ for each in sets):
+                same = all(getattr(each, name) is each.vectors for each in sets)
+                setattr(together, name, together.vectors if same else np.concatenate([getattr(e, name) for e in sets]))
+        return together
+
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
         """Exact distances of pairs: vector `rows[i]` of these to `other_rows[i]` of the others; float32 (pairs,).
 

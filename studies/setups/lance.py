@@ -7,17 +7,20 @@ rows found for each point, and the seconds that each took.
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import lancedb
+import lancedb  # type: ignore[import-not-found]
 import numpy as np
 import pyarrow as pa
+from lancedb.index import Bitmap, IvfPq  # type: ignore[import-not-found]
 
 
 def main(directory: Path, where: str, k: int) -> None:
     labels = json.loads((directory / "labels.json").read_text())
 
-    def batches():
+    def batches() -> Iterator[Any]:
         first = 0
         for part in sorted(directory.glob("part-*.npy")):
             vectors = np.load(part, mmap_mode="r")
@@ -34,18 +37,21 @@ def main(directory: Path, where: str, k: int) -> None:
     table = database.create_table("pictures", batches(), schema=first.schema)
     points = np.load(directory / "points.npy")
     found = {"LanceDB, no index": asked(table, points, where, k)}
-    table.create_index("l2", vector_column_name="vector", index_type="IVF_PQ")
+    table.create_index("vector", config=IvfPq(distance_type="l2"))
     found["LanceDB, IVF_PQ"] = asked(table, points, where, k)
-    table.create_scalar_index("label", index_type="BITMAP")
+    table.create_index("label", config=Bitmap())
     found["LanceDB, IVF_PQ, bitmap of labels"] = asked(table, points, where, k)
     print(json.dumps(found))
 
 
-def asked(table, points, where, k):
-    found, times = [], []
+def asked(table: Any, points: Any, where: str, k: int) -> tuple[list[list[int]], list[float]]:
+    found: list[list[int]] = []
+    times: list[float] = []
     for number, point in enumerate([points[0], *points]):
         start = time.perf_counter()
-        rows = table.search(point, "vector").where(where, prefilter=True).limit(k).select(["row"]).to_arrow()
+        rows = (
+            table.search(point, "vector").where(where, prefilter=True).limit(k).select(["row", "_distance"]).to_arrow()
+        )
         if number:  # the first is not counted
             times.append(time.perf_counter() - start)
             found.append(rows["row"].to_pylist())

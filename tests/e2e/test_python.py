@@ -263,9 +263,18 @@ def test_every_option_of_a_question_reaches_the_service(options: dict[str, Any],
 
 
 @pytest.mark.only_in_all
-def test_the_pipelines_answer_a_filtered_question_as_the_service_does(served: World, paint: Paint) -> None:
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        (("--filter", "1*.png"), "matching 1*.png"),
+        (("--where", "name LIKE '1%.png' AND width > 0"), "with name LIKE '1%.png' AND width > 0"),
+    ],
+)
+def test_the_pipelines_answer_a_filtered_question_as_the_service_does(
+    filters: tuple[str, ...], words: str, served: World, paint: Paint
+) -> None:
     (served.scratch / "few.png").write_bytes(paint(3, 1))
-    flags = ("few.png", "--filter", "1*.png", "--max-distance", "1000", "--json")
+    flags = ("few.png", *filters, "--max-distance", "1000", "--json")
     command = Command(served.scratch, {"PACHD_ADDRESS": served.pachd.address, "PACH_CONFIG": "none"})
     line, sheet, past = (
         json.loads(command.run("query", *flags, *way).stdout) for way in ((), ("--pipeline",), ("--at", "master"))
@@ -277,7 +286,7 @@ def test_the_pipelines_answer_a_filtered_question_as_the_service_does(served: Wo
         "trip/10.png",
         "trip/11.png",
     }
-    assert sheet["notes"] == ["Only library pictures matching 1*.png and within a distance of 1000 are listed."]
+    assert sheet["notes"] == [f"Only library pictures {words} and within a distance of 1000 are listed."]
     assert past["queries"] == sheet["queries"]
 
 

@@ -60,11 +60,13 @@ def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command,
     [
         (
             ["--metric", "cosine"],
-            "metric cannot be asked of the pipelines, which know filter, k, max_distance. A service",
+            "metric cannot be asked of the pipelines, which know filter, k, max_distance, where. A service",
         ),
         (["--box", "0,0,1,0.5", "--combine", "all"], "box and combine cannot be asked of the pipelines"),
         (["--exact", "false", "--at", "master"], "exact cannot be asked of the pipelines"),
         (["--filter", "{a"], "the filter has a { without a }"),
+        (["--where", "camra = 'x'"], "there is no column camra: is it camera?"),
+        (["--where", "now() > taken"], "the filter cannot use now()"),
         (
             ["--max-distance", "-1"],
             "max_distance: input should be greater than or equal to 0; see `lookalike query -h`",

@@ -24,7 +24,7 @@ from stages.filters.picture_listing import (
 from stages.filters.where_clause import parse_where
 from stages.record.sources import Source
 from tests.example_counts import examples
-from tests.stages.filters.attribute_tables import attribute_table
+from tests.stages.filters.attribute_tables import attribute_table, located
 
 _SCHEMA = pa.schema([("label", pa.string()), ("rating", pa.int64()), ("score", pa.float64()), ("mine", pa.bool_())])
 _SCHEMA = _SCHEMA.append(pa.field("seen", SECONDS))
@@ -133,7 +133,7 @@ def test_a_cursor_finds_its_picture_again() -> None:
 def test_places_are_counted_once(places: Any) -> None:
     schema = pa.schema([("latitude", pa.float64()), ("longitude", pa.float64())])
     people = {f"{at}.jpg": dict(zip(schema.names, each, strict=True)) for at, each in enumerate(places)}
-    table = attribute_table([[Source(path, "5eed")] for path in people], people, schema)
+    table = attribute_table([[located(Source(path, "5eed"), **each)] for path, each in people.items()], people, schema)
     known = [
         at for at, (north, east) in enumerate(places) if north is not None and abs(north) <= 90 and abs(east) <= 180
     ]
@@ -144,7 +144,7 @@ def test_places_are_counted_once(places: Any) -> None:
 def test_many_places_are_clustered() -> None:
     schema = pa.schema([("latitude", pa.float64()), ("longitude", pa.float64())])
     people = {f"{at}.jpg": {"latitude": at % 100 / 10, "longitude": at // 100 / 10} for at in range(5000)}
-    table = attribute_table([[Source(path, "5eed")] for path in people], people, schema)
+    table = attribute_table([[located(Source(path, "5eed"), **each)] for path, each in people.items()], people, schema)
     found = place_clusters(table, np.ones(len(table), bool))
     assert 500 < len(found) <= MOST_PLACES and sum(each.pictures for each in found) == 5000
 

@@ -20,7 +20,7 @@ from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import SpecFiles, shell_spec
+from tests.pipelines.stand_ins import SpecFiles, deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
