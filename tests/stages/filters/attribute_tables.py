@@ -13,12 +13,6 @@ Annotations = Mapping[str, Mapping[str, Any]]
 """What people say: by path, then by column."""
 
 
-def located(source: Source, latitude: float | None, longitude: float | None) -> Source:
-    """The source with a place in degrees, if sources have one. Otherwise people may say it."""
-    place = {"latitude": latitude, "longitude": longitude}
-    return source._replace(**{name: each for name, each in place.items() if name in Source._fields})
-
-
 def attribute_table(
     pictures: Sequence[Sequence[Source]],
     annotations: Annotations | None = None,

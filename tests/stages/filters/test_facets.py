@@ -24,7 +24,7 @@ from stages.filters.picture_listing import (
 from stages.filters.where_clause import parse_where
 from stages.record.sources import Source
 from tests.example_counts import examples
-from tests.stages.filters.attribute_tables import attribute_table, located
+from tests.stages.filters.attribute_tables import attribute_table
 
 _SCHEMA = pa.schema([("label", pa.string()), ("rating", pa.int64()), ("score", pa.float64()), ("mine", pa.bool_())])
 _SCHEMA = _SCHEMA.append(pa.field("seen", SECONDS))
@@ -131,9 +131,8 @@ def test_a_cursor_finds_its_picture_again() -> None:
 @given(st.lists(st.tuples(st.floats(-95, 95), st.floats(-185, 185)) | st.just((None, 1.0)), min_size=1, max_size=50))
 @settings(max_examples=examples(40))
 def test_places_are_counted_once(places: Any) -> None:
-    schema = pa.schema([("latitude", pa.float64()), ("longitude", pa.float64())])
-    people = {f"{at}.jpg": dict(zip(schema.names, each, strict=True)) for at, each in enumerate(places)}
-    table = attribute_table([[located(Source(path, "5eed"), **each)] for path, each in people.items()], people, schema)
+    sources = (Source(f"{at}.jpg", "5eed", latitude=each[0], longitude=each[1]) for at, each in enumerate(places))
+    table = attribute_table([[each] for each in sources])
     known = [
         at for at, (north, east) in enumerate(places) if north is not None and abs(north) <= 90 and abs(east) <= 180
     ]
@@ -142,9 +141,9 @@ def test_places_are_counted_once(places: Any) -> None:
 
 
 def test_many_places_are_clustered() -> None:
-    schema = pa.schema([("latitude", pa.float64()), ("longitude", pa.float64())])
-    people = {f"{at}.jpg": {"latitude": at % 100 / 10, "longitude": at // 100 / 10} for at in range(5000)}
-    table = attribute_table([[located(Source(path, "5eed"), **each)] for path, each in people.items()], people, schema)
+    places = ((at % 100 / 10, at // 100 / 10) for at in range(5000))
+    sources = (Source(f"{at}.jpg", "5eed", latitude=each[0], longitude=each[1]) for at, each in enumerate(places))
+    table = attribute_table([[each] for each in sources])
     found = place_clusters(table, np.ones(len(table), bool))
     assert 500 < len(found) <= MOST_PLACES and sum(each.pictures for each in found) == 5000
 

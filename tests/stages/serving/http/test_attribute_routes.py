@@ -18,7 +18,6 @@ from stages.record.sources import Source
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http.response_models import FacetsBody, LibraryBody, PicturesBody, PlacesBody, SearchBody
 from stages.serving.search.search_engine import SearchEngine
-from tests.stages.filters.attribute_tables import located
 from tests.stages.serving import services
 from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service
@@ -34,8 +33,8 @@ def _source(number: int) -> Source:
     taken = f"20{10 + number % 14:02}-{1 + number % 12:02}-05T10:00:00" if number % 5 else ""
     camera = _CAMERAS[number % 4]
     path = f"trip/{number % 3}/{number:02}.jpg"
-    source = Source(path, "5eed" * 16, 100 + number, 80, 1000 * number, taken, camera=camera)
-    return located(source, 48.0 + number % 30, 2.0)
+    place = {"latitude": 48.0 + number % 30, "longitude": 2.0}
+    return Source(path, "5eed" * 16, 100 + number, 80, 1000 * number, taken, camera=camera, **place)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +55,6 @@ def held(embedder: "Embedder", tmp_path_factory: pytest.TempPathFactory) -> Snap
             {
                 "path": [each.path for each in known],
                 "label": [None if number % 7 == 0 else f"cat {number % 3}" for number in range(30)],
-                "latitude": pa.array([48.0 + number for number in range(30)], pa.float64()),
-                "longitude": pa.array([2.0] * 30),
             }
         )
         if at == 0:
