@@ -33,8 +33,12 @@ def _source(number: int) -> Source:
     taken = f"20{10 + number % 14:02}-{1 + number % 12:02}-05T10:00:00" if number % 5 else ""
     camera = _CAMERAS[number % 4]
     path = f"trip/{number % 3}/{number:02}.jpg"
-    place = {"latitude": 48.0 + number % 30, "longitude": 2.0}
-    return Source(path, "5eed" * 16, 100 + number, 80, 1000 * number, taken, camera=camera, **place)
+    return Source(
+        *(path, "5eed" * 16, 100 + number, 80, 1000 * number, taken),
+        camera=camera,
+        latitude=48.0 + number % 30,
+        longitude=2.0,
+    )
 
 
 @pytest.fixture(scope="module")
