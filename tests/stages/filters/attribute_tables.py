@@ -15,7 +15,7 @@ Annotations = Mapping[str, Mapping[str, Any]]
 
 def located(source: Source, latitude: float | None, longitude: float | None) -> Source:
     """The source with a place in degrees, if sources have one. Otherwise people may say it."""
-    place = {"latitude": latitude, "longitude": longitude}
+    place: dict[str, Any] = {"latitude": latitude, "longitude": longitude}
     return source._replace(**{name: each for name, each in place.items() if name in Source._fields})
 
 
