@@ -141,8 +141,8 @@ class VectorSet:
         with np.errstate(over="ignore"):
             for start in range(0, len(rows), step):
                 mine, theirs = rows[start : start + step], other_rows[start : start + step]
-                difference = self.prepared[mine]
-                difference -= others.prepared[theirs]
+                difference = others.prepared[theirs]
+                difference -= self.prepared[mine[:1] if (mine == mine[0]).all() else mine]  # often one vector
                 squares[start : start + step] = np.einsum("ij,ij->i", difference, difference)
         np.minimum(squares, np.finfo(np.float32).max, out=squares)  # after an overflow, only this much is certain
         squares *= 1 - 2 * gamma(self.dimension + 8, SINGLE)
