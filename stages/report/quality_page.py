@@ -20,7 +20,7 @@ LINES = "quality.jsonl"
 
 
 @dataclass(frozen=True)
-class ListedPicture:
+class FlawedPicture:
     """A picture in a list: its sources, its value as a phrase, and a JPEG file, None if the page shows none."""
 
     id: str
@@ -37,7 +37,7 @@ class FlawList:
     name: str
     title: str
     limit: str
-    pictures: Sequence[ListedPicture]
+    pictures: Sequence[FlawedPicture]
     note: str = ""
 
 

@@ -24,7 +24,7 @@ from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.quality.picture_flaws import OUTLIER, PictureMeasures, find_flaws
 from stages.report.page_links import FIRST
-from stages.report.quality_page import LINES, MOST_TILES, FlawList, ListedPicture, page
+from stages.report.quality_page import LINES, MOST_TILES, FlawedPicture, FlawList, page
 
 INDEX, NEIGHBOURS = "index", "neighbours"
 NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that finds the nearest of each picture"
@@ -123,7 +123,7 @@ def _lists(
             segment, at = places[row]
             images = segments[segment]
             shown = _thumbnail(index, segment, images.thumbnails[at]) if number < MOST_TILES else None
-            pictures.append(ListedPicture(images.ids[at], said, images.sources[at], shown))
+            pictures.append(FlawedPicture(images.ids[at], said, images.sources[at], shown))
         note = NO_DISTANCES if flaw.name == OUTLIER and nearest is None else flaw.note
         yield FlawList(flaw.name, flaw.title, flaw.limit, pictures, note)
 

@@ -1,7 +1,7 @@
 """The page of pictures that stand out: limits in words, names as text, and how many more there are."""
 
 from stages.record.sources import Source
-from stages.report.quality_page import MOST_TILES, FlawList, ListedPicture, page
+from stages.report.quality_page import MOST_TILES, FlawedPicture, FlawList, page
 from tests.stages.pairings import thumbnail
 from tests.stages.report.page_documents import PageDocument
 
@@ -10,7 +10,7 @@ HOSTILE = "a&<b>\u202e.jpg"
 
 def test_each_list_has_its_limit_and_its_first_pictures() -> None:
     many = [
-        ListedPicture(f"{number:064x}", f"sharpness 0.{number:02}", [Source(HOSTILE, "0" * 64)], thumbnail("x"))
+        FlawedPicture(f"{number:064x}", f"sharpness 0.{number:02}", [Source(HOSTILE, "0" * 64)], thumbnail("x"))
         for number in range(MOST_TILES + 2)
     ]
     lists = [
