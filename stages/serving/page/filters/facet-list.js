@@ -17,9 +17,8 @@ export const title = (column) => TITLES[column] ?? words.capital(column);
 
 /** A value of a column in words; null stands for what is not known. */
 export function shownValue(column, value) {
-  if (value === null) return "Unknown";
+  if (value === null) return column === "folder" ? "Outside folders" : "Unknown";
   if (typeof value === "boolean") return value ? "Yes" : "No";
-  if (column === "folder" && value === "") return "The library";
   if (column === "bytes") return words.bytes(value);
   return typeof value === "number" ? words.measure(value) : value;
 }

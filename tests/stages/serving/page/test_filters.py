@@ -212,12 +212,15 @@ def test_filters_are_read_and_written_as_they_are(tab: Tab) -> None:
             [{"place": {"south": -3.5, "north": 2, "west": 1, "east": 2}}],
         ),
         ("length(name) > 3 AND NOT (camera = 'a' OR width < 3)", [{"text": "length(name) > 3"}, {}]),
+        ("rating = 9223372036854775807 AND folder IS NULL", [{"column": "rating"}, {"unknown": True}]),
+        ("camera = 'a", [{"text": "camera = 'a"}]),
     ]
     for text, clauses in cases:
         found = tab.page.evaluate(read, text)
         assert [{**each, **want} for each, want in zip(found, clauses, strict=True)] == found
         assert tab.page.evaluate(again, text) == text
     assert tab.page.evaluate(again, "a = 1 OR b = 2") == "(a = 1 OR b = 2)"
+    assert tab.page.evaluate(again, "a >= 1 AND b = 2 AND a <= 3") == "a BETWEEN 1 AND 3 AND b = 2"
 
 
 def test_the_pictures_that_are_shown_are_saved_as_one_file(tab: Tab, album: Service) -> None:
