@@ -6,6 +6,7 @@ first asked for, and kept: a library of a million pictures is opened without the
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -181,6 +182,16 @@ def annotated_columns(schemas: Iterable[pa.Schema]) -> dict[str, Attribute]:
     """The columns of tables of annotations."""
     fields = (each for schema in schemas for each in schema)
     return {each.name: Attribute(each.name, kind, "file") for each in fields if (kind := _kind(each.type))}
+
+
+def unknown_column(name: str, columns: Iterable[str]) -> str:
+    """Says that there is no such column, and what else may be meant."""
+    if near := difflib.get_close_matches(name, columns, 1):
+        return f"there is no column {name[:60]}: is it {near[0]}?"
+    return (
+        f"there is no column {name[:60]}; a text needs single quotes, as in camera = 'Canon', the columns are "
+        f"{', '.join(sorted(columns))}, and `lookalike attributes add` gives others"
+    )
 
 
 def _annotated(segment: AttributeSegment, join: Any, files: int, name: str) -> Any:

@@ -5,7 +5,6 @@ What is not known makes a condition not known, as in SQL, and a file with such a
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from stages.files.tables.parquet import stored_text
 from stages.filters import column_operations as operations
-from stages.filters.attribute_table import BUILT_IN, SECONDS, Attribute, AttributeTable, Kind
+from stages.filters.attribute_table import BUILT_IN, SECONDS, Attribute, AttributeTable, Kind, unknown_column
 from stages.filters.where_parser import ColumnName, Constant, Operation, WhereError, WhereNode, parse
 from stages.knn.backend import Mask
 
@@ -109,10 +108,7 @@ class _Binder:
         if self._lenient:
             self.unknown.add(name)
             return _null("nothing", name)
-        near = difflib.get_close_matches(name, self._columns, 1, 0.6)
-        remedy = f"is it {near[0]}?" if near else f"the columns are {', '.join(sorted(self._columns))}"
-        quotes = "; texts stand in single quotes" if node.quoted else ""
-        raise WhereError(f"there is no column {name[:60]}{quotes}: {remedy}")
+        raise WhereError(unknown_column(name, self._columns))
 
     def _operation(self, node: Operation) -> _Term:
         name = node.name
@@ -246,6 +242,7 @@ def _as(other: _Term, term: _Term) -> _Term:
     if moment is None:
         raise WhereError(
             f"{other.said} is a date, and {term.said} is not: write '2024-01-31', or with a time '2024-01-31 18:30:00'"
+            f", or compare a number, as in year({other.said}) = 2024"
         )
     return _fixed("date", pa.scalar(moment, SECONDS), term.said)
 
@@ -253,7 +250,8 @@ def _as(other: _Term, term: _Term) -> _Term:
 def _check_pair(one: _Term, other: _Term) -> None:
     if one.kind != other.kind:
         kinds = [f"{each.said} is {_KINDS[each.kind]}" for each in (one, other)]
-        raise WhereError(f"{' and '.join(kinds)}: they cannot be compared")
+        remedy = "texts and dates stand in single quotes, numbers do not, and year(taken) is a number"
+        raise WhereError(f"{' and '.join(kinds)}: they cannot be compared; {remedy}")
 
 
 def _check_kind(name: str, kind: Kind, term: _Term) -> None:

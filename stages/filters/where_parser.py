@@ -88,10 +88,9 @@ class WhereError(FilterError):
 
 @dataclass(frozen=True)
 class ColumnName:
-    """A column. quoted: written in double quotes."""
+    """A column."""
 
     name: str
-    quoted: bool
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def _node(found: exp.Expr, depth: int) -> WhereNode:
     if isinstance(found, exp.Paren):
         return _node(found.this, depth)  # their number is bounded by the tokens
     if isinstance(found, exp.Column) and set(_given(found)) == {"this"} and isinstance(found.this, exp.Identifier):
-        return ColumnName(found.name.lower(), bool(found.this.args.get("quoted")))
+        return ColumnName(found.name.lower())
     if isinstance(found, exp.Null):
         return Constant(None)
     if isinstance(found, exp.Boolean):
@@ -178,6 +177,8 @@ def _like(found: exp.Expr, depth: int, *escape: WhereNode) -> WhereNode:
 
 
 def _operation(found: exp.Expr, depth: int) -> Operation:
+    if isinstance(found, exp.In) and not found.expressions:
+        raise WhereError("IN needs a list of values, such as IN ('a', 'b')")
     name = _OPERATIONS.get(type(found))
     given = _given(found)
     strange = given.keys() - {*_OPERANDS, *_SILENT.get(type(found), ())}
@@ -185,8 +186,6 @@ def _operation(found: exp.Expr, depth: int) -> Operation:
         raise _unknown(min(strange) if name and strange else _called(found))
     if isinstance(found, exp.And | exp.Or):  # a long chain is as deep as one of two
         return Operation(name, tuple(_node(each, depth + 1) for each in found.flatten()))
-    if isinstance(found, exp.In) and not found.expressions:
-        raise WhereError("IN needs a list of values, such as IN ('a', 'b')")
     if len(given.get("expressions", ())) > MOST_LISTED:
         raise WhereError(f"IN has {len(given['expressions']):,} values; use at most {MOST_LISTED:,}")
     operands: list[WhereNode] = []
@@ -239,7 +238,9 @@ def _place(error: SqlglotError) -> str:
     near = str(found.get("highlight") or "").strip()
     if not found:
         return "the filter has a quotation mark without its partner"
-    return f"the filter cannot be read{f' near {near[:60]}' if near else ''}: write it as SQL's WHERE, {_EXAMPLE}"
+    place = f" near {near[:60]}" if near else ""
+    where = "WHERE, without that word" if near.upper() == "WHERE" else "WHERE"
+    return f"the filter cannot be read{place}: write it as SQL's {where}, {_EXAMPLE}"
 
 
 _EXAMPLE = "such as camera LIKE 'Canon%' AND taken >= '2024-01-01'"

@@ -5,7 +5,6 @@ A function of a snapshot and the filters. Knows no HTTP.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from stages.files.path_globs import FilterError
-from stages.filters.attribute_table import DERIVED
+from stages.filters.attribute_table import DERIVED, unknown_column
 from stages.filters.picture_listing import SORTS, listing_page
 from stages.knn.backend import Rows
 from stages.record.sources import Source
@@ -28,8 +27,7 @@ def facets(snapshot: Snapshot, where: str, filter: str, columns: Sequence[str]) 
     known = attributes.table.columns
     for name in columns:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1) or [", ".join(sorted(known))]
-            raise FilterError(f"there is no column {name[:60]}: is it {near[0]}?")
+            raise FilterError(unknown_column(name, known))
     return {
         "pictures": len(snapshot.library),
         "matching": _matching(snapshot, where, filter),

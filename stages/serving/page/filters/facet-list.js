@@ -17,9 +17,8 @@ export const title = (column) => TITLES[column] ?? words.capital(column);
 
 /** A value of a column in words; null stands for what is not known. */
 export function shownValue(column, value) {
-  if (value === null) return "Unknown";
+  if (value === null) return column === "folder" ? "Outside folders" : "Unknown";
   if (typeof value === "boolean") return value ? "Yes" : "No";
-  if (column === "folder" && value === "") return "The library";
   if (column === "bytes") return words.bytes(value);
   return typeof value === "number" ? words.measure(value) : value;
 }
@@ -75,7 +74,7 @@ function histogram({ name, type, bars, missing }, clause, choose) {
   const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? day(to) + END_OF_DAY : to });
   const between = (one, other) => range(bars[Math.min(one, other)].from, bars[Math.max(one, other)].to);
   let begun = null;
-  const list = make("div", { class: "bars", role: "group", "aria-label": `${title(name)}: choose a bar, or drag over several` });
+  const list = make("div", { class: "bars", role: "group", "aria-label": `${title(name)}: choose a bar with the arrow keys, or drag over several` });
   bars.forEach((bar, place) => {
     const said = `${span(name, bar.from, bar.to)}: ${words.count(bar.pictures, "picture")}`;
     const pressed = { type: "button", title: said, "aria-label": said, "aria-pressed": String(Boolean(inside(bar))) };
@@ -89,15 +88,29 @@ function histogram({ name, type, bars, missing }, clause, choose) {
     one.addEventListener("click", (event) => event.detail === 0 && between(event.shiftKey && begun !== null ? begun : (begun = place), place));
     list.append(one);
   });
+  const stop = (one) => [...list.children].forEach((each) => (each.tabIndex = each === one ? 0 : -1)); // one stop of Tab
+  stop(list.querySelector('[aria-pressed="true"]') ?? list.firstElementChild);
+  list.addEventListener("focusin", (event) => stop(event.target));
+  list.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by) list.children[[...list.children].indexOf(event.target) + by]?.focus();
+  });
   const field = (end, label) => {
     const held = clause?.[end] ?? null;
-    const value = held === null ? "" : dates ? day(held) : held;
+    const value = held === null ? "" : dates ? day(held) : Number(held.toPrecision(5));
     const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${title(name)}: ${label}`, title: label });
-    input.addEventListener("change", () => {
+    let [typing, applied] = [false, input.value];
+    const apply = () => {
+      if (typing || input.value === applied) return;
+      applied = input.value;
       const other = clause?.[end === "from" ? "to" : "from"] ?? null;
       const set = input.value === "" ? null : dates ? input.value : Number(input.value);
       range(...(end === "from" ? [set, other] : [other, set]));
-    });
+    };
+    // A date changes with each digit of its year: one that is typed counts when it is left, or with Enter.
+    input.addEventListener("keydown", ({ key }) => ((typing = key !== "Enter"), apply()));
+    input.addEventListener("change", apply);
+    input.addEventListener("blur", () => ((typing = false), apply()));
     return input;
   };
   const first = bars[0]?.from, last = bars.at(-1)?.to;

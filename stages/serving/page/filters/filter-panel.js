@@ -133,6 +133,5 @@ function said({ column, values, unknown, from, to, name, place: box, text }) {
   if (text) return text;
   if (name !== undefined) return `Name contains “${name}”`;
   if (box) return `Place: ${words.degrees(box.south, "NS")} to ${words.degrees(box.north, "NS")}, ${words.degrees(box.west, "EW")} to ${words.degrees(box.east, "EW")}`;
-  if (unknown) return `${facets.title(column)}: Unknown`;
-  return `${facets.title(column)}: ${values ? values.map((each) => facets.shownValue(column, each)).join(" or ") : facets.span(column, from, to)}`;
+  return `${facets.title(column)}: ${unknown ? facets.shownValue(column, null) : values ? values.map((each) => facets.shownValue(column, each)).join(" or ") : facets.span(column, from, to)}`;
 }

@@ -10,17 +10,25 @@ const UNKNOWN = pattern(`${NAME} is null`);
 const BETWEEN = pattern(`${NAME} between ${VALUE} and ${VALUE}`);
 const BOUND = pattern(`${NAME}~(>=|<=)~${VALUE}`);
 const NAMED = pattern(String.raw`name ilike '%((?:[^']|'')*)%' escape '\\'`);
-const TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^\s()'"]+|\s+/g;
+const TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^\s()'"]+|\s+|./g;
 const PLACE = ["latitude", "longitude"];
 
 /** The clauses of a filter: {column, values}, {column, unknown}, {column, from, to} with null for an open end,
- * {name: a part of names}, {place: {south, north, west, east}} or {text}. */
+ * {name: a part of names}, {place: {south, north, west, east}} or {text}; each as it is written, as source. */
 export function read(where) {
-  const found = parts(where ?? "").map(clause);
+  const found = parts(where ?? "").map((source) => ({ ...clause(source), source })).reduce(joined, []);
   const box = PLACE.map((name) => found.find(({ column, from, to }) => column === name && from != null && to != null));
   if (!box.every(Boolean)) return found;
   const [{ from: south, to: north }, { from: west, to: east }] = box;
   return [...found.filter((each) => !box.includes(each)), { place: { south, north, west, east } }];
+}
+
+/** Clauses with one more: two bounds of a column are one range. */
+function joined(found, each) {
+  const half = found.find(({ column, from, to }) => column === each.column && ((from === null && each.to === null) || (to === null && each.from === null)));
+  if (!half) return [...found, each];
+  const range = { column: each.column, from: half.from ?? each.from, to: half.to ?? each.to };
+  return found.map((one) => (one === half ? range : one));
 }
 
 /** The filter of clauses; "" without any. */
@@ -33,8 +41,8 @@ export const replaced = (clauses, column, ...others) => [...clauses.filter((each
 export const containing = (column, text) =>
   `${identifier(column)} ILIKE ${literal(`%${text.replace(/[\\%_]/g, "\\$&")}%`)} ESCAPE '\\'`;
 
-function sql({ column, values, unknown, from, to, name, place, text }) {
-  if (text) return text;
+function sql({ source, column, values, unknown, from, to, name, place }) {
+  if (source) return source;
   if (name !== undefined) return containing("name", name);
   if (place) return `latitude BETWEEN ${place.south} AND ${place.north} AND longitude BETWEEN ${place.west} AND ${place.east}`;
   const quoted = identifier(column);

@@ -101,6 +101,9 @@ def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: 
     taken.get_by_label("from").fill("2019-01-01")
     taken.get_by_label("from").blur()
     filtered(tab, "11 of 40 pictures")
+    taken.get_by_label("to").focus()
+    tab.page.keyboard.type("0101201")  # each digit makes another date
+    assert where(tab) == "camera = 'Canon EOS 5D' AND taken >= '2019-01-01'"
     taken.get_by_label("Date taken: to").fill("2019-12-31")
     taken.get_by_label("Date taken: to").blur()
     filtered(tab, "6 of 40 pictures")
@@ -169,8 +172,10 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     tab.find(".order select").select_option("-taken")
     expect(tab.tiles.first.locator("bdi")).to_have_text("06.png")
     bars = tab.find("[data-column=taken] .bars button")
+    expect(tab.find("[data-column=taken] .bars [tabindex='0']")).to_have_count(1)
     bars.first.focus()
-    tab.page.keyboard.press("Enter")
+    for key in ("ArrowRight", "ArrowLeft", "Enter"):
+        tab.page.keyboard.press(key)
     expect(tab.find("#chips li bdi")).to_have_count(2)
     expect(bars.first).to_have_attribute("aria-pressed", "true")
     tab.button("Clear all").click()
@@ -212,12 +217,15 @@ def test_filters_are_read_and_written_as_they_are(tab: Tab) -> None:
             [{"place": {"south": -3.5, "north": 2, "west": 1, "east": 2}}],
         ),
         ("length(name) > 3 AND NOT (camera = 'a' OR width < 3)", [{"text": "length(name) > 3"}, {}]),
+        ("rating = 9223372036854775807 AND folder IS NULL", [{"column": "rating"}, {"unknown": True}]),
+        ("camera = 'a", [{"text": "camera = 'a"}]),
     ]
     for text, clauses in cases:
         found = tab.page.evaluate(read, text)
         assert [{**each, **want} for each, want in zip(found, clauses, strict=True)] == found
         assert tab.page.evaluate(again, text) == text
     assert tab.page.evaluate(again, "a = 1 OR b = 2") == "(a = 1 OR b = 2)"
+    assert tab.page.evaluate(again, "a >= 1 AND b = 2 AND a <= 3") == "a BETWEEN 1 AND 3 AND b = 2"
 
 
 def test_the_pictures_that_are_shown_are_saved_as_one_file(tab: Tab, album: Service) -> None:
