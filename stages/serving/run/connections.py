@@ -79,9 +79,9 @@ class ServiceConnection(H11Protocol):
         self._expect()
         waiting, busy, own = self._crowd.waiting, self._crowd.busy, self._crowd.waiting[self._peer]
         own[self] = None
-        _make_room(own, len(own) + busy[self._peer] - self.share if self._peer else 0)
+        self._make_room(own, len(own) + busy[self._peer] - self.share if self._peer else 0)
         whole = sum(map(len, waiting.values())) + busy.total()
-        _make_room(max(waiting.values(), key=len), whole - self.most - self.spare)
+        self._make_room(max(waiting.values(), key=len), whole - self.most - self.spare)
 
     def data_received(self, data: bytes) -> None:
         """Takes bytes; ends the time once the headers are complete."""
@@ -128,6 +128,15 @@ class ServiceConnection(H11Protocol):
             if not self.transport.is_closing():
                 self._crowd.waiting[self._peer][self] = None
 
+    def _make_room(self, waiting: dict[ServiceConnection, None], beyond: int) -> None:
+        """Closes so many other connections, as far as the oldest ones are silent. This one may still be about to ask,
+        and is then refused in words."""
+        for each in list(itertools.islice(waiting, _LOOKED_AT)) if beyond > 0 else []:
+            if beyond > 0 and each is not self and not each.is_spoken_to():
+                beyond -= 1
+                del waiting[each]
+                each.transport.abort()
+
     def _expect(self) -> None:
         self._due = self.loop.call_later(WITHIN, self.transport.close)
 
@@ -135,15 +144,6 @@ class ServiceConnection(H11Protocol):
         if self._due is not None:
             self._due.cancel()
             self._due = None
-
-
-def _make_room(waiting: dict[ServiceConnection, None], beyond: int) -> None:
-    """Closes so many connections, as far as the oldest ones are silent."""
-    for each in list(itertools.islice(waiting, _LOOKED_AT)) if beyond > 0 else []:
-        if beyond > 0 and not each.is_spoken_to():
-            beyond -= 1
-            del waiting[each]
-            each.transport.abort()
 
 
 class ProxiedConnection(ServiceConnection):

@@ -48,7 +48,8 @@ def read(path: Path, repo_path: str, limits: FileLimits = LIMITS) -> tuple[list[
             assert each.framed.pixels.shape == (SIDE, SIDE, 3)
             assert each.framed.pixels.dtype == np.uint8
             assert each.source.coding in (LOSSY, LOSSLESS) and each.source.encoder  # see test_exactness
-            found.append(each.source._replace(coding="", encoder="", pixels=""))
+            assert each.source.format in ("JPEG", "PNG", "STL-10")
+            found.append(each.source._replace(coding="", encoder="", pixels="", format=""))
         else:
             assert isinstance(each, UnreadableFile)
             refused[each.path] = each.reason

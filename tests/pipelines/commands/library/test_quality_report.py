@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -28,6 +29,7 @@ def put(connection: Connection, repo: str, directory: Path) -> None:
     connection.client.create_repo(repo, project_name=connection.project)
     files = sorted(each for each in directory.rglob("*") if each.is_file())
     Repository(connection, repo).write([PutFile(f"/{each.relative_to(directory)}", each) for each in files])
+    connection.inspect(connection.commit(repo, ""), pfs_pb2.FINISHED)
 
 
 def write_index(root: Path) -> None:

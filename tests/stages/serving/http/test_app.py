@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
 FIELDS = {
-    *("neighbours", "pictures", "k", "metric", "scale", "combine", "filter", "max_distance", "exact", "recall"),
-    *("commits", "model", "devices", "seconds"),
+    *("neighbours", "pictures", "k", "metric", "scale", "combine", "filter", "where", "max_distance", "exact"),
+    *("recall", "commits", "model", "devices", "seconds"),
 }
 NEIGHBOUR = {
     *("rank", "id", "distance", "likeness", "similarity", "same", "near", "group", "sources", "thumbnail", "original"),
@@ -51,7 +51,8 @@ def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Serv
     assert (first["rank"], first["distance"], first["same"], first["near"], first["group"]) == (1, 0, True, True, 1)
     digest, size = hashlib.sha256(made(7)).hexdigest(), len(made(7))
     source = Source("trip/north/07.png", digest, 160, 120, size)
-    assert first["sources"] == [{**source._asdict(), "number": 0}]
+    unseen = {"brightness": 0.0, "contrast": 0.0, "sharpness": 0.0}
+    assert first["sources"] == [{**source._asdict(), "number": 0, "attributes": unseen}]
     assert first["thumbnail"] == f"/images/{first['id']}" and first["original"] == f"/originals/{first['id']}"
     assert (second["rank"], second["same"], third["rank"]) == (2, False, 3)
     assert 0 < second["distance"] <= third["distance"]

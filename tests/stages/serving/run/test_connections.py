@@ -124,7 +124,10 @@ def test_a_client_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(FewConnections) as port, connected(port, 4, "127.0.0.2", ENDLESS):
         until(lambda: len(WAITING) == 4)
         assert status(port, "/", "127.0.0.2") == 429
-        assert status(port, "/", "127.0.0.3") == 200
+        with connected(port, 1, "127.0.0.2") as (slow,):
+            assert status(port, "/", "127.0.0.3") == 200  # by now the slow one is accepted, and still silent
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert slow.recv(12) == b"HTTP/1.1 429"
         assert status(port, "/health", "127.0.0.2") == 200
         with connected(port, 1, "127.0.0.3") as (patient,), connected(port, 20, "127.0.0.2"):
             patient.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
