@@ -64,14 +64,13 @@ export async function show(state, signal) {
   const extra = others.flatMap((each) => each.facets);
   const telling = (each) => each.missing < MOSTLY * whole.matching && (each.bars ? each.bars.length > 1 : each.values.length + Boolean(each.missing) > 1);
   const found = [...whole.facets.filter((each) => !own.has(each.name) && telling(each)), ...extra];
-  found.sort((one, other) => place(one.name) - place(other.name));
+  const order = [...ORDER, ...known];
+  found.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   drawFacets(found, current, whole);
   const [located] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
   byId("places").hidden = !located?.bars.length;
   await showPlaces(state, signal);
 }
-
-const place = (name) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
 
 function drawFacets(found, current, { columns, pictures, matching }) {
   const focused = document.activeElement?.closest?.("#facets")?.contains(document.activeElement) && marked(document.activeElement);

@@ -182,6 +182,8 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     filtered(tab, "40 pictures")
     tab.find("#add-facet").select_option("bytes")
     expect(tab.find("[data-column=bytes] .bars")).to_be_visible(timeout=WAIT)
+    tab.find("#add-facet").select_option("height")
+    expect(tab.find("[data-column=height] + [data-column=bytes]")).to_be_visible(timeout=WAIT)  # in the service's order
     assert violations(tab.page) == []
 
 
