@@ -99,18 +99,18 @@ function histogram({ name, type, bars, missing }, clause, choose) {
     const held = clause?.[end] ?? null;
     const value = held === null ? "" : dates ? day(held) : Number(held.toPrecision(5));
     const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${title(name)}: ${label}`, title: label });
-    let [typing, applied] = [false, input.value];
+    let applied = input.value;
     const apply = () => {
-      if (typing || input.value === applied) return;
+      if ("typing" in input.dataset || input.value === applied) return;
       applied = input.value;
       const other = clause?.[end === "from" ? "to" : "from"] ?? null;
       const set = input.value === "" ? null : dates ? input.value : Number(input.value);
       range(...(end === "from" ? [set, other] : [other, set]));
     };
     // A date changes with each digit of its year: one that is typed counts when it is left, or with Enter.
-    input.addEventListener("keydown", ({ key }) => ((typing = key !== "Enter"), apply()));
+    input.addEventListener("keydown", ({ key }) => (input.toggleAttribute("data-typing", key !== "Enter"), apply()));
     input.addEventListener("change", apply);
-    input.addEventListener("blur", () => ((typing = false), apply()));
+    input.addEventListener("blur", () => (input.removeAttribute("data-typing"), apply()));
     return input;
   };
   const first = bars[0]?.from, last = bars.at(-1)?.to;

@@ -72,7 +72,10 @@ export async function show(state, signal) {
   await showPlaces(state, signal);
 }
 
-function drawFacets(found, current, { columns, pictures, matching }) {
+function drawFacets(found, current, whole) {
+  const typed = byId("facets").querySelector("[data-typing]");
+  if (typed) return typed.addEventListener("blur", () => drawFacets(found, current, whole), { once: true });
+  const { columns, pictures, matching } = whole;
   const focused = document.activeElement?.closest?.("#facets")?.contains(document.activeElement) && marked(document.activeElement);
   const set = (column, clause) => change({ where: clauses.write(clauses.replaced(current, column, ...(clause ? [clause] : []))) || null });
   byId("facets").replaceChildren(...found.map((each) => facets.facet(each, current.find(({ column }) => column === each.name), set)));

@@ -104,6 +104,13 @@ def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: 
     taken.get_by_label("to").focus()
     tab.page.keyboard.type("0101201")  # each digit makes another date
     assert where(tab) == "camera = 'Canon EOS 5D' AND taken >= '2019-01-01'"
+    facet(tab, "camera", "Canon EOS 5D").dispatch_event("click")
+    expect(tab.find("#chips li bdi")).to_have_text(["Date taken: from 2019-01-01"])
+    tab.page.go_back()
+    expect(tab.find("#chips li bdi")).to_have_count(2)
+    expect(taken.get_by_label("to")).to_be_focused()  # nothing is drawn anew under the keys
+    tab.page.keyboard.type("9")
+    expect(taken.get_by_label("Date taken: to")).to_have_value("2019-01-01")
     taken.get_by_label("Date taken: to").fill("2019-12-31")
     taken.get_by_label("Date taken: to").blur()
     filtered(tab, "6 of 40 pictures")
