@@ -77,7 +77,7 @@ function drawFacets(found, current, whole) {
   if (typed) return typed.addEventListener("blur", () => drawFacets(found, current, whole), { once: true });
   const { columns, pictures, matching } = whole;
   const focused = document.activeElement?.closest?.("#facets")?.contains(document.activeElement) && marked(document.activeElement);
-  const set = (column, clause) => change({ where: clauses.write(clauses.replaced(current, column, ...(clause ? [clause] : []))) || null });
+  const set = (column, clause) => change({ where: clauses.write(clauses.replaced(clauses.read(shown.where), column, ...(clause ? [clause] : []))) || null });
   byId("facets").replaceChildren(...found.map((each) => facets.facet(each, current.find(({ column }) => column === each.name), set)));
   if (focused) [...byId("facets").querySelectorAll("input, button")].find((each) => marked(each) === focused)?.focus();
   const more = columns.filter(({ name }) => !facets.UNSHOWN.has(name) && !found.some((each) => each.name === name));
