@@ -58,11 +58,10 @@ def sorted_files(table: AttributeTable, sort: str) -> Rows:
     return found
 
 
-def listed_files(table: AttributeTable, order: Rows, files: Mask) -> Rows:
-    """Of the files in an order those of a mask, each picture's first alone. order: int64 (m,). files: bool (m,)."""
-    chosen = order[files[order]]
-    _, firsts = np.unique(table.rows[chosen], return_index=True)
-    found: Rows = chosen[np.sort(firsts)]
+def listed_files(table: AttributeTable, ordered: Rows) -> Rows:
+    """Of files in an order each picture's first alone. ordered: int64."""
+    _, firsts = np.unique(table.rows[ordered], return_index=True)
+    found: Rows = ordered[np.sort(firsts)]
     return found
 
 

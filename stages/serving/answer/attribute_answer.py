@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from stages.files.path_globs import FilterError
 from stages.filters.attribute_table import DERIVED, unknown_column
-from stages.filters.picture_listing import SORTS, listing_page
-from stages.knn.backend import Rows
+from stages.filters.picture_listing import listing_page
 from stages.record.sources import Source
 from stages.report import answer_table
 from stages.serving.answer import search_answer
@@ -39,7 +38,7 @@ def facets(snapshot: Snapshot, where: str, filter: str, columns: Sequence[str]) 
 
 def pictures(snapshot: Snapshot, where: str, filter: str, sort: str, after: str | None, limit: int) -> dict[str, Any]:
     """A page of the pictures in an order. Raises FilterError."""
-    listed = _listed(snapshot, where, filter, sort)
+    listed = snapshot.library.attributes.listed(where, filter, sort)
     page, following = listing_page(snapshot.library.attributes.table, listed, after, limit)
     return {
         "pictures": [search_answer.listed_picture(snapshot, each.row, each.path) for each in page],
@@ -68,25 +67,18 @@ def places(snapshot: Snapshot, where: str, filter: str) -> dict[str, Any]:
 def files(snapshot: Snapshot, where: str, filter: str, sort: str, most: int) -> list[Source]:
     """The files by which the first pictures are listed, so many at most. Raises FilterError."""
     table = snapshot.library.attributes.table
-    found, _ = listing_page(table, _listed(snapshot, where, filter, sort), None, most)
+    found, _ = listing_page(table, snapshot.library.attributes.listed(where, filter, sort), None, most)
     sources = ((each.path, snapshot.library.sources(each.row)) for each in found)
     return [next(each for each in some if each.path == path) for path, some in sources]
 
 
 def table(snapshot: Snapshot, where: str, filter: str, sort: str) -> pa.Table:
-    """All that is known of these files and their pictures, a row for each file, in the order of the listing, with the
-    columns of an answer to a search (see stages.report.answer_table). Raises FilterError."""
+    """All that is known of the files that both filters admit and their pictures, a row for each file, in an order, with
+    the columns of an answer to a search (see stages.report.answer_table). Raises FilterError."""
     known = snapshot.library.attributes.table
-    some = pa.array(_listed(snapshot, where, filter, sort))
+    some = pa.array(snapshot.library.attributes.ordered(where, filter, sort))
     names = answer_table.ordered([*Source._fields, *(name for name in known.columns if name not in DERIVED)])
     return answer_table.shown(pa.table({name: known.column(name).take(some) for name in names}))
-
-
-def _listed(snapshot: Snapshot, where: str, filter: str, sort: str) -> Rows:
-    """The files by which pictures are listed."""
-    if sort not in SORTS:
-        raise FilterError(f"sort is one of {', '.join(SORTS)}")
-    return snapshot.library.attributes.listed(where, filter, sort)
 
 
 def _matching(snapshot: Snapshot, where: str, filter: str) -> int:

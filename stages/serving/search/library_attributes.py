@@ -10,6 +10,7 @@ import numpy as np
 
 from stages.datum.contract import load
 from stages.files import path_masks
+from stages.files.path_globs import FilterError
 from stages.filters import facets, picture_listing
 from stages.filters.attribute_table import AttributeTable
 from stages.filters.facets import Facet
@@ -66,9 +67,17 @@ class LibraryAttributes:
         """The places of the files, in clusters."""
         return picture_listing.place_clusters(self.table, self.files(where, filter))
 
+    def ordered(self, where: str, filter: str, sort: str) -> Rows:
+        """The files in an order, see picture_listing.SORTS: int64."""
+        order = self._sorted(sort)
+        found: Rows = order[self.files(where, filter)[order]]
+        return found
+
     def _listed(self, where: str, filter: str, sort: str) -> Rows:
-        """The first file of each picture in an order, see picture_listing.SORTS: int64."""
-        return picture_listing.listed_files(self.table, self._sorted(sort), self.files(where, filter))
+        """The first file of each picture in an order: int64."""
+        return picture_listing.listed_files(self.table, self.ordered(where, filter, sort))
 
     def _order(self, sort: str) -> Rows:
+        if sort not in SORTS:
+            raise FilterError(f"sort is one of {', '.join(SORTS)}")
         return picture_listing.sorted_files(self.table, sort)

@@ -64,18 +64,20 @@ export async function show(state, signal) {
   const extra = others.flatMap((each) => each.facets);
   const telling = (each) => each.missing < MOSTLY * whole.matching && (each.bars ? each.bars.length > 1 : each.values.length + Boolean(each.missing) > 1);
   const found = [...whole.facets.filter((each) => !own.has(each.name) && telling(each)), ...extra];
-  found.sort((one, other) => place(one.name) - place(other.name));
+  const order = [...ORDER, ...known];
+  found.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   drawFacets(found, current, whole);
   const [located] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
   byId("places").hidden = !located?.bars.length;
   await showPlaces(state, signal);
 }
 
-const place = (name) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
-
-function drawFacets(found, current, { columns, pictures, matching }) {
+function drawFacets(found, current, whole) {
+  const typed = byId("facets").querySelector("[data-typing]");
+  if (typed) return typed.addEventListener("blur", () => drawFacets(found, current, whole), { once: true });
+  const { columns, pictures, matching } = whole;
   const focused = document.activeElement?.closest?.("#facets")?.contains(document.activeElement) && marked(document.activeElement);
-  const set = (column, clause) => change({ where: clauses.write(clauses.replaced(current, column, ...(clause ? [clause] : []))) || null });
+  const set = (column, clause) => change({ where: clauses.write(clauses.replaced(clauses.read(shown.where), column, ...(clause ? [clause] : []))) || null });
   byId("facets").replaceChildren(...found.map((each) => facets.facet(each, current.find(({ column }) => column === each.name), set)));
   if (focused) [...byId("facets").querySelectorAll("input, button")].find((each) => marked(each) === focused)?.focus();
   const more = columns.filter(({ name }) => !facets.UNSHOWN.has(name) && !found.some((each) => each.name === name));

@@ -104,7 +104,24 @@ def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: 
     taken.get_by_label("to").focus()
     tab.page.keyboard.type("0101201")  # each digit makes another date
     assert where(tab) == "camera = 'Canon EOS 5D' AND taken >= '2019-01-01'"
-    taken.get_by_label("Date taken: to").fill("2019-12-31")
+    facet(tab, "camera", "Canon EOS 5D").dispatch_event("click")
+    expect(tab.find("#chips li bdi")).to_have_text(["Date taken: from 2019-01-01"])
+    tab.page.go_back()
+    expect(tab.find("#chips li bdi")).to_have_count(2)
+    expect(taken.get_by_label("to")).to_be_focused()  # nothing is drawn anew under the keys
+    tab.page.keyboard.type("9")
+    expect(taken.get_by_label("Date taken: to")).to_have_value("2019-01-01")
+    taken.get_by_label("Date taken: to").evaluate(
+        """(to) => {
+          for (const [input, value] of [[to.parentElement.firstElementChild, "2019-02-01"], [to, "2019-12-31"]]) {
+            input.removeAttribute("data-typing");
+            input.value = value;
+            input.dispatchEvent(new Event("change"));  // before anything is drawn anew
+          }
+        }"""
+    )
+    expect(tab.find("#chips li bdi").nth(1)).to_have_text("Date taken: 2019-02-01 – 2019-12-31")
+    taken.get_by_label("Date taken: from").fill("2019-01-01")
     taken.get_by_label("Date taken: to").blur()
     filtered(tab, "6 of 40 pictures")
     assert where(tab) == "camera = 'Canon EOS 5D' AND taken BETWEEN '2019-01-01' AND '2019-12-31 23:59:59'"
@@ -182,6 +199,8 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     filtered(tab, "40 pictures")
     tab.find("#add-facet").select_option("bytes")
     expect(tab.find("[data-column=bytes] .bars")).to_be_visible(timeout=WAIT)
+    tab.find("#add-facet").select_option("height")
+    expect(tab.find("[data-column=height] + [data-column=bytes]")).to_be_visible(timeout=WAIT)  # in the service's order
     assert violations(tab.page) == []
 
 
