@@ -107,7 +107,8 @@ function histogram({ name, type, bars, missing }, clause, choose) {
       range(held.from, held.to);
     };
     // A date changes with each digit of its year: one that is typed counts when it is left, or with Enter.
-    input.addEventListener("keydown", ({ key }) => (input.toggleAttribute("data-typing", key !== "Enter"), apply()));
+    // Tab goes from part to part of a date, and types nothing.
+    input.addEventListener("keydown", ({ key }) => key !== "Tab" && (input.toggleAttribute("data-typing", key !== "Enter"), apply()));
     input.addEventListener("change", apply);
     input.addEventListener("blur", () => (input.removeAttribute("data-typing"), apply()));
     return input;

@@ -66,16 +66,22 @@ export async function show(state, signal) {
   const found = [...whole.facets.filter((each) => !own.has(each.name) && telling(each)), ...extra];
   const order = [...ORDER, ...known];
   found.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
-  drawFacets(found, current, whole);
+  sayMatching(whole);
+  drawFacets(found, current, whole.columns);
   const [located] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
   byId("places").hidden = !located?.bars.length;
   await showPlaces(state, signal);
 }
 
-function drawFacets(found, current, whole) {
+function sayMatching({ pictures, matching }) {
+  const said = matching === pictures ? words.count(pictures, "picture") : `${words.number(matching)} of ${words.count(pictures, "picture")}`;
+  byId("matching").textContent = said;
+  if (matching !== pictures) tell(`${said} match the filter.`);
+}
+
+function drawFacets(found, current, columns) {
   const typed = byId("facets").querySelector("[data-typing]");
-  if (typed) return typed.addEventListener("blur", () => drawFacets(found, current, whole), { once: true });
-  const { columns, pictures, matching } = whole;
+  if (typed) return typed.addEventListener("blur", () => drawFacets(found, current, columns), { once: true });
   const focused = document.activeElement?.closest?.("#facets")?.contains(document.activeElement) && marked(document.activeElement);
   const set = (column, clause) => change({ where: clauses.write(clauses.replaced(clauses.read(shown.where), column, ...(clause ? [clause] : []))) || null });
   byId("facets").replaceChildren(...found.map((each) => facets.facet(each, current.find(({ column }) => column === each.name), set)));
@@ -83,9 +89,6 @@ function drawFacets(found, current, whole) {
   const more = columns.filter(({ name }) => !facets.UNSHOWN.has(name) && !found.some((each) => each.name === name));
   byId("add-facet").closest("label").hidden = !more.length;
   byId("add-facet").replaceChildren(make("option", { value: "" }, "Choose…"), ...more.map(({ name }) => make("option", { value: name }, facets.title(name))));
-  const said = matching === pictures ? words.count(pictures, "picture") : `${words.number(matching)} of ${words.count(pictures, "picture")}`;
-  byId("matching").textContent = said;
-  if (matching !== pictures) tell(`${said} match the filter.`);
 }
 
 /** What a control of the facets is, to find it again when they are drawn anew. */
