@@ -85,7 +85,10 @@ def memory_held(process: int, directories: Sequence[Path] = ()) -> int:
     """The bytes that a process holds with its descendants and in these directories, in milliseconds."""
     family = _family(process)
     files = memory_files.sizes(family, directories)
-    return _held(family, "smaps_rollup", _SHARED) + sum(files.values()) - memory_files.mapped(family, files)
+    # Files that are mapped count once. A process that ends between the looks has them in one of the counts alone.
+    before = memory_files.mapped(family, files)
+    held = _held(family, "smaps_rollup", _SHARED)
+    return held + sum(files.values()) - max(before, memory_files.mapped(family, files))
 
 
 def cpu_pinning(cpus: float) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,6 +140,28 @@ def test_files_in_its_shared_memory_count(at_home: Bench) -> None:
     mapped += "\nfor _ in range(59): held.write(bytes(1 << 20))"
     once = python("import os, time", _SHM.replace("O_WRONLY", "O_RDWR"), mapped, "time.sleep(0.4)")
     assert at_home.one(once).reason == ""
+
+
+def test_a_command_that_ends_while_its_memory_is_counted_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a good one would be called too large in its last moment."""
+    code = f"import mmap, sys; file = open(sys.argv[1], 'w+b'); file.truncate({60 * _MEBI}); "
+    code += f"held = mmap.mmap(file.fileno(), 0); held.write(bytes({60 * _MEBI})); print(flush=True); sys.stdin.read()"
+    count = worker_limits._held
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        command = [sys.executable, "-c", code, f"{directory}/mapped"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+
+            def last(*arguments: Any) -> int:
+                found = count(*arguments)
+                process.kill()
+                process.wait()
+                return found
+
+            monkeypatch.setattr(worker_limits, "_held", last)
+            held = worker_limits.memory_held(process.pid, [Path(directory)])
+    assert 60 * _MEBI < held < 110 * _MEBI
 
 
 def test_a_tmp_in_memory_counts() -> None:
