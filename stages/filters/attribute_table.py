@@ -7,7 +7,9 @@ first asked for, and kept: a library of a million pictures is opened without the
 from __future__ import annotations
 
 import difflib
+import math
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +21,10 @@ import pyarrow.compute as pc
 
 from stages.files.tables.columns import SOURCES, ArrowColumn, SourceColumn
 from stages.files.tables.image_table import PictureTable
+from stages.files.tables.parquet import stored_text
 from stages.files.tables.table import stated_columns
 from stages.knn.backend import Mask, Rows
+from stages.record.sources import Source
 
 Kind = Literal["text", "number", "boolean", "date"]
 
@@ -81,9 +85,14 @@ _OF_SOURCES = frozenset((*SOURCES.value_type.names, *DERIVED, "id"))
 """Columns that say what a source and its picture say themselves."""
 
 
+_TRAITS = frozenset(name for name, each in BUILT_IN.items() if each.of == "picture") - _OF_SOURCES
+"""Columns that say what the picture's pixels say."""
+
+
 @dataclass(frozen=True)
 class AttributeSegment:
-    """What a segment knows of its pictures. annotations: with a column `path`; None where people say nothing."""
+    """What a segment knows of its pictures. annotations: sorted by their column `path`; None where people say
+    nothing."""
 
     pictures: PictureTable
     annotations: pa.Table | None = None
@@ -102,6 +111,7 @@ class AttributeTable:
         counts = np.concatenate([each.counts for each in self._sources])
         self.pictures = len(counts)
         self.rows: Rows = np.repeat(np.arange(self.pictures), counts)
+        self._starts = np.cumsum([0, *map(len, self._sources)]).tolist()
         people = annotated_columns(each.annotations.schema for each in segments if each.annotations is not None)
         self.columns: Mapping[str, Attribute] = {**people, **BUILT_IN}
         self._made: dict[str, Any] = {}
@@ -120,15 +130,18 @@ class AttributeTable:
                 self._made[name] = _settled(self._read(attribute), name)
             return self._made[name]
 
-    def facts(self, row: int) -> list[dict[str, Any]]:
-        """What is known of each file of a picture beside the fields of its source, in JSON's types."""
-        first, end = np.searchsorted(self.rows, (row, row + 1)).tolist()
-        names = [name for name in self.columns if name not in _OF_SOURCES]
-        found = {name: self.column(name).slice(first, end - first).to_pylist() for name in names}
-        return [
-            {name: _plain(values[at]) for name, values in found.items() if values[at] is not None}
-            for at in range(end - first)
-        ]
+    def facts(self, row: int, sources: Sequence[Source]) -> list[dict[str, Any]]:
+        """What is known of each file of a picture beside the fields of its source, in JSON's types. sources: its own.
+        Makes no column: answers need few pictures of a library."""
+        number = bisect_right(self._starts, row) - 1
+        segment, at = self._segments[number], row - self._starts[number]
+        of_picture = {name: getattr(segment.pictures, field)[at] for name, field in _FACTS.items() if name in _TRAITS}
+        found = []
+        for source in sources:
+            known = {**_annotations_of(segment.annotations, stored_text(source.path)), **of_picture}
+            plain = ((name, _plain(known.get(name))) for name in self.columns if name not in _OF_SOURCES)
+            found.append({name: value for name, value in plain if value is not None})
+        return found
 
     def pictures_of(self, files: Mask) -> Mask:
         """The pictures with one of these files, bool (n,). files: bool (m,)."""
@@ -162,7 +175,22 @@ class AttributeTable:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+    """A value in JSON's types, None for what stands for nothing: see `_settled`."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, datetime):
+        return plain.isoformat()
+    return None if plain == "" or (isinstance(plain, float) and not math.isfinite(plain)) else plain
+
+
+def _annotations_of(annotations: pa.Table | None, path: str) -> dict[str, Any]:
+    """The values that people give to a file, by its stored path; none for another one."""
+    if annotations is None:
+        return {}
+    paths = annotations["path"]
+    at = bisect_left(range(len(paths)), path, key=lambda row: paths[row].as_py())
+    if at == len(paths) or paths[at].as_py() != path:
+        return {}
+    return {name: annotations[name][at].as_py() for name in annotations.column_names}
 
 
 def _join(segment: AttributeSegment, sources: SourceColumn) -> Any:

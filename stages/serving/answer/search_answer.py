@@ -165,7 +165,7 @@ def _neighbours(
 def source_data(snapshot: Snapshot, row: int, sources: Sequence[Source]) -> list[dict[str, Any]]:
     """The sources of a picture in JSON's types, each with its number, as the address of its original has it, and with
     what else is known of it."""
-    known = snapshot.library.attributes.table.facts(row)
+    known = snapshot.library.attributes.table.facts(row, sources)
     return [
         {**source._asdict(), "number": number, **({"attributes": facts} if facts else {})}
         for number, (source, facts) in enumerate(zip(sources, known, strict=True))

@@ -196,4 +196,4 @@ def test_an_engine_by_codes_searches_within_attributes_exactly(held: Snapshot) -
 def test_segments_without_annotations_have_the_other_columns(held: Snapshot, tmp_path: Path) -> None:
     library = open_library([write_segment(tmp_path / "0", ids("0", 3), np.eye(3, 16, dtype=np.float32))])
     table = replace(held, library=library).library.attributes.table
-    assert "label" not in table.columns and "label" not in table.facts(0)[0]
+    assert "label" not in table.columns and "label" not in table.facts(0, library.sources(0))[0]
