@@ -13,7 +13,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.annotations"))
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,11 +24,11 @@ from stages.datum.contract import Datum, DatumInput
 from stages.datum.input_cache import InputCache
 from stages.files.attribute_files import read_attributes
 from stages.files.tables.annotation_table import PATH, stated_only, write_annotations
-from stages.files.tables.columns import SourceColumn
-from stages.files.tables.parquet import damage_refused, read_columns, true_text
+from stages.files.tables.image_table import read_sources
+from stages.files.tables.parquet import true_text
 from stages.quality.picture_labels import label_contents
 from stages.record.attribute_schema import LABEL
-from stages.record.label_files import SourceLabels, is_for_training, unite
+from stages.record.label_files import is_for_training, unite
 
 VERSION = 1
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -40,11 +40,11 @@ SUFFIX = ".parquet"
 
 
 class RepoLabels(NamedTuple):
-    """The labels in a repo. training: those to train on. of: the label of each file, for people: one to train on where
-    there is one."""
+    """The labels in a repo, by the true names of files. training: those to train on, None for a file that has several.
+    shown: for people, one to train on where there is one."""
 
-    training: SourceLabels
-    of: Mapping[str, str]
+    training: Mapping[str, str | None]
+    shown: Mapping[str, str]
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -60,15 +60,13 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         features = datum.inputs["features"]
         segment = Path(features.repo_path).name
         paths = _paths(features.path)
+        names = [true_text(each) for each in paths.to_pylist()]
         given = labels.get(datum.inputs["labels"])
         columns = attributes.get(datum.inputs["attributes"]).of(paths)
-        stated = stated_only(pa.table({PATH: paths, **columns, LABEL: _column(paths, given.of)}))
-        training = {**dict.fromkeys(given.training.conflicts), **given.training.of}
-        known = paths.filter(pa.array([true_text(each) in training for each in paths.to_pylist()], pa.bool_()))
-        for directory, table in (
-            (ANNOTATIONS, stated),
-            (LABELS, pa.table({PATH: known, LABEL: _column(known, training)})),
-        ):
+        stated = stated_only(pa.table({PATH: paths, **columns, LABEL: _column(names, given.shown)}))
+        training = pa.table({PATH: paths, LABEL: _column(names, given.training)})
+        known = training.filter(pa.array([each in given.training for each in names], pa.bool_()))
+        for directory, table in ((ANNOTATIONS, stated), (LABELS, known)):
             target = datum.out / directory / f"{segment}{SUFFIX}"
             target.parent.mkdir(parents=True, exist_ok=True)
             write_annotations(table, target)
@@ -81,18 +79,15 @@ def _labels(repo: DatumInput) -> RepoLabels:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         files = [*label_contents(repo.path, Path(directory))]
     training = unite(each for each in files if is_for_training(each[0]))
-    return RepoLabels(training, {**unite(files).of, **training.of})
+    return RepoLabels({**dict.fromkeys(training.conflicts), **training.of}, {**unite(files).of, **training.of})
 
 
-def _column(paths: pa.Array, labels: Mapping[str, str | None]) -> pa.Array:
-    """The labels of stored paths, null for those without one."""
-    return pa.array([labels.get(true_text(each)) for each in paths.to_pylist()], pa.string())
+def _column(names: Sequence[str], labels: Mapping[str, str | None]) -> pa.Array:
+    """The labels of files, null for those without one."""
+    return pa.array([labels.get(each) for each in names], pa.string())
 
 
 def _paths(segment: Path) -> pa.Array:
     """The stored paths of all files of a segment's pictures, each once. Raises StageError for other tables."""
-    found = []
-    for file in sorted(segment.glob(f"*{SUFFIX}")):
-        with damage_refused(file):
-            found.append(SourceColumn(read_columns(file, ["sources"])["sources"].combine_chunks()).stored_paths)
+    found = [read_sources(file).stored_paths for file in sorted(segment.glob(f"*{SUFFIX}"))]
     return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())

@@ -17,13 +17,10 @@ from stages.files.tables import annotation_table
 from stages.files.tables.annotation_table import PATH, TYPES
 from stages.files.tables.image_table import PictureTable
 from stages.files.tables.table import stated_columns
-from stages.record.attribute_schema import AGAIN, DIRECTORY, LABEL, SCHEMA, SUFFIX, parse_schema
+from stages.record.attribute_schema import AGAIN, DERIVED, DIRECTORY, LABEL, SCHEMA, SUFFIX, parse_schema
 from stages.record.sources import Source
 
-DERIVED = ("folder", "name", "aspect", LABEL)
-"""Attributes that follow from others, or from the labels."""
-
-BUILT_IN = frozenset({*Source._fields, *(each.name for each in stated_columns(PictureTable).values()), *DERIVED})
+RESERVED = frozenset({*Source._fields, *(each.name for each in stated_columns(PictureTable).values()), *DERIVED, LABEL})
 """The names that no table may give to an attribute: lookalike itself has a meaning for them."""
 
 

@@ -24,6 +24,7 @@ from stages.files.tables.image_table import PictureTable
 from stages.files.tables.parquet import stored_text
 from stages.files.tables.table import stated_columns
 from stages.knn.backend import Mask, Rows
+from stages.record.attribute_schema import DERIVED, TEXT
 from stages.record.sources import Source
 
 Kind = Literal["text", "number", "boolean", "date"]
@@ -33,9 +34,6 @@ SECONDS = pa.timestamp("s")
 
 _DATES = frozenset({"taken"})
 """Fields of sources that hold dates, as texts."""
-
-DERIVED: Mapping[str, Kind] = {"folder": "text", "name": "text", "aspect": "number"}
-"""What follows from other fields of a source."""
 
 _SAMPLE, _DISTINCT = 4096, 0.5
 """A column with more than this share of distinct texts among so many keeps them as they are."""
@@ -74,7 +72,8 @@ def _built_in() -> dict[str, Attribute]:
         for each in SOURCES.value_type
         if (kind := _kind(each.type))
     }
-    return pictures | {name: Attribute(name, kind, "file") for name, kind in DERIVED.items()} | files
+    derived = {name: Attribute(name, "text" if type == TEXT else "number", "file") for name, type in DERIVED.items()}
+    return pictures | derived | files
 
 
 BUILT_IN: Mapping[str, Attribute] = _built_in()
@@ -204,6 +203,11 @@ def _stored_type(type: pa.DataType) -> pa.DataType:
     """The one type of a kind that columns have."""
     types = {"text": pa.string(), "date": SECONDS, "boolean": pa.bool_()}
     return types.get(str(_kind(type)), pa.int64() if pa.types.is_integer(type) else pa.float64())
+
+
+def decoded(column: Any) -> Any:
+    """A column without its dictionary, if it has one."""
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def annotated_columns(schemas: Iterable[pa.Schema]) -> dict[str, Attribute]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.files.path_globs import MOST_WILDCARDS
+from stages.filters.attribute_table import decoded
 from stages.filters.where_parser import WhereError
 
 _COMPARISONS = {
@@ -31,7 +32,7 @@ def compare(name: str, one: Any, other: Any) -> Any:
     function = _COMPARISONS[name]
     if isinstance(other, pa.Scalar):
         return _by_value(one, lambda values: function(*_numbers(values, other)))
-    return function(*_numbers(_plain(one), _plain(other)))
+    return function(*_numbers(decoded(one), decoded(other)))
 
 
 def within(values: Any, listed: Sequence[Any]) -> Any:
@@ -96,7 +97,7 @@ def apply(name: str, *operands: Any) -> Any:
     if name in _OF_TEXTS:
         return _by_value(_typed(operands[0], pa.string()), _OF_TEXTS[name], texts=name != "length")
     if name == "||":
-        return pc.binary_join_element_wise(*(_plain(_typed(each, pa.string())) for each in operands), "")
+        return pc.binary_join_element_wise(*(decoded(_typed(each, pa.string())) for each in operands), "")
     if name in _OF_DATES:
         return _OF_DATES[name](_typed(operands[0], pa.timestamp("s")))
     given = [_float(each) for each in operands]
@@ -155,10 +156,6 @@ def _by_value(column: Any, function: Callable[[Any], Any], texts: bool = False) 
         return function(column)
     found = function(column.dictionary)
     return pa.DictionaryArray.from_arrays(column.indices, found) if texts else pc.take(found, column.indices)
-
-
-def _plain(column: Any) -> Any:
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def _numbers(one: Any, other: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
-from stages.filters.attribute_table import AttributeTable
+from stages.filters.attribute_table import AttributeTable, decoded
 from stages.knn.backend import Mask, Rows
 
 SORTS = ("name", "-name", "taken", "-taken")
@@ -25,7 +25,8 @@ _GRIDS = (45.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.0
 
 @dataclass(frozen=True)
 class ListedPicture:
-    """A picture, by its row, and the true path of its first file in the order of a listing."""
+    """A picture, by its row, and the true path of the file by which it is listed: in a folder, or the first one in an
+    order."""
 
     row: int
     path: str
@@ -48,8 +49,7 @@ class PlaceCluster:
 
 def sorted_files(table: AttributeTable, sort: str) -> Rows:
     """The files in one of SORTS, int64 (m,)."""
-    column = table.column(sort.removeprefix("-"))
-    keys = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    keys = decoded(table.column(sort.removeprefix("-")))
     paths = table.column("path")
     sorted_by = pa.table({"key": keys, "path": paths})
     way = "descending" if sort.startswith("-") else "ascending"

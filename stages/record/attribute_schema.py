@@ -19,6 +19,9 @@ TEXT, INTEGER, NUMBER, BOOLEAN, DATE = "text", "integer", "number", "boolean", "
 TYPES = (TEXT, INTEGER, NUMBER, BOOLEAN, DATE)
 """The types of attributes. A date is one with a time of day, and without a time zone."""
 
+DERIVED = {"folder": TEXT, "name": TEXT, "aspect": NUMBER}
+"""Attributes that follow from other facts of a file, and their types."""
+
 _FORMAT = 1
 
 AGAIN = "put tables with `lookalike attributes add`, and no file by other means"

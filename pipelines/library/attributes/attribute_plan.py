@@ -13,8 +13,8 @@ from pipelines.library.attributes.column_values import read_column
 from pipelines.library.attributes.picture_keys import AmbiguousKeyError, PictureKeys
 from pipelines.library.attributes.table_files import StatedTable, TableProblem
 from stages.datum.text_format import counted, enumerated, first_of
-from stages.files.attribute_files import BUILT_IN
-from stages.files.tables.annotation_table import PATH, TYPES, stated_only
+from stages.files.attribute_files import RESERVED
+from stages.files.tables.annotation_table import PATH, TYPE_NAMES, TYPES, stated_only
 from stages.files.tables.parquet import stored_text
 from stages.record.attribute_schema import INTEGER, LABEL, NUMBER, TEXT
 
@@ -45,13 +45,13 @@ def plan(
     NONE, by name. A row of a picture that the library lacks is a problem that is `unknown`, and in the table."""
     made = PlannedTable(pa.table({PATH: pa.array([], pa.string())}), list(stated.problems))
     columns = {name: values for name, values in stated.columns.items() if wanted.get(name) != NONE}
-    for name in sorted(columns.keys() & BUILT_IN):
+    for name in sorted(columns.keys() & RESERVED):
         made.problems.append(TableProblem(stated.file, 0, _taken_name(name)))
     paths = _paths(made, stated, pictures)
     typed = {
         name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
         for name in columns
-        if name not in BUILT_IN
+        if name not in RESERVED
     }
     rows = [row for row, path in enumerate(paths) if path]
     held = {PATH: pa.array([stored_text(paths[row]) for row in rows], pa.string())}
@@ -143,9 +143,8 @@ def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str,
 
 def words(planned: PlannedTable, name: str, replaces: bool) -> str:
     """What a table gives, in words."""
-    types = {type: each for each, type in TYPES.items()}
     schema = planned.table.schema
-    columns = [f"{each} ({types[schema.field(each).type]})" for each in schema.names[1:]]
+    columns = [f"{each} ({TYPE_NAMES[schema.field(each).type]})" for each in schema.names[1:]]
     replaced = ", in place of the table of this name" if replaces else ""
     ends = [f"{key} is {path}" for key, path in planned.by_end.items()]
     by_end = f"; {len(ends):,} by the end of their name, such as {first_of(ends, 1)}" if ends else ""

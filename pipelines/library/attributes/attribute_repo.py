@@ -13,12 +13,9 @@ from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repositor
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from stages.datum.contract import StageError
-from stages.files.tables.annotation_table import TYPES, read_annotations, write_annotations
-from stages.files.tables.columns import SourceColumn
-from stages.files.tables.parquet import read_columns
+from stages.files.tables.annotation_table import TYPE_NAMES, read_annotations, write_annotations
+from stages.files.tables.image_table import read_sources
 from stages.record.attribute_schema import DIRECTORY, INTEGER, NUMBER, SCHEMA, SUFFIX, format_schema
-
-_NAMES = {type: name for name, type in TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class AttributeRepo:
         found: dict[str, str] = {}
         for table in self.tables.values():
             for name in table.schema.names[1:]:
-                type = _NAMES[table.schema.field(name).type]
+                type = TYPE_NAMES[table.schema.field(name).type]
                 found[name] = NUMBER if {found.get(name, type), type} == {INTEGER, NUMBER} else type
         return dict(sorted(found.items()))
 
@@ -78,5 +75,5 @@ def picture_paths(connection: Connection) -> set[str]:
     index = connection.retry(Repository(connection, "index").good)
     found: set[str] = set()
     for _, content in () if index is None else index.read_all("/*/images.parquet"):
-        found.update(SourceColumn(read_columns(io.BytesIO(content), ["sources"])["sources"].combine_chunks()).paths)
+        found.update(read_sources(io.BytesIO(content)).paths)
     return found

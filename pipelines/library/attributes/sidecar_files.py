@@ -29,7 +29,7 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
     table = StatedTable(directory.name or str(directory), [], [], {})
     top = folder_name(directory)
     strangers = []
-    rows: list[tuple[int, str, dict[str, Any]]] = []
+    rows: list[tuple[str, dict[str, Any]]] = []
     for path in sorted(_files(directory)):
         name = path.relative_to(directory).as_posix()
         bare = name.removesuffix(path.suffix)
@@ -44,15 +44,15 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
             continue
         named = {attribute_name(each): value for each, value in values.items()}
         named = {renamed.get(each, each): value for each, value in named.items() if each}
-        rows += [(0, picture, named) for picture in found]
+        rows += [(picture, named) for picture in found]
     _join(table, rows)
     return table, strangers
 
 
-def _join(table: StatedTable, rows: list[tuple[int, str, dict[str, Any]]]) -> None:
+def _join(table: StatedTable, rows: list[tuple[str, dict[str, Any]]]) -> None:
     """Gives a table a row for each picture, with the values of all its sidecars."""
     merged: dict[str, dict[str, Any]] = {}
-    for _, picture, values in rows:
+    for picture, values in rows:
         known = merged.setdefault(picture, {})
         for name, value in values.items():
             if known.setdefault(name, value) != value:

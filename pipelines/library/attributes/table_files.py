@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import first_of
+from stages.record.label_files import LabelProblem
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
 
@@ -39,7 +40,7 @@ class TableProblem(NamedTuple):
     @property
     def said(self) -> str:
         """The problem in words, for people."""
-        return f"{self.file}: {self.reason}" if not self.line else f"{self.file}, line {self.line}: {self.reason}"
+        return LabelProblem(self.file, self.line, self.reason).said
 
 
 @dataclass

@@ -23,6 +23,9 @@ PATH = "path"
 TYPES = {TEXT: pa.string(), INTEGER: pa.int64(), NUMBER: pa.float64(), BOOLEAN: pa.bool_(), DATE: pa.timestamp("s")}
 """The types of attributes by their names."""
 
+TYPE_NAMES = {type: name for name, type in TYPES.items()}
+"""And the other way round."""
+
 
 def stated_only(table: pa.Table) -> pa.Table:
     """The annotations without the files and the attributes that have no values."""

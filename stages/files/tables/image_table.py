@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from stages.datum.contract import StageError
 from stages.files.tables.columns import SOURCES, Column, Numbers, SourceColumn, joined, taken
+from stages.files.tables.parquet import ParquetTarget, damage_refused, read_columns
 from stages.files.tables.table import Table
 from stages.record import origin
 from stages.record.origin import Origin
@@ -28,6 +29,12 @@ class PictureTable(Table):
     sharpness: Annotated[Numbers, Column("sharpness", pa.float64())]
     colours: Annotated[Sequence[str], Column("colour", pa.string(), lazy=True)]
     origin: Origin  # of their vectors
+
+
+def read_sources(file: ParquetTarget) -> SourceColumn:
+    """The sources in a file of any table of pictures, and nothing else of it. Raises StageError for other files."""
+    with damage_refused(file):
+        return SourceColumn(read_columns(file, ["sources"])["sources"].combine_chunks())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from stages.files.path_globs import FilterError
-from stages.filters.attribute_table import DERIVED, unknown_column
+from stages.filters.attribute_table import unknown_column
 from stages.filters.picture_listing import listing_page
+from stages.record.attribute_schema import DERIVED
 from stages.record.sources import Source
 from stages.report import answer_table
 from stages.serving.answer import search_answer

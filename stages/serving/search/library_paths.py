@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from stages.files import path_globs, path_masks
 from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
+from stages.filters.picture_listing import ListedPicture
 from stages.knn.backend import Mask, Rows
 
 _AFTER_SLASH = chr(ord("/") + 1)
@@ -33,14 +34,6 @@ class LibraryFolder:
 
 
 @dataclass(frozen=True)
-class FolderPicture:
-    """A picture in a folder: its row in the library and its true path."""
-
-    row: int
-    path: str
-
-
-@dataclass(frozen=True)
 class FolderPage:
     """A page of a folder: first its folders, then its pictures, both in the order of paths.
 
@@ -50,7 +43,7 @@ class FolderPage:
 
     folder: str
     folders: tuple[LibraryFolder, ...]
-    pictures: tuple[FolderPicture, ...]
+    pictures: tuple[ListedPicture, ...]
     after: str | None
     total: int
 
@@ -91,7 +84,7 @@ class LibraryPaths:
         if kind not in (_FOLDER, _PICTURE):
             raise FilterError("after is not a cursor of a page: leave it out for the first page")
         folders: list[tuple[str, int]] = []
-        pictures: list[FolderPicture] = []
+        pictures: list[ListedPicture] = []
         if kind == _FOLDER:
             folders = list(islice(self._children(inside, low, high, name), limit + 1))
             name = None
@@ -150,7 +143,7 @@ class LibraryPaths:
 
     def _pictures(
         self, inside: str, low: int, high: int, after: str | None, limit: int
-    ) -> tuple[list[FolderPicture], bool]:
+    ) -> tuple[list[ListedPicture], bool]:
         """The pictures in a folder itself, from one that comes after a name, and whether there are more."""
         if low == high or self._folders[low] != inside:
             return [], False
@@ -161,7 +154,7 @@ class LibraryPaths:
         while begin < stop < end and self._sorted[stop] == self._sorted[stop - 1]:
             stop += 1  # a cursor is a name, so pictures of one name are on one page
         return [
-            FolderPicture(int(self._rows[at]), true_text(self._sorted[at])) for at in range(begin, stop)
+            ListedPicture(int(self._rows[at]), true_text(self._sorted[at])) for at in range(begin, stop)
         ], stop < end
 
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 from stages.files import path_masks
 from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError, is_glob
 from stages.files.tables.parquet import stored_text
+from stages.filters.picture_listing import ListedPicture
 from stages.record.sources import Source
-from stages.serving.search.library_paths import FolderPage, FolderPicture, LibraryFolder, LibraryPaths
+from stages.serving.search.library_paths import FolderPage, LibraryFolder, LibraryPaths
 
 NAMES = st.text("ab-0\udcff\0é\n.", max_size=3)
 TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), min_size=1, max_size=30, unique=True)
@@ -51,17 +52,17 @@ def test_a_folder() -> None:
     top = FolderPage(
         "",
         (LibraryFolder("trip-1", 1), LibraryFolder("trip", 4)),
-        (FolderPicture(3, "a.jpg"), FolderPicture(0, "b.jpg"), FolderPicture(6, "tri.jpg")),
+        (ListedPicture(3, "a.jpg"), ListedPicture(0, "b.jpg"), ListedPicture(6, "tri.jpg")),
         None,
         8,
     )
     assert TRIP.listing() == top
     inner = FolderPage(
-        "trip", (LibraryFolder("x", 2),), (FolderPicture(3, "trip/1.jpg"), FolderPicture(1, "trip/2.jpg")), None, 4
+        "trip", (LibraryFolder("x", 2),), (ListedPicture(3, "trip/1.jpg"), ListedPicture(1, "trip/2.jpg")), None, 4
     )
     assert TRIP.listing("trip") == TRIP.listing("trip/") == inner
     assert TRIP.listing("trip/x") == FolderPage(
-        "trip/x", (LibraryFolder("y", 1),), (FolderPicture(5, "trip/x/4.jpg"),), None, 2
+        "trip/x", (LibraryFolder("y", 1),), (ListedPicture(5, "trip/x/4.jpg"),), None, 2
     )
     for nothing in ("tri", "trip/2.jpg", "nothing", "trip/x/y/z"):
         assert TRIP.listing(nothing) == FolderPage(nothing, (), (), None, 0)
