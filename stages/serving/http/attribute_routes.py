@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Query, Response
 
@@ -18,6 +18,8 @@ from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.library_routes import MOST_LISTED
 from stages.serving.http.response_models import FacetsBody, PicturesBody, PlacesBody
+
+_FoundT = TypeVar("_FoundT")
 
 _COUNTING = 2
 """Threads: each filter takes memory."""
@@ -67,8 +69,12 @@ class AttributeRoutes:
 
     async def _answered(self, answer: Callable[[Snapshot], dict[str, Any]]) -> Response:
         snapshot = self._snapshot()
-        try:
-            found = await asyncio.get_running_loop().run_in_executor(self._counting, answer, snapshot)
-        except FilterError as error:
-            raise Refusal(400, "bad-filter", str(error)) from error
-        return AsciiJSONResponse(found)
+        return AsciiJSONResponse(await filtered(self._counting, lambda: answer(snapshot)))
+
+
+async def filtered(threads: ThreadPoolExecutor, work: Callable[[], _FoundT]) -> _FoundT:
+    """The result of work with filters, in one of some threads. Raises Refusal for a filter that is not valid."""
+    try:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+    except FilterError as error:
+        raise Refusal(400, "bad-filter", str(error)) from error

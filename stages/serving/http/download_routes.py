@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from stages.datum.text_format import size
-from stages.files.path_globs import FilterError
 from stages.record.sources import Source
 from stages.report import answer_table
 from stages.report.answer_table import CSV, PARQUET
@@ -22,7 +20,7 @@ from stages.serving.follow.pachyderm_client import PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import stored_zip
-from stages.serving.http.attribute_routes import FilterParameter, WhereParameter
+from stages.serving.http.attribute_routes import FilterParameter, WhereParameter, filtered
 from stages.serving.http.library_routes import source_of
 from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS, ZipMember
 
@@ -57,7 +55,7 @@ class DownloadRoutes:
         sources), or of the pictures that `where` and `filter` admit, one file of each, as `/pictures` lists them. At
         most 2,000 files and 4 GB. What cannot be had any more is listed in its MISSING.txt."""
         snapshot, asked = self._snapshot(), await _asked(request)
-        found = await self._made(lambda: _files(snapshot, asked))
+        found = await filtered(self._making, lambda: _files(snapshot, asked))
         return self._sent(stored_zip.archive(_members(snapshot.originals, found)), "pictures.zip", "application/zip")
 
     async def table(
@@ -70,23 +68,17 @@ class DownloadRoutes:
         """The pictures that the filters admit as one table, in the order of `/pictures`, with all that is known of the
         file and the picture: CSV, or Parquet with format=parquet."""
         snapshot = self._snapshot()
-        found = await self._made(lambda: attribute_answer.table(snapshot, where, filter, sort))
+        found = await filtered(self._making, lambda: attribute_answer.table(snapshot, where, filter, sort))
         if format == "csv":
             return self._sent(answer_table.csv_pieces(found), "pictures.csv", CSV)
-        content = await self._made(lambda: answer_table.encoded(found, PARQUET))
+        content = await filtered(self._making, lambda: answer_table.encoded(found, PARQUET))
         return self._sent(iter([content]), "pictures.parquet", PARQUET)
-
-    async def _made(self, work: Callable[[], Any]) -> Any:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._making, work)
-        except FilterError as error:
-            raise Refusal(400, "bad-filter", str(error)) from error
 
     def _sent(self, pieces: Iterator[bytes], name: str, media_type: str) -> Response:
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-cache"}
 
         async def sent() -> AsyncIterator[bytes]:
-            while piece := await self._made(lambda: next(pieces, b"")):
+            while piece := await filtered(self._making, lambda: next(pieces, b"")):
                 yield piece
 
         return StreamingResponse(sent(), headers=headers, media_type=media_type)
