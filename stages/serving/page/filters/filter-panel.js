@@ -16,6 +16,7 @@ const MOSTLY = 0.95; // a facet of which so many pictures have nothing is not sh
 let change = () => {}; // (options) => void
 let shown = null; // the state that is shown
 let failed = () => {};
+let located = { index: "", any: false }; // whether any picture of an index has a place
 
 /** Connects the panel's own controls, once. changed(options): goes to the state with these. */
 export function connect(changed, fail) {
@@ -68,8 +69,11 @@ export async function show(state, signal) {
   found.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
   sayMatching(whole);
   drawFacets(found, current, whole.columns);
-  const [located] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
-  byId("places").hidden = !located?.bars.length;
+  if (located.index !== whole.commits.index) {
+    const [facet] = known.has("latitude") ? (await service.facets({ columns: "latitude" }, signal)).facets : [];
+    located = { index: whole.commits.index, any: Boolean(facet?.bars.length) };
+  }
+  byId("places").hidden = !located.any;
   await showPlaces(state, signal);
 }
 
