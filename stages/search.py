@@ -97,10 +97,9 @@ class SearchStage:
         """Raises StageError, which names the entry, if one is damaged or was computed with another model."""
         asked = map(self._entries.get, query_entries.list_entries(datum.inputs["queries"]))
         pictured = (each for each in asked if each is not None)
-        searched = queries = 0
+        index, searched, queries = datum.inputs["index"], 0, 0
         for group in query_entries.groups(pictured, self._together):
-            segment = self._segments.get(datum.inputs["index"])
-            index = datum.inputs["index"]
+            segment = self._segments.get(index)
             self._search(segment, index, group, datum.out)
             searched, queries = searched + len(group), queries + sum(map(len, group))
         if not searched:

@@ -71,27 +71,25 @@ def ask(connection: Connection, found: QueryEntries, k: int | None, question: Qu
             raise
         say(f"{service.words} did not answer ({error}): asking the pipelines")
         return None
+    nearest = [*map(_nearest, answers)]
     return ServiceAnswers(
         service,
         time.monotonic() - began,
-        [_line(some, answer) for some, answer in zip(names, answers, strict=True)],
+        [_line(some, answer) for some, answer in zip(names, nearest, strict=True)],
         answers[0]["commits"],
         found,
-        [row for some, answer in zip(names, answers, strict=True) for row in _rows(some, answer)],
+        [row for some, each in zip(names, nearest, strict=True) for row in answer_table.rows(each, ", ".join(some))],
     )
 
 
-def _rows(names: Sequence[str], answer: Mapping[str, Any]) -> Sequence[Row]:
-    """The rows of the nearest pictures, those that the command shows."""
-    return answer_table.rows({**answer, "neighbours": _nearest(answer)}, ", ".join(names))
-
-
-def _nearest(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The k nearest pictures of an answer, with the words that the pipelines have for their distances."""
+def _nearest(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer with its k nearest pictures, those that the command shows, and with the words that the pipelines have
+    for their distances."""
     scale = answer.get("scale")  # an older service has none
     scaled = DistanceLimits(**scale) if scale else None
     found = answer["neighbours"][: answer["k"]]
-    return [{**each, "likeness": likeness(scaled, each["distance"], each["same"])} for each in found]
+    named = [{**each, "likeness": likeness(scaled, each["distance"], each["same"])} for each in found]
+    return {**answer, "neighbours": named}
 
 
 def _good(found: QueryEntries) -> QueryEntries:
@@ -116,7 +114,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
                 "likeness": each["likeness"],
                 "sources": [source["path"] for source in each["sources"]],
             }
-            for each in _nearest(answer)
+            for each in answer["neighbours"]
         ],
         "query": answer["pictures"][0]["id"],
         "sources": list(names),
