@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = "localpachd.program"
+_PATHS = "PYTHONPATH"
 _ROOT = Path(__file__).parent.parent
 _LONGEST = 100_000  # bytes of arguments and variables
 _STATUS = struct.Struct("=i")
@@ -43,9 +44,11 @@ class Forked(subprocess.Popen[str]):
         directory, variables, ends = given[4], given[5], given[9:15]
         stdin, _, _, stdout, _, stderr = ends
         streams = [own if each == -1 else each for own, each in enumerate((stdin, stdout, stderr))]
-        if self._program not in _origins:
-            _origins[self._program] = _Origin(self._program)
-        self.pid, self._status = _origins[self._program].start(arguments, streams, directory, variables)
+        seen = os.environ if variables is None else variables
+        paths = seen.get(_PATHS, "")
+        if (self._program, paths) not in _origins:
+            _origins[self._program, paths] = _Origin(self._program, paths)
+        self.pid, self._status = _origins[self._program, paths].start(arguments, streams, directory, seen)
         self._child_created = True
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
 
@@ -66,25 +69,26 @@ class Forked(subprocess.Popen[str]):
 class _Origin:
     """The process that all of a program are forked from. It ends with this one, and they with it."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, paths: str) -> None:
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.forking", program, str(theirs.fileno())],
             cwd=_ROOT,
+            env={**os.environ, _PATHS: paths},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
         )
         theirs.close()
 
     def start(
-        self, arguments: Sequence[str], streams: Sequence[int], directory: Any, variables: Mapping[str, str] | None
+        self, arguments: Sequence[str], streams: Sequence[int], directory: Any, variables: Mapping[str, str]
     ) -> tuple[int, int]:
         """The number of the process, and the reading end of a pipe for its exit status."""
         status, ended = os.pipe()
         request = {
             "arguments": list(arguments),
-            "variables": dict(os.environ if variables is None else variables),
+            "variables": dict(variables),
             "directory": str(directory or Path.cwd()),
         }
         with self._lock:
@@ -94,7 +98,8 @@ class _Origin:
         return pid, status
 
 
-_origins: dict[str, _Origin] = {}
+_origins: dict[tuple[str, str], _Origin] = {}
+"""By program and PYTHONPATH, which decides what a Python imports as it starts, long before it is forked."""
 
 
 def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM) -> Forked:

@@ -81,3 +81,13 @@ def test_a_forked_command_is_that_of_the_program(tmp_path: Path, words: list[str
     assert isinstance(forked, Forked) and not isinstance(program, Forked)
     assert (forked.communicate(), forked.returncode) == (program.communicate(), program.returncode)
     assert forked.returncode != 0
+
+
+def test_a_forked_command_starts_with_its_own_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import atexit; atexit.register(print, 'customised')\n")
+    command = Command(tmp_path, {"PACH_CONFIG": str(tmp_path / "none")})
+    assert "customised" not in command.start("--version").communicate()[0]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "customised" in command.start("--version").communicate()[0]
+    monkeypatch.undo()
+    assert "customised" not in command.start("--version").communicate()[0]
