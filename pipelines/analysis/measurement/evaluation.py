@@ -73,7 +73,7 @@ def check(files: Sequence[Path]) -> list[LabelsFile]:
     found = []
     for name, content in read_named(files).items():
         rows = list(label_files.read(name, content))
-        problems = [each.said for each in rows if isinstance(each, label_files.LabelProblem)]
+        problems = [each.said for each in rows if isinstance(each, label_files.LineProblem)]
         if len(problems) == len(rows):
             raise LookalikeError(
                 problems[0]
