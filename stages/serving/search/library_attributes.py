@@ -6,14 +6,11 @@ A filter of paths and one by attributes hold for the same file. Knows no vectors
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-import numpy as np
-
-from stages.datum.contract import load
-from stages.files import path_masks
 from stages.files.path_globs import FilterError
 from stages.filters import facets, picture_listing
 from stages.filters.attribute_table import AttributeTable
 from stages.filters.facets import Facet
+from stages.filters.joint_filter import admitted_files
 from stages.filters.picture_listing import SORTS, PlaceCluster
 from stages.knn.backend import Mask, Rows
 from stages.serving.search.library_paths import LibraryPaths
@@ -41,12 +38,7 @@ class LibraryAttributes:
 
     def _files(self, where: str, filter: str) -> Mask:
         """The files that both filters admit, bool (m,)."""
-        found: Mask = np.ones(len(self.table), np.bool_)
-        if where:  # sqlglot is imported with the first filter
-            parse = load("stages.filters.where_clause").parse_where
-            found &= parse(where, self.table.columns).files(self.table)
-        if filter:
-            found &= path_masks.admitted(self.table.column("path"), self._paths().meant(filter))
+        found, _ = admitted_files(self.table, self._paths().meant(filter) if filter else "", where)
         found.flags.writeable = False
         return found
 
