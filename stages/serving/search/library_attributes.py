@@ -5,13 +5,14 @@ A filter of paths and one by attributes hold for the same file. Knows no vectors
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from stages.files.path_globs import FilterError
 from stages.filters import facets, picture_listing
 from stages.filters.attribute_table import AttributeTable
 from stages.filters.facets import Facet
 from stages.filters.joint_filter import admitted_files
-from stages.filters.picture_listing import SORTS, PlaceCluster
+from stages.filters.picture_listing import SORTS
 from stages.knn.backend import Mask, Rows
 from stages.serving.search.library_paths import LibraryPaths
 
@@ -53,9 +54,9 @@ class LibraryAttributes:
     def _facets(self, where: str, filter: str, columns: tuple[str, ...]) -> Sequence[Facet]:
         """The facets of some columns, or without any of all that people want to see and that have values."""
         found = facets.count_facets(self.table, self.files(where, filter), columns or facets.shown_columns(self.table))
-        return [each for each in found if columns or each.values or each.bars]
+        return [each for each in found if columns or each.get("values") or each.get("bars")]
 
-    def _places(self, where: str, filter: str) -> Sequence[PlaceCluster]:
+    def _places(self, where: str, filter: str) -> Sequence[dict[str, Any]]:
         """The places of the files, in clusters."""
         return picture_listing.place_clusters(self.table, self.files(where, filter))
 
