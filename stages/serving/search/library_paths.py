@@ -5,7 +5,6 @@ Paths lie sorted by folder, then by name. Knows no vectors and no files.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -23,29 +22,6 @@ from stages.knn.backend import Mask, Rows
 _AFTER_SLASH = chr(ord("/") + 1)
 _FOLDER, _PICTURE = "d:", "p:"  # beginnings of cursors
 _KEPT_MASKS = 16
-
-
-@dataclass(frozen=True)
-class LibraryFolder:
-    """A folder within another: its name, and the number of paths in it and below."""
-
-    name: str
-    pictures: int
-
-
-@dataclass(frozen=True)
-class FolderPage:
-    """A page of a folder: first its folders, then its pictures, both in the order of paths.
-
-    folder: as asked for, without a slash at the end. after: the cursor of the next page, or None. total: the number of
-    paths in the folder and below; 0 if there is no such folder.
-    """
-
-    folder: str
-    folders: tuple[LibraryFolder, ...]
-    pictures: tuple[ListedPicture, ...]
-    after: str | None
-    total: int
 
 
 class LibraryPaths:
@@ -72,8 +48,11 @@ class LibraryPaths:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def listing(self, folder: str = "", after: str | None = None, limit: int = 100) -> FolderPage:
-        """A page of at most `limit` folders and pictures.
+    def listing(self, folder: str = "", after: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """A page of at most `limit` folders and pictures, in JSON's types: the folder without a slash at its end;
+        first its folders, each with its name and the number of paths in it and below, then its pictures
+        (ListedPicture), both in the order of paths; after: the cursor of the next page, or None; total: the number of
+        paths in the folder and below, 0 if there is no such folder.
 
         folder: a true path, with or without a slash at its end; "" for the top. after: the cursor in the page before.
         Raises FilterError for a cursor that no page had.
@@ -95,13 +74,13 @@ class LibraryPaths:
         last = _PICTURE + pictures[-1].path[len(true_text(inside)) :] if pictures else None
         if last is None and folders:
             last = _FOLDER + true_text(folders[-1][0])
-        return FolderPage(
-            folder=folder.removesuffix("/"),
-            folders=tuple(LibraryFolder(true_text(each), count) for each, count in folders),
-            pictures=tuple(pictures),
-            after=last if more else None,
-            total=int(self._starts[high] - self._starts[low]),
-        )
+        return {
+            "folder": folder.removesuffix("/"),
+            "folders": [{"name": true_text(each), "pictures": count} for each, count in folders],
+            "pictures": pictures,
+            "after": last if more else None,
+            "total": int(self._starts[high] - self._starts[low]),
+        }
 
     def rows(self, filter: str) -> Mask:
         """The pictures with a path that the filter admits, bool (n,), read-only: see
