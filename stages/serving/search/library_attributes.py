@@ -30,12 +30,21 @@ class LibraryAttributes:
         """paths: gives the same library's paths."""
         self.table = table
         self._paths = paths
+        self._prepared = False
         self.files = lru_cache(_KEPT)(self._files)
         self.pictures = lru_cache(_KEPT)(self._pictures)
         self.facets = lru_cache(_KEPT)(self._facets)
         self.places = lru_cache(_KEPT)(self._places)
         self.listed = lru_cache(_KEPT)(self._listed)
         self._sorted = lru_cache(len(SORTS))(self._order)
+
+    def prepare(self) -> None:
+        """Makes the columns of the usual facets and the order by name, once. Of a million pictures that takes seconds,
+        for which otherwise the first who asks waits."""
+        if not self._prepared:
+            self._prepared = True
+            self.facets("", "", ())
+            self.listed("", "", "name")
 
     def _files(self, where: str, filter: str) -> Mask:
         """The files that both filters admit, bool (m,)."""

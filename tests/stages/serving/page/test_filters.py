@@ -92,6 +92,23 @@ def rows(content: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
 
 
+def test_numbers_of_pixels_are_said_in_words_with_their_scale(tab: Tab) -> None:
+    said = """import("/assets/kit/text-format.js").then(({ shown }) => [
+      shown("brightness", 0.149), shown("brightness", 0.15), shown("contrast", 0.5), shown("sharpness", 0.2),
+      shown("sharpness", 1), shown("rating", 0.5), shown("bytes", 1500), shown("folder", null), shown("mine", true),
+    ])"""
+    words = ["very dark (0.149)", "dark (0.15)", "medium (0.5)", "soft (0.2)", "sharp (1)"]
+    assert tab.page.evaluate(said) == [*words, "0.5", "1.5 kB", "Outside folders", "Yes"]
+    filtered(tab, "40 pictures")
+    tab.find("#add-facet").select_option("brightness")
+    panel = tab.find("[data-column=brightness]")
+    expect(panel).to_contain_text("0 is black, 1 is white")
+    expect(panel.locator(".ends")).to_contain_text("very dark (0)")
+    tab.tiles.first.hover()
+    tab.tiles.first.locator(".larger").click()
+    expect(tab.find("#viewer-about")).to_contain_text("very dark (0)")
+
+
 def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: Tab) -> None:
     filtered(tab, "40 pictures")
     facet(tab, "camera", "Canon EOS 5D").check()
