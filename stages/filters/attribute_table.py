@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -79,10 +80,8 @@ def _built_in() -> dict[str, Attribute]:
 BUILT_IN: Mapping[str, Attribute] = _built_in()
 """The columns that every library has. People's columns of these names are not seen."""
 
-
 _OF_SOURCES = frozenset((*SOURCES.value_type.names, *DERIVED, "id"))
 """Columns that say what a source and its picture say themselves."""
-
 
 _TRAITS = frozenset(name for name, each in BUILT_IN.items() if each.of == "picture") - _OF_SOURCES
 """Columns that say what the picture's pixels say."""
@@ -114,7 +113,6 @@ class AttributeTable:
         people = annotated_columns(each.annotations.schema for each in segments if each.annotations is not None)
         self.columns: Mapping[str, Attribute] = {**people, **BUILT_IN}
         self._made: dict[str, Any] = {}
-        self._joins: list[Any] | None = None
         self._making = threading.RLock()
 
     def __len__(self) -> int:
@@ -164,13 +162,20 @@ class AttributeTable:
             arrays = [each.stored if isinstance(each, ArrowColumn) else pa.array(each) for each in held]
             values = _joined(arrays, _stored_type(arrays[0].type))
             return values if len(self) == self.pictures else pc.take(values, pa.array(self.rows))
-        if self._joins is None:
-            self._joins = [_join(*each) for each in zip(self._segments, self._sources, strict=True)]
-        found = [
-            _annotated(segment, join, len(sources.stored_paths), name)
-            for segment, join, sources in zip(self._segments, self._joins, self._sources, strict=True)
-        ]
+        found = []
+        for each, files in zip(self._segments, self._annotated, strict=True):
+            named = each.annotations is not None and name in each.annotations.column_names
+            found.append(pc.take(each.annotations[name].combine_chunks(), files) if named else pa.nulls(len(files)))
         return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
+
+    @cached_property
+    def _annotated(self) -> list[Any]:
+        """For each segment the row of each file's annotations, or null."""
+        none = pa.array([], pa.string())
+        paths = [
+            none if each.annotations is None else each.annotations["path"].combine_chunks() for each in self._segments
+        ]
+        return [pc.index_in(each.stored_paths, some) for each, some in zip(self._sources, paths, strict=True)]
 
 
 def _plain(value: Any) -> Any:
@@ -190,13 +195,6 @@ def _annotations_of(annotations: pa.Table | None, path: str) -> dict[str, Any]:
     if at == len(paths) or paths[at].as_py() != path:
         return {}
     return {name: annotations[name][at].as_py() for name in annotations.column_names}
-
-
-def _join(segment: AttributeSegment, sources: SourceColumn) -> Any:
-    """Of each file of a segment the row of its annotations, or null; None for a segment without any."""
-    if segment.annotations is None:
-        return None
-    return pc.index_in(sources.stored_paths, segment.annotations["path"].combine_chunks())
 
 
 def _stored_type(type: pa.DataType) -> pa.DataType:
@@ -224,13 +222,6 @@ def unknown_column(name: str, columns: Iterable[str]) -> str:
         f"there is no column {name[:60]}; a text needs single quotes, as in camera = 'Canon', the columns are "
         f"{', '.join(sorted(columns))}, and `lookalike attributes add` gives others"
     )
-
-
-def _annotated(segment: AttributeSegment, join: Any, files: int, name: str) -> Any:
-    """A column of people's for the files of a segment. join: of each file the row of its annotations, or null."""
-    if segment.annotations is None or name not in segment.annotations.column_names:
-        return pa.nulls(files)
-    return pc.take(segment.annotations[name].combine_chunks(), join)
 
 
 def _joined(arrays: Sequence[Any], type: pa.DataType) -> Any:

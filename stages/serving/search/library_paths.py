@@ -40,9 +40,8 @@ class LibraryPaths:
         by_folder = np.argsort(places, kind="stable")
         self._texts = texts.take(pa.array(by_folder))
         self._rows: Rows = np.repeat(np.arange(self._count), counts)[order[by_folder]]
-        self._folders = _Texts(folders.dictionary.take(pa.array(np.argsort(ranks))))
+        self._folders = folders.dictionary.take(pa.array(np.argsort(ranks)))
         self._starts: Rows = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(ranks)))])
-        self._sorted = _Texts(self._texts)
         self._kept = lru_cache(_KEPT_MASKS)(self._found)
 
     def __len__(self) -> int:
@@ -106,17 +105,17 @@ class LibraryPaths:
         """The folders that begin with `inside`, which ends with a slash or is empty."""
         if not inside:
             return 0, len(self._folders)
-        return self._folders.place(inside), self._folders.place(inside[:-1] + _AFTER_SLASH)
+        return _place(self._folders, inside), _place(self._folders, inside[:-1] + _AFTER_SLASH)
 
     def _children(self, inside: str, low: int, high: int, after: str | None) -> Iterator[tuple[str, int]]:
         """The folders in a folder, with the number of paths in and below each, from one that comes after a name."""
-        at = low if after is None else self._folders.place(f"{inside}{after}{_AFTER_SLASH}", low, high)
+        at = low if after is None else _place(self._folders, f"{inside}{after}{_AFTER_SLASH}", low, high)
         while at < high:
-            name, slash, _ = self._folders[at][len(inside) :].partition("/")
+            name, slash, _ = self._folders[at].as_py()[len(inside) :].partition("/")
             if not slash:  # the folder itself
                 at += 1
                 continue
-            end = self._folders.place(f"{inside}{name}{_AFTER_SLASH}", at, high)
+            end = _place(self._folders, f"{inside}{name}{_AFTER_SLASH}", at, high)
             yield name, int(self._starts[end] - self._starts[at])
             at = end
 
@@ -124,31 +123,19 @@ class LibraryPaths:
         self, inside: str, low: int, high: int, after: str | None, limit: int
     ) -> tuple[list[ListedPicture], bool]:
         """The pictures in a folder itself, from one that comes after a name, and whether there are more."""
-        if low == high or self._folders[low] != inside:
+        if low == high or self._folders[low].as_py() != inside:
             return [], False
         begin, end = int(self._starts[low]), int(self._starts[low + 1])
         if after is not None:
-            begin = self._sorted.place(inside + after, begin, end, right=True)
+            begin = _place(self._texts, inside + after, begin, end, bisect_right)
         stop = min(begin + limit, end)
-        while begin < stop < end and self._sorted[stop] == self._sorted[stop - 1]:
+        while begin < stop < end and self._texts[stop] == self._texts[stop - 1]:
             stop += 1  # a cursor is a name, so pictures of one name are on one page
         return [
-            ListedPicture(int(self._rows[at]), true_text(self._sorted[at])) for at in range(begin, stop)
+            ListedPicture(int(self._rows[at]), true_text(self._texts[at].as_py())) for at in range(begin, stop)
         ], stop < end
 
 
-class _Texts(Sequence[str]):
-    """Sorted texts that stay in Arrow's memory."""
-
-    def __init__(self, texts: Any) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._texts[at].as_py()
-
-    def place(self, text: str, low: int = 0, high: int | None = None, right: bool = False) -> int:
-        """The place of a text among those from low to high: before equal ones, or after them."""
-        return (bisect_right if right else bisect_left)(self, text, low, len(self) if high is None else high)
+def _place(texts: Any, text: str, low: int = 0, high: int | None = None, bisect: Any = bisect_left) -> int:
+    """The place of a text among sorted ones, which stay in Arrow's memory, from low to high."""
+    return int(bisect(range(len(texts)), text, low, high, key=lambda at: texts[at].as_py()))

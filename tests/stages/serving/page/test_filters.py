@@ -104,7 +104,7 @@ def test_numbers_of_pixels_are_said_in_words_with_their_scale(tab: Tab) -> None:
     panel = tab.find("[data-column=brightness]")
     expect(panel).to_contain_text("0 is black, 1 is white")
     expect(panel.locator(".ends")).to_contain_text("very dark (0)")
-    tab.tiles.first.hover()
+    tab.find(".order select").select_option("name")
     tab.tiles.first.locator(".larger").click()
     expect(tab.find("#viewer-about")).to_contain_text("very dark (0)")
 
