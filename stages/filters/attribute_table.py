@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,23 @@ Kind = Literal["text", "number", "boolean", "date"]
 
 SECONDS = pa.timestamp("s")
 """Dates are of cameras and people: naive, in seconds."""
+
+
+class KindFacts(NamedTuple):
+    """A kind of values in words, and the type of its scalars."""
+
+    words: str
+    type: pa.DataType
+
+
+KINDS: Mapping[str, KindFacts] = {
+    "text": KindFacts("a text", pa.string()),
+    "number": KindFacts("a number", pa.float64()),
+    "boolean": KindFacts("true or false", pa.bool_()),
+    "date": KindFacts("a date", SECONDS),
+    "nothing": KindFacts("NULL", pa.null()),
+}
+"""The kinds of values, and of NULL."""
 
 _DATES = frozenset({"taken"})
 """Fields of sources that hold dates, as texts."""
@@ -162,10 +179,13 @@ class AttributeTable:
             arrays = [each.stored if isinstance(each, ArrowColumn) else pa.array(each) for each in held]
             values = _joined(arrays, _stored_type(arrays[0].type))
             return values if len(self) == self.pictures else pc.take(values, pa.array(self.rows))
-        found = []
-        for each, files in zip(self._segments, self._annotated, strict=True):
-            named = each.annotations is not None and name in each.annotations.column_names
-            found.append(pc.take(each.annotations[name].combine_chunks(), files) if named else pa.nulls(len(files)))
+        said = [each.annotations for each in self._segments]
+        found = [
+            pa.nulls(len(files))
+            if each is None or name not in each.column_names
+            else pc.take(each[name].combine_chunks(), files)
+            for each, files in zip(said, self._annotated, strict=True)
+        ]
         return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
 
     @cached_property
@@ -199,8 +219,7 @@ def _annotations_of(annotations: pa.Table | None, path: str) -> dict[str, Any]:
 
 def _stored_type(type: pa.DataType) -> pa.DataType:
     """The one type of a kind that columns have."""
-    types = {"text": pa.string(), "date": SECONDS, "boolean": pa.bool_()}
-    return types.get(str(_kind(type)), pa.int64() if pa.types.is_integer(type) else pa.float64())
+    return pa.int64() if pa.types.is_integer(type) else KINDS[_kind(type) or "number"].type
 
 
 def decoded(column: Any) -> Any:

@@ -14,40 +14,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.files.path_globs import MOST_WILDCARDS, FilterError
-from stages.filters.attribute_table import SECONDS, Kind, decoded
+from stages.filters.attribute_table import KINDS, Kind, decoded
 
-TYPES: Mapping[str, pa.DataType] = {
-    "text": pa.string(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": SECONDS,
-    "nothing": pa.null(),
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two columns or scalars of one kind, and its sign. Texts are compared by their characters'
+    numbers."""
+
+    sign: str
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, one: Any, other: Any) -> Any:
+        if isinstance(other, pa.Scalar):
+            return _by_value(lambda values: self.function(*_numbers(values, other)), one)
+        return self.function(*_numbers(decoded(one), decoded(other)))
+
+
+COMPARISONS: Mapping[str, Comparison] = {
+    "eq": Comparison("=", pc.equal),
+    "neq": Comparison("<>", pc.not_equal),
+    "lt": Comparison("<", pc.less),
+    "lte": Comparison("<=", pc.less_equal),
+    "gt": Comparison(">", pc.greater),
+    "gte": Comparison(">=", pc.greater_equal),
 }
-"""The types of scalars of a kind, and of NULL."""
-
-COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-
-
-def compare(name: str, one: Any, other: Any) -> Any:
-    """Two columns or scalars of one kind compared. Texts are compared by their characters' numbers."""
-    function = COMPARISONS[name]
-    if isinstance(other, pa.Scalar):
-        return _by_value(lambda values: function(*_numbers(values, other)), one)
-    return function(*_numbers(decoded(one), decoded(other)))
+"""By the names of sqlglot's nodes, as all operations."""
 
 
 def within(values: Any, listed: Sequence[Any]) -> Any:
     """IN: the values are one of those listed, Arrow's scalars of their kind. null if not, where one of these is."""
     some = [each for each in listed if each.is_valid]
     found = (
-        reduce(pc.or_kleene, (compare("=", values, each) for each in some), pa.scalar(False))
+        reduce(pc.or_kleene, (COMPARISONS["eq"](values, each) for each in some), pa.scalar(False))
         if len(some) < 4
         else _by_value(partial(_is_in, some=some), values)
     )
@@ -92,8 +91,9 @@ def _expression(pattern: str, escape: str) -> str:
 
 @dataclass(frozen=True)
 class Calculation:
-    """A function or an operator that calculates, with the kind of its operands and of what it gives."""
+    """A function or an operator that calculates: its name, the kind of its operands, and of what it gives."""
 
+    name: str
     takes: Kind
     gives: Kind
     function: Callable[..., Any]
@@ -109,7 +109,7 @@ class Calculation:
     def _typed(self, operand: Any) -> Any:
         if self.takes != "number" and not pa.types.is_null(operand.type):
             return operand
-        return operand.cast(TYPES[self.takes], safe=False)
+        return operand.cast(KINDS[self.takes].type, safe=False)
 
 
 def _rounded(numbers: Any, digits: Any = None) -> Any:
@@ -134,21 +134,21 @@ def _by_value(function: Callable[[Any], Any], column: Any) -> Any:
 
 
 CALCULATIONS: Mapping[str, Calculation] = {
-    "+": Calculation("number", "number", pc.add),
-    "-": Calculation("number", "number", pc.subtract),
-    "*": Calculation("number", "number", pc.multiply),
-    "/": Calculation("number", "number", pc.divide),
-    "%": Calculation("number", "number", pc.remainder),
-    "negative": Calculation("number", "number", pc.negate),
-    "abs": Calculation("number", "number", pc.abs),
-    "round": Calculation("number", "number", _rounded),
-    "length": Calculation("text", "number", partial(_by_value, pc.utf8_length)),
-    "lower": Calculation("text", "text", partial(_by_value, pc.utf8_lower)),
-    "upper": Calculation("text", "text", partial(_by_value, pc.utf8_upper)),
-    "||": Calculation("text", "text", _joined),
-    "year": Calculation("date", "number", pc.year),
-    "month": Calculation("date", "number", pc.month),
-    "day": Calculation("date", "number", pc.day),
+    "add": Calculation("+", "number", "number", pc.add),
+    "sub": Calculation("-", "number", "number", pc.subtract),
+    "mul": Calculation("*", "number", "number", pc.multiply),
+    "div": Calculation("/", "number", "number", pc.divide),
+    "mod": Calculation("%", "number", "number", pc.remainder),
+    "neg": Calculation("negative", "number", "number", pc.negate),
+    "abs": Calculation("abs", "number", "number", pc.abs),
+    "round": Calculation("round", "number", "number", _rounded),
+    "length": Calculation("length", "text", "number", partial(_by_value, pc.utf8_length)),
+    "lower": Calculation("lower", "text", "text", partial(_by_value, pc.utf8_lower)),
+    "upper": Calculation("upper", "text", "text", partial(_by_value, pc.utf8_upper)),
+    "dpipe": Calculation("||", "text", "text", _joined),
+    "year": Calculation("year", "date", "number", pc.year),
+    "month": Calculation("month", "date", "number", pc.month),
+    "day": Calculation("day", "date", "number", pc.day),
 }
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,22 +17,14 @@ import pyarrow.compute as pc
 
 from stages.files.path_globs import FilterError
 from stages.filters import column_operations
-from stages.filters.attribute_table import Kind
-from stages.filters.column_operations import CALCULATIONS, COMPARISONS, TYPES
+from stages.filters.attribute_table import KINDS, Kind
+from stages.filters.column_operations import CALCULATIONS, COMPARISONS
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
 """How dates are written: without a time zone."""
 
 _MOST_DIGITS = 15
-
-_KINDS: Mapping[str, str] = {
-    "text": "a text",
-    "number": "a number",
-    "boolean": "true or false",
-    "date": "a date",
-    "nothing": "NULL",
-}
 
 ColumnReader = Callable[[str], Any]
 """Gives a column by its name."""
@@ -52,7 +44,7 @@ class FilterTerm:
 def constant(kind: Kind | Literal["nothing"], said: str, value: Any = None) -> FilterTerm:
     """A value; None for one that is not known."""
     number = kind == "number" and isinstance(value, int)
-    scalar = pa.scalar(value, pa.int64() if number else TYPES[kind])
+    scalar = pa.scalar(value, pa.int64() if number else KINDS[kind].type)
     return FilterTerm(kind, said, lambda _: scalar, scalar)
 
 
@@ -67,7 +59,7 @@ def _applied(kind: Kind, said: str, function: Callable[..., Any], *terms: Filter
 def condition(term: FilterTerm) -> FilterTerm:
     """The term as a condition. Raises FilterError for another one."""
     if term.kind not in ("boolean", "nothing"):
-        raise FilterError(f"{term.said} is {_KINDS[term.kind]}, not a condition: compare it, as in width > 1000")
+        raise FilterError(f"{term.said} is {KINDS[term.kind].words}, not a condition: compare it, as in width > 1000")
     return term if term.kind == "boolean" else constant("boolean", term.said)
 
 
@@ -86,7 +78,7 @@ def _is(_: str, first: FilterTerm, other: FilterTerm) -> FilterTerm:
         return _applied("boolean", said, pc.is_null, first)
     if other.kind != "boolean" or first.kind not in ("boolean", "nothing"):
         raise FilterError(f"{said} goes with NULL, and where a column is true or false with TRUE and FALSE")
-    return _applied("boolean", said, lambda each: pc.fill_null(each, False), _compared("=", first, other))
+    return _applied("boolean", said, lambda each: pc.fill_null(each, False), _compared("eq", first, other))
 
 
 def _in(_: str, first: FilterTerm, *listed: FilterTerm) -> FilterTerm:
@@ -100,7 +92,7 @@ def _in(_: str, first: FilterTerm, *listed: FilterTerm) -> FilterTerm:
 
 
 def _between(_: str, first: FilterTerm, low: FilterTerm, high: FilterTerm) -> FilterTerm:
-    return _logical("and", _compared(">=", first, low), _compared("<=", first, high))
+    return _logical("and", _compared("gte", first, low), _compared("lte", first, high))
 
 
 def _like(name: str, first: FilterTerm, pattern: FilterTerm, *escape: FilterTerm) -> FilterTerm:
@@ -118,16 +110,16 @@ def _like(name: str, first: FilterTerm, pattern: FilterTerm, *escape: FilterTerm
 
 def _compared(name: str, *pair: FilterTerm) -> FilterTerm:
     one, other = _paired(*pair)
-    if one.kind == "boolean" and name not in ("=", "<>"):
+    if one.kind == "boolean" and name not in ("eq", "neq"):
         raise FilterError(f"{one.said} is true or false: compare it with = or <>")
-    return _applied("boolean", name, partial(column_operations.compare, name), one, other)
+    return _applied("boolean", COMPARISONS[name].sign, COMPARISONS[name], one, other)
 
 
 def _paired(one: FilterTerm, other: FilterTerm) -> tuple[FilterTerm, FilterTerm]:
     """Two terms as they are compared: a text beside a date as one, NULL as a value of the other's kind."""
     one, other = _beside(other, one), _beside(one, other)
     if one.kind != other.kind:
-        kinds = [f"{each.said} is {_KINDS[each.kind]}" for each in (one, other)]
+        kinds = [f"{each.said} is {KINDS[each.kind].words}" for each in (one, other)]
         remedy = "texts and dates stand in single quotes, numbers do not, and year(taken) is a number"
         raise FilterError(f"{' and '.join(kinds)}: they cannot be compared; {remedy}")
     return one, other
@@ -144,18 +136,18 @@ def _beside(other: FilterTerm, term: FilterTerm) -> FilterTerm:
 def _calculated(name: str, *operands: FilterTerm) -> FilterTerm:
     function = CALCULATIONS[name]
     for each in operands:
-        _check_kind(name, function.takes, each)
+        _check_kind(function.name, function.takes, each)
     if name == "round" and len(operands) > 1:
         digits = None if operands[1].constant is None else operands[1].constant.as_py()
         if not isinstance(digits, int) or abs(digits) > _MOST_DIGITS:
             raise FilterError(f"round needs a whole number of digits, at most {_MOST_DIGITS}, as its second value")
-    said = f"{name}({', '.join(each.said for each in operands)})" if name.isalpha() else name
+    said = f"{name}({', '.join(each.said for each in operands)})" if function.name == name else function.name
     return _applied(function.gives, said[:60], function, *operands)
 
 
 def _check_kind(name: str, kind: Kind, term: FilterTerm) -> None:
     if term.kind not in (kind, "nothing"):
-        raise FilterError(f"{name} takes {_KINDS[kind]}, and {term.said} is {_KINDS[term.kind]}")
+        raise FilterError(f"{name} takes {KINDS[kind].words}, and {term.said} is {KINDS[term.kind].words}")
 
 
 def date(said: str, text: FilterTerm, form: re.Pattern[str]) -> FilterTerm:

@@ -47,23 +47,6 @@ _KNOWN = (
 
 _EXAMPLE = "such as camera LIKE 'Canon%' AND taken >= '2024-01-01'"
 
-_SIGNS = {
-    "eq": "=",
-    "neq": "<>",
-    "lt": "<",
-    "lte": "<=",
-    "gt": ">",
-    "gte": ">=",
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "mod": "%",
-    "neg": "negative",
-    "dpipe": "||",
-}
-"""The operators that sqlglot's nodes have other names for."""
-
 _OPERANDS = ("this", "expression", "low", "high", "decimals", "expressions")
 """The arguments of sqlglot's nodes that are operands."""
 
@@ -119,11 +102,11 @@ def parse_where(text: str, columns: Mapping[str, Attribute], *, lenient: bool = 
     reader = _TreeReader(columns, lenient)
     found = condition(reader.term(tree, 0))
     used = reader.used
-    counts = (used.total(), used["like"] + used["ilike"], used["||"])
+    counts = (used.total(), used["like"] + used["ilike"], used["dpipe"])
     for count, (word, most) in zip(counts, _MOST.items(), strict=True):
         if count > most:
             raise FilterError(f"the filter has {count:,} {word}; use at most {most}")
-    return WhereClause(found, frozenset(reader.unknown), used["||"] > 0)
+    return WhereClause(found, frozenset(reader.unknown), used["dpipe"] > 0)
 
 
 def check_where(text: str) -> None:
@@ -142,7 +125,8 @@ def _check_tokens(tokens: Iterable[Any]) -> None:
 
 
 class _TreeReader:
-    """Takes over sqlglot's trees, with the kind of each part, or refuses them. used: the operations, by name."""
+    """Takes over sqlglot's trees, with the kind of each part, or refuses them. used: the operations, by the names of
+    sqlglot's nodes."""
 
     def __init__(self, columns: Mapping[str, Attribute], lenient: bool) -> None:
         self._columns = columns
@@ -177,7 +161,7 @@ class _TreeReader:
             escape, found = [self.term(found.expression, depth)], found.this
         if isinstance(found, exp.In) and not found.expressions:
             raise FilterError("IN needs a list of values, such as IN ('a', 'b')")
-        name, given = _SIGNS.get(found.key, found.key), _given(found)
+        name, given = found.key, _given(found)
         if name not in OPERATIONS:
             raise _unknown(_called(found))
         if strange := given.keys() - {*_OPERANDS, *_SILENT}:

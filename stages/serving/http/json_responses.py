@@ -36,7 +36,8 @@ def encode_json(content: Any) -> bytes:
 
 def add_to(app: FastAPI) -> None:
     """Makes every error of the application one reply."""
-    for kind in (Refusal, *_REFUSED):
+    app.exception_handler(Refusal)(_refused)
+    for kind in _REFUSED:
         app.exception_handler(kind)(_refused)
     app.exception_handler(RequestValidationError)(_not_valid)
     app.exception_handler(HTTPException)(_not_routed)
