@@ -250,10 +250,10 @@ def _joined(arrays: Sequence[Any], type: pa.DataType) -> Any:
 
 def _settled(values: Any, name: str) -> Any:
     """A column as filters want it: what stands for nothing is null, and texts that repeat are a dictionary."""
+    if name == "path":  # all different, and never empty
+        return values
     if pa.types.is_string(values.type):
         values = pc.if_else(pc.equal(values, ""), None, values)
-        if name == "path":
-            return values
         if name in _DATES:
             return pc.strptime(values, "%Y-%m-%dT%H:%M:%S", "s", error_is_null=True)
         few = len(values[:_SAMPLE].unique()) <= _DISTINCT * min(_SAMPLE, len(values))  # rows are in no order of texts

@@ -54,8 +54,6 @@ class LibraryAttributes:
 
     def _pictures(self, where: str, filter: str) -> Mask:
         """The pictures with such a file, bool (n,)."""
-        if not where:
-            return self._paths().rows(filter)
         found = self.table.pictures_of(self.files(where, filter))
         found.flags.writeable = False
         return found

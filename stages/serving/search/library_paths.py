@@ -1,4 +1,4 @@
-"""The true paths of a library: its folders, page by page, and the pictures that a filter of paths admits.
+"""The true paths of a library: its folders, page by page, and what a filter of paths means in it.
 
 Paths lie sorted by folder, then by name. Knows no vectors and no files.
 """
@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.files import path_globs, path_masks
+from stages.files import path_globs
 from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
 from stages.filters.picture_listing import ListedPicture
-from stages.knn.backend import Mask, Rows
+from stages.knn.backend import Rows
 
 _AFTER_SLASH = chr(ord("/") + 1)
 _FOLDER, _PICTURE = "d:", "p:"  # beginnings of cursors
-_KEPT_MASKS = 16
+_KEPT = 16  # meanings of filters
 
 
 class LibraryPaths:
@@ -31,7 +31,6 @@ class LibraryPaths:
         """segments: for each its stored paths, an Arrow array of strings, and the number of paths of each picture."""
         counts = np.concatenate([each for _, each in segments])
         texts = pa.concat_arrays([each.cast(pa.large_string()) for each, _ in segments])
-        self._count = len(counts)
         order = pc.array_sort_indices(texts).to_numpy()
         texts = texts.take(pa.array(order))
         folders = pc.replace_substring_regex(texts, "[^/]*$", "", max_replacements=1).dictionary_encode()
@@ -39,10 +38,10 @@ class LibraryPaths:
         places = ranks[folders.indices.to_numpy()]
         by_folder = np.argsort(places, kind="stable")
         self._texts = texts.take(pa.array(by_folder))
-        self._rows: Rows = np.repeat(np.arange(self._count), counts)[order[by_folder]]
+        self._rows: Rows = np.repeat(np.arange(len(counts)), counts)[order[by_folder]]
         self._folders = folders.dictionary.take(pa.array(np.argsort(ranks)))
         self._starts: Rows = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(ranks)))])
-        self._kept = lru_cache(_KEPT_MASKS)(self._found)
+        self.meant = lru_cache(_KEPT)(self._meant)
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -81,25 +80,13 @@ class LibraryPaths:
             "total": int(self._starts[high] - self._starts[low]),
         }
 
-    def rows(self, filter: str) -> Mask:
-        """The pictures with a path that the filter admits, bool (n,), read-only: see
-        stages.files.path_masks. Raises FilterError for a bad pattern."""
-        return self._kept(filter)[1]
-
-    def meant(self, filter: str) -> str:
-        """The filter that a user of this library means: see stages.files.path_globs."""
-        return self._kept(filter)[0]
-
-    def _found(self, filter: str) -> tuple[str, Mask]:
-        meant = path_globs.meant(
+    def _meant(self, filter: str) -> str:
+        """The filter that a user of this library means: see stages.files.path_globs. Raises FilterError."""
+        return path_globs.meant(
             filter,
             lambda name: bool(pc.any(pc.starts_with(self._texts, stored_text(f"{name}/"))).as_py()),
             lambda name: bool(pc.any(pc.equal(self._texts, stored_text(name))).as_py()),
         )
-        mask = np.zeros(self._count, dtype=np.bool_)
-        mask[self._rows[path_masks.admitted(self._texts, meant)]] = True
-        mask.flags.writeable = False
-        return meant, mask
 
     def _range(self, inside: str) -> tuple[int, int]:
         """The folders that begin with `inside`, which ends with a slash or is empty."""

@@ -15,7 +15,9 @@ from stages.files.path_globs import LONGEST, MOST_WILDCARDS, FilterError, is_glo
 from stages.files.tables.parquet import stored_text
 from stages.filters.picture_listing import ListedPicture
 from stages.record.sources import Source
+from stages.serving.search.library_attributes import LibraryAttributes
 from stages.serving.search.library_paths import LibraryPaths
+from tests.stages.filters.attribute_tables import attribute_table
 
 NAMES = st.text("ab-0\udcff\0é\n.", max_size=3)
 TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), min_size=1, max_size=30, unique=True)
@@ -44,9 +46,16 @@ def pages(every: LibraryPaths, folder: str, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-TRIP = paths(
-    "b.jpg", "trip/2.jpg", "trip-1/9.jpg", ["trip/1.jpg", "a.jpg"], "trip/x/y/3.jpg", "trip/x/4.jpg", "tri.jpg"
-)
+def rows(pictures: Sequence[str | Sequence[str]], filter: str) -> list[int]:
+    """The pictures with a path that a filter admits."""
+    every = [[each] if isinstance(each, str) else each for each in pictures]
+    table = attribute_table([[Source(path, "5eed") for path in one] for one in every])
+    found = LibraryAttributes(table, lambda: paths(*pictures)).pictures("", filter)
+    return [int(each) for each in np.flatnonzero(found)]
+
+
+NAMED = ["b.jpg", "trip/2.jpg", "trip-1/9.jpg", ["trip/1.jpg", "a.jpg"], "trip/x/y/3.jpg", "trip/x/4.jpg", "tri.jpg"]
+TRIP = paths(*NAMED)
 
 
 def page(folder: str, folders: dict[str, int], pictures: list[tuple[int, str]], total: int) -> dict[str, Any]:
@@ -118,7 +127,7 @@ def test_pages_hold_everything_once(tree: list[str], limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter", "rows"),
+    ("filter", "expected"),
     [
         ("", range(7)),
         ("trip", [1, 2, 3, 4, 5]),
@@ -142,8 +151,8 @@ def test_pages_hold_everything_once(tree: list[str], limit: int) -> None:
         ("trip", [1, 2, 3, 4, 5]),
     ],
 )
-def test_filters(filter: str, rows: Sequence[int]) -> None:
-    assert np.flatnonzero(TRIP.rows(filter)).tolist() == list(rows)
+def test_filters(filter: str, expected: Sequence[int]) -> None:
+    assert rows(NAMED, filter) == list(expected)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +174,7 @@ def test_filters(filter: str, rows: Sequence[int]) -> None:
     ],
 )
 def test_special_characters_in_names(name: str, pattern: str) -> None:
-    found = paths("other", name).rows(pattern)
-    assert found.tolist() == [False, True]
+    assert rows(["other", name], pattern) == [1]
 
 
 @given(
@@ -183,9 +191,8 @@ def test_the_name_of_a_folder_or_file_is_no_pattern(names: list[str], data: st.D
     parts = data.draw(st.sampled_from(names)).split("/")
     name = "/".join(parts[: data.draw(st.integers(1, len(parts)))])
     filter = name + "/" * data.draw(st.booleans())
-    every = paths(*names)
     try:
-        rows = every.rows(filter).tolist()
+        found = rows(names, filter)
     except FilterError:
         assert name in names and filter != name  # a file and no folder, so the braces in it are those of a pattern
         return
@@ -195,18 +202,17 @@ def test_the_name_of_a_folder_or_file_is_no_pattern(names: list[str], data: st.D
         expected = [each.startswith(filter) for each in names]
     if not any(expected):
         return
-    assert rows == expected
-    number = rows.index(True)
-    sources = [Source("none of these", ""), Source(names[number], "")]
-    assert path_masks.inside_first(sources, every.meant(filter)) == [1, 0]
+    assert found == np.flatnonzero(expected).tolist()
+    sources = [Source("none of these", ""), Source(names[found[0]], "")]
+    assert path_masks.inside_first(sources, paths(*names).meant(filter)) == [1, 0]
 
 
 @given(st.text("ab*?", min_size=1, max_size=8), st.lists(st.text("ab", max_size=6), min_size=1, max_size=9))
 @settings(deadline=None)
 def test_patterns_of_names_are_those_of_fnmatch(pattern: str, names: list[str]) -> None:
     pattern = pattern.replace("**", "*").replace("**", "*").replace("**", "*")
-    found = paths(*names).rows(pattern + "*")
-    assert found.tolist() == [fnmatch.fnmatchcase(name, pattern + "*") for name in names]
+    matching = [at for at, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern + "*")]
+    assert rows(names, pattern + "*") == matching
 
 
 @pytest.mark.parametrize(
@@ -220,20 +226,21 @@ def test_patterns_of_names_are_those_of_fnmatch(pattern: str, names: list[str]) 
 )
 def test_filters_that_are_refused(filter: str, reason: str) -> None:
     with pytest.raises(FilterError) as failure:
-        TRIP.rows(filter)
+        rows(NAMED, filter)
     assert reason in str(failure.value)
 
 
 @pytest.mark.parametrize("filter", ["*a" * MOST_WILDCARDS, "**a" * MOST_WILDCARDS, "**a" + "?" * (MOST_WILDCARDS - 1)])
 def test_no_filter_takes_long(filter: str) -> None:
-    every = paths(*("a" * 200 + f"{number:06}" for number in range(20_000)))
+    names = pa.array("a" * 200 + f"{number:06}" for number in range(20_000))
     start = time.process_time()
-    assert not every.rows(filter + "z").any()
+    assert not path_masks.admitted(names, filter + "z").any()
     assert time.process_time() - start < 2  # a backtracking matcher would take years
 
 
 def test_masks_are_kept_and_cannot_be_changed() -> None:
-    mask = TRIP.rows("trip/")
-    assert TRIP.rows("trip/") is mask
+    attributes = LibraryAttributes(attribute_table([[Source("trip/a", "5eed")]]), lambda: TRIP)
+    mask = attributes.pictures("", "trip/")
+    assert attributes.pictures("", "trip/") is mask
     with pytest.raises(ValueError, match="read-only"):
         mask[0] = True
