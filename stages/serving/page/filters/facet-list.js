@@ -1,10 +1,10 @@
 /* Facets as elements: values with counts to tick, and histograms of dates and numbers to choose a range in. Knows neither
  * the service nor the address; choose(column, clause or null) is called with what is chosen. */
 
-import { button, make } from "../kit/elements.js";
+import { make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
-const SHOWN = 6; // values before "Show all"
+const SHOWN = 6; // values before the others are folded
 
 /** Columns that tell one file from all others: nobody filters by their values. */
 export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixels", "latitude", "longitude"]);
@@ -28,27 +28,21 @@ function values({ name, values: listed, more, missing }, clause, choose) {
     const rest = on ? [...chosen.filter((each) => each !== null), value] : chosen.filter((each) => each !== value);
     choose(name, value === null ? (on ? { column: name, unknown: true } : null) : rest.length ? { column: name, values: rest } : null);
   };
-  const lines = all.map(({ value, pictures }, place) => {
+  const lines = all.map(({ value, pictures }) => {
     const box = make("input", { type: "checkbox", checked: chosen.includes(value), on: { change: (event) => turn(value, event.target.checked) } });
     const swatch = name === "colour" && value && make("i", { class: "swatch" });
     if (swatch) swatch.style.background = value; // the names of CSS
     const text = make("bdi", { title: String(value ?? "") }, words.shown(name, value));
     const label = make("label", { class: "check" }, box, swatch, text, make("span", { class: "count" }, words.number(pictures)));
-    const line = make("li", { hidden: place >= SHOWN && !chosen.includes(value) }, label);
+    const line = make("li", {}, label);
     line.style.setProperty("--share", pictures / largest);
     return line;
   });
-  const list = make("ul", { class: "values" }, lines);
+  const list = (some) => make("ul", { class: "values" }, some);
+  const folded = lines.filter((_, place) => lines.length > SHOWN + 1 && place >= SHOWN && !chosen.includes(all[place].value));
+  const further = folded.length > 0 && make("details", {}, make("summary", {}, `${folded.length} more`), list(folded));
   const others = more > 0 && make("p", { class: "count" }, `and ${words.count(more, "further value")}; search for them at the top`);
-  const hidden = lines.filter((each) => each.hidden);
-  const further = hidden.length > 1 ? button(`Show ${hidden.length} more`, null, unfold, { class: "plain" }) : null;
-  if (hidden.length === 1) hidden[0].hidden = false;
-  function unfold() {
-    for (const each of hidden) each.hidden = false;
-    hidden[0].querySelector("input").focus();
-    further.remove();
-  }
-  return [list, further, others];
+  return [list(lines.filter((each) => !folded.includes(each))), further, others];
 }
 
 function histogram({ name, type, bars, missing }, clause, choose) {
