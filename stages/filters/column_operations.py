@@ -102,7 +102,7 @@ class Calculation:
         """Columns or scalars of the kind, or NULL, as one."""
         given = [self._typed(each) for each in operands]
         found = self.function(*given)
-        if self.gives != "number":
+        if not pa.types.is_floating(found.type):
             return found
         return pc.if_else(pc.is_finite(found), found, pa.scalar(None, pa.float64()))
 
