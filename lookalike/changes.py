@@ -1,11 +1,10 @@
 """The history of a library as rows."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from lookalike.rows import Rows, table
+from lookalike.rows import Rows
 from pipelines.analysis.changes.library_history import LibraryChange
 from stages.datum import text_format
 
@@ -30,8 +29,7 @@ class Changes(Rows[LibraryChange]):
         ]
     )
 
-    def __init__(self, changes: Sequence[LibraryChange]) -> None:
-        super().__init__(changes)
+    heads = ("commit", "when", "what", "by", "pictures", "answers")
 
     def record(self, row: LibraryChange) -> dict[str, Any]:
         """See Rows."""
@@ -49,12 +47,10 @@ class Changes(Rows[LibraryChange]):
         }
 
     def __repr__(self) -> str:
-        return "\n".join("  ".join(line).rstrip() for line in self._lines())
+        return "\n".join("  ".join(line).rstrip() for line in self.lines())
 
-    def _repr_html_(self) -> str:
-        return table(("commit", "when", "what", "by", "pictures", "answers"), self._lines())
-
-    def _lines(self) -> list[list[str]]:
+    def lines(self) -> list[list[str]]:
+        """See Rows."""
         found = []
         for each in self:
             values = self.record(each)

@@ -1,12 +1,12 @@
 """The values of a library's attributes, with how many pictures have each."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from lookalike.rows import Rows, table
+from lookalike.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,17 @@ class Facets(Rows[FacetCount]):
         ]
     )
 
+    heads = ("column", "value", "pictures")
+
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self.answer = answer
         super().__init__([count for facet in answer["facets"] for count in _counts(facet)])
 
-    def record(self, row: FacetCount) -> dict[str, Any]:
-        """See Rows."""
-        values = asdict(row)
-        return {
-            name: each.encode("utf-8", "replace").decode() if isinstance(each, str) else each
-            for name, each in values.items()
-        }
-
     def __repr__(self) -> str:
-        return "\n".join(f"{each[0]:<16}  {each[2]:>9}  {each[1]}" for each in self._lines())
+        return "\n".join(f"{each[0]:<16}  {each[2]:>9}  {each[1]}" for each in self.lines())
 
-    def _repr_html_(self) -> str:
-        return table(("column", "value", "pictures"), self._lines())
-
-    def _lines(self) -> list[list[str]]:
+    def lines(self) -> list[list[str]]:
+        """See Rows."""
         spans = [each.value if each.value == each.end else f"{each.value} to {each.end}" for each in self]
         return [[each.column, span, f"{each.pictures:,}"] for each, span in zip(self, spans, strict=True)]
 

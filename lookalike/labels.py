@@ -1,12 +1,12 @@
 """The labels of a picture, as the promoted model gives them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from lookalike.rows import Rows, table
+from lookalike.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Labels(Rows[Label]):
     its commits."""
 
     schema = pa.schema([("label", pa.string()), ("probability", pa.float32())])
+    heads = ("label", "probability")
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         super().__init__([Label(each["label"], each["probability"]) for each in answer["pictures"][0]["labels"]])
@@ -37,12 +38,9 @@ class Labels(Rows[Label]):
         """The commits that it was made from."""
         return dict(self.answer["commits"])
 
-    def record(self, row: Label) -> dict[str, Any]:
-        """See Rows."""
-        return asdict(row)
-
     def __repr__(self) -> str:
         return f"<{', '.join(f'{each.label} {each.probability:.1%}' for each in self)}>"
 
-    def _repr_html_(self) -> str:
-        return table(("label", "probability"), [(each.label, f"{each.probability:.1%}") for each in self])
+    def lines(self) -> list[tuple[str, str]]:
+        """See Rows."""
+        return [(each.label, f"{each.probability:.1%}") for each in self]

@@ -118,12 +118,6 @@ class Neighbours(Rows[Neighbour]):
         page write. A byte of a path that is not UTF-8 is \\xff."""
         return answer_table.to_arrow(answer_table.rows(self.answer))
 
-    def record(self, row: Neighbour) -> dict[str, Any]:
-        """See Rows. Paths that are not UTF-8 have a replacement for each byte that Arrow cannot hold."""
-        paths = [path.encode("utf-8", "replace").decode() for path in row.paths]
-        values = {name: getattr(row, name) for name in self.schema.names}
-        return values | {"path": paths[0], "paths": paths}
-
     def __repr__(self) -> str:
         lines = [
             f"{each.rank:>4}  {text_format.distance(each.distance):>9}  {each.likeness or '':<12}  {each.path}"

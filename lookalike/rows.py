@@ -13,17 +13,26 @@ Row = TypeVar("Row")
 
 
 class Rows(Sequence[Row], Generic[Row]):
-    """A sequence of rows, which subclasses describe by `schema` and `record`."""
+    """A sequence of rows, which subclasses describe by the columns of `to_arrow` (`schema`), and in notebooks by the
+    heads of a table (`heads`) and its `lines`."""
 
     schema: pa.Schema
-    """The columns of `to_arrow`."""
+    heads: Sequence[str] = ()
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = tuple(rows)
 
     def record(self, row: Row) -> dict[str, Any]:
-        """A row's values by the names of the columns."""
+        """A row's values by the names of the columns. Texts that are not UTF-8 have a replacement for each byte that
+        Arrow cannot hold."""
+        return {name: _replaced(getattr(row, name)) for name in self.schema.names}
+
+    def lines(self) -> Sequence[Sequence[str]]:
+        """The table of the rows, as texts."""
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return markup.fill("rows.html", heads=self.heads, lines=self.lines())
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -44,6 +53,7 @@ class Rows(Sequence[Row], Generic[Row]):
         return self.to_arrow().to_pandas()
 
 
-def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in HTML. All texts are escaped."""
-    return markup.fill("rows.html", heads=heads, lines=lines)
+def _replaced(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [*map(_replaced, value)]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

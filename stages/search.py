@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datum.contract import Datum, DatumInput, StageError, load
+from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.input_cache import MultiInputCache
 from stages.datum.text_format import counted
-from stages.files import path_masks, query_entries, segment_files
+from stages.files import query_entries, segment_files
 from stages.files.path_globs import FilterError
 from stages.files.query_entries import QueryEntry
 from stages.files.tables.columns import taken
@@ -25,6 +25,7 @@ from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.filters.attribute_table import AttributeSegment, AttributeTable
+from stages.filters.joint_filter import admitted_files
 from stages.knn.backend import Mask, Rows
 from stages.knn.bounded_search import nearest
 from stages.knn.code_index import CodeFacts, CodeIndex, CodeSearcher
@@ -189,18 +190,15 @@ def _codes(index: DatumInput, chosen: SearchSettings) -> tuple[CodeIndex, CodeFa
 def _admitted(segment: str, table: AttributeTable, entry: QueryEntry) -> Mask:
     """The pictures with a file that both filters of an entry admit, bool (n,). What people say may have changed since
     the entry was put: a filter that does not fit it admits nothing, and the log says why."""
-    files: Mask = np.ones(len(table), np.bool_)
-    if entry.filter:
-        files &= path_masks.admitted(table.column("path"), entry.filter)
-    if entry.where:
-        try:
-            clause = load("stages.filters.where_clause").parse_where(entry.where, table.columns, lenient=True)
-            files &= clause.files(table)
-            if clause.unknown:
-                print(f"search: no picture of {segment} has {' or '.join(sorted(clause.unknown))}")
-        except FilterError as error:
-            print(f"search: entry {entry.name} finds nothing in {segment}: {error}")
-            files[:] = False
+    try:
+        files, unknown = admitted_files(table, entry.filter, entry.where, lenient=True)
+    except FilterError as error:
+        if not entry.where:
+            raise
+        print(f"search: entry {entry.name} finds nothing in {segment}: {error}")
+        return np.zeros(table.pictures, np.bool_)
+    if unknown:
+        print(f"search: no picture of {segment} has {' or '.join(unknown)}")
     return table.pictures_of(files)
 
 

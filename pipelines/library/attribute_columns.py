@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from stages.files.path_globs import FilterError
 from stages.files.tables import annotation_table
 from stages.filters.attribute_table import BUILT_IN, Attribute, annotated_columns
 from stages.filters.where_clause import parse_where
-from stages.filters.where_parser import WhereError
 
 _END = 1 << 20
 """Bytes at the end of a file of annotations, with the names of its columns."""
@@ -22,7 +22,7 @@ def check_where(connection: Connection, where: str, commit: str = "") -> None:
     LookalikeError, which names the nearest column for one that is not there."""
     try:
         parse_where(where, connection.retry(_columns, connection, commit))
-    except WhereError as error:
+    except FilterError as error:
         raise LookalikeError(f"{error}; see `lookalike query -h`") from error
 
 

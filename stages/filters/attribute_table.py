@@ -13,7 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,23 @@ Kind = Literal["text", "number", "boolean", "date"]
 
 SECONDS = pa.timestamp("s")
 """Dates are of cameras and people: naive, in seconds."""
+
+
+class KindFacts(NamedTuple):
+    """A kind of values in words, and the type of its scalars."""
+
+    words: str
+    type: pa.DataType
+
+
+KINDS: Mapping[str, KindFacts] = {
+    "text": KindFacts("a text", pa.string()),
+    "number": KindFacts("a number", pa.float64()),
+    "boolean": KindFacts("true or false", pa.bool_()),
+    "date": KindFacts("a date", SECONDS),
+    "nothing": KindFacts("NULL", pa.null()),
+}
+"""The kinds of values, and of NULL."""
 
 _DATES = frozenset({"taken"})
 """Fields of sources that hold dates, as texts."""
@@ -79,10 +97,8 @@ def _built_in() -> dict[str, Attribute]:
 BUILT_IN: Mapping[str, Attribute] = _built_in()
 """The columns that every library has. People's columns of these names are not seen."""
 
-
 _OF_SOURCES = frozenset((*SOURCES.value_type.names, *DERIVED, "id"))
 """Columns that say what a source and its picture say themselves."""
-
 
 _TRAITS = frozenset(name for name, each in BUILT_IN.items() if each.of == "picture") - _OF_SOURCES
 """Columns that say what the picture's pixels say."""
@@ -114,7 +130,6 @@ class AttributeTable:
         people = annotated_columns(each.annotations.schema for each in segments if each.annotations is not None)
         self.columns: Mapping[str, Attribute] = {**people, **BUILT_IN}
         self._made: dict[str, Any] = {}
-        self._joins: list[Any] | None = None
         self._making = threading.RLock()
 
     def __len__(self) -> int:
@@ -164,13 +179,23 @@ class AttributeTable:
             arrays = [each.stored if isinstance(each, ArrowColumn) else pa.array(each) for each in held]
             values = _joined(arrays, _stored_type(arrays[0].type))
             return values if len(self) == self.pictures else pc.take(values, pa.array(self.rows))
-        if self._joins is None:
-            self._joins = [_join(*each) for each in zip(self._segments, self._sources, strict=True)]
+        said = [each.annotations for each in self._segments]
         found = [
-            _annotated(segment, join, len(sources.stored_paths), name)
-            for segment, join, sources in zip(self._segments, self._joins, self._sources, strict=True)
+            pa.nulls(len(files))
+            if each is None or name not in each.column_names
+            else pc.take(each[name].combine_chunks(), files)
+            for each, files in zip(said, self._annotated, strict=True)
         ]
         return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
+
+    @cached_property
+    def _annotated(self) -> list[Any]:
+        """For each segment the row of each file's annotations, or null."""
+        none = pa.array([], pa.string())
+        paths = [
+            none if each.annotations is None else each.annotations["path"].combine_chunks() for each in self._segments
+        ]
+        return [pc.index_in(each.stored_paths, some) for each, some in zip(self._sources, paths, strict=True)]
 
 
 def _plain(value: Any) -> Any:
@@ -192,17 +217,9 @@ def _annotations_of(annotations: pa.Table | None, path: str) -> dict[str, Any]:
     return {name: annotations[name][at].as_py() for name in annotations.column_names}
 
 
-def _join(segment: AttributeSegment, sources: SourceColumn) -> Any:
-    """Of each file of a segment the row of its annotations, or null; None for a segment without any."""
-    if segment.annotations is None:
-        return None
-    return pc.index_in(sources.stored_paths, segment.annotations["path"].combine_chunks())
-
-
 def _stored_type(type: pa.DataType) -> pa.DataType:
     """The one type of a kind that columns have."""
-    types = {"text": pa.string(), "date": SECONDS, "boolean": pa.bool_()}
-    return types.get(str(_kind(type)), pa.int64() if pa.types.is_integer(type) else pa.float64())
+    return pa.int64() if pa.types.is_integer(type) else KINDS[_kind(type) or "number"].type
 
 
 def decoded(column: Any) -> Any:
@@ -226,13 +243,6 @@ def unknown_column(name: str, columns: Iterable[str]) -> str:
     )
 
 
-def _annotated(segment: AttributeSegment, join: Any, files: int, name: str) -> Any:
-    """A column of people's for the files of a segment. join: of each file the row of its annotations, or null."""
-    if segment.annotations is None or name not in segment.annotations.column_names:
-        return pa.nulls(files)
-    return pc.take(segment.annotations[name].combine_chunks(), join)
-
-
 def _joined(arrays: Sequence[Any], type: pa.DataType) -> Any:
     """Arrays of segments as one, in chunks."""
     return pa.chunked_array([each if each.type == type else each.cast(type, safe=False) for each in arrays], type)
@@ -240,10 +250,10 @@ def _joined(arrays: Sequence[Any], type: pa.DataType) -> Any:
 
 def _settled(values: Any, name: str) -> Any:
     """A column as filters want it: what stands for nothing is null, and texts that repeat are a dictionary."""
+    if name == "path":  # all different, and never empty
+        return values
     if pa.types.is_string(values.type):
         values = pc.if_else(pc.equal(values, ""), None, values)
-        if name == "path":
-            return values
         if name in _DATES:
             return pc.strptime(values, "%Y-%m-%dT%H:%M:%S", "s", error_is_null=True)
         few = len(values[:_SAMPLE].unique()) <= _DISTINCT * min(_SAMPLE, len(values))  # rows are in no order of texts

@@ -5,7 +5,6 @@ as well would find.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,37 +31,14 @@ _UNSHOWN = frozenset(
 """Columns without a facet unless it is asked for."""
 
 
-@dataclass(frozen=True)
-class FacetBar:
-    """A range of numbers, or of whole days, with both ends. The last number of a range is the first of the next, unless
-    they are whole."""
+Facet = dict[str, Any]
+"""A facet in JSON's types: the column's name and type; missing: pictures with a file without a value.
 
-    begin: Any
-    end: Any
-    pictures: int
-
-
-@dataclass(frozen=True)
-class Facet:
-    """values: of a text, or of true and false, by their number of pictures. more: further values. cut: there are more
-    than MOST_DISTINCT, and the rest is not counted. bars: of numbers and dates, without gaps. missing: pictures with a
-    file without a value."""
-
-    attribute: Attribute
-    missing: int
-    values: tuple[tuple[str | bool, int], ...] = ()
-    more: int = 0
-    cut: bool = False
-    bars: tuple[FacetBar, ...] = ()
-
-    def as_data(self) -> dict[str, Any]:
-        """The facet in JSON's types."""
-        told = {"name": self.attribute.name, "type": self.attribute.kind, "missing": self.missing}
-        if self.attribute.kind in ("text", "boolean"):
-            values = [{"value": value, "pictures": pictures} for value, pictures in self.values]
-            return told | {"values": values, "more": self.more, "cut": self.cut}
-        bars = [{"from": each.begin, "to": each.end, "pictures": each.pictures} for each in self.bars]
-        return told | {"from": bars[0]["from"] if bars else None, "to": bars[-1]["to"] if bars else None, "bars": bars}
+Of texts, and of true and false: values, each with its number of pictures, by which they are sorted; more: further
+values; cut: there are more than MOST_DISTINCT, and the rest is not counted. Of numbers and dates: bars without gaps,
+each a range of numbers or of whole days with its number of pictures, and the range of all. Ranges have both ends (from
+and to); the last number of one is the first of the next, unless they are whole.
+"""
 
 
 def shown_columns(table: AttributeTable) -> list[str]:
@@ -81,27 +57,27 @@ def _facet(table: AttributeTable, attribute: Attribute, files: Mask) -> Facet:
     unknown = np.asarray(pc.is_null(values))
     missing = len(np.unique(rows[unknown]))
     values, rows = values.drop_null(), rows[~unknown]
-    if not len(values):
-        return Facet(attribute, missing)
+    told = {"name": attribute.name, "type": attribute.kind, "missing": missing}
     if attribute.kind in ("text", "boolean"):
-        return _of_values(attribute, missing, values, rows)
-    if attribute.kind == "date":
-        return Facet(attribute, missing, bars=_of_dates(np.asarray(values), rows))
-    return Facet(attribute, missing, bars=_of_numbers(np.asarray(values), rows))
+        return told | _of_values(values, rows)
+    bars = [] if not len(rows) else (_of_dates if attribute.kind == "date" else _of_numbers)(np.asarray(values), rows)
+    ends = {"from": bars[0]["from"], "to": bars[-1]["to"]} if bars else {"from": None, "to": None}
+    return {**told, **ends, "bars": bars}
 
 
-def _of_values(attribute: Attribute, missing: int, values: Any, rows: Rows) -> Facet:
+def _of_values(values: Any, rows: Rows) -> dict[str, Any]:
     encoded = values if isinstance(values, pa.DictionaryArray) else values.dictionary_encode().combine_chunks()
     counts = _counted(encoded.indices.to_numpy(), rows, len(encoded.dictionary))[:MOST_DISTINCT]
-    found = pa.table({"value": encoded.dictionary[:MOST_DISTINCT].cast(pa.string()), "count": counts})
-    found = found.filter(pc.greater(found["count"], 0)).sort_by([("count", "descending"), ("value", "ascending")])
-    first = zip(*(column.to_pylist() for column in found[:MOST_VALUES].columns), strict=True)
-    said = [(value == "true" if attribute.kind == "boolean" else true_text(value), count) for value, count in first]
+    found = pa.table({"value": encoded.dictionary[:MOST_DISTINCT], "pictures": counts})
+    found = found.filter(pc.greater(found["pictures"], 0))
+    found = found.sort_by([("pictures", "descending"), ("value", "ascending")])
+    first = found[:MOST_VALUES].to_pylist()
+    said = [each | {"value": true_text(each["value"])} if isinstance(each["value"], str) else each for each in first]
     more, cut = max(0, len(found) - MOST_VALUES), len(encoded.dictionary) > MOST_DISTINCT
-    return Facet(attribute, missing, tuple(said), more, cut)
+    return {"values": said, "more": more, "cut": cut}
 
 
-def _of_numbers(values: Any, rows: Rows) -> tuple[FacetBar, ...]:
+def _of_numbers(values: Any, rows: Rows) -> list[dict[str, Any]]:
     low, high = values.min().item(), values.max().item()
     if isinstance(low, int) and high - low < 1 << 53:
         width: float = -(-(high - low + 1) // _BARS)
@@ -114,11 +90,10 @@ def _of_numbers(values: Any, rows: Rows) -> tuple[FacetBar, ...]:
         places = np.clip((numbers / width - low / width).astype(np.int64), 0, _BARS - 1) if width else 0 * rows
         edges = [(low + at * width, low + (at + 1) * width) for at in range(_BARS - 1)] if width else []
         edges.append((low + (_BARS - 1) * width, high))
-    counts = _counted(places, rows, len(edges)).tolist()
-    return tuple(FacetBar(*edge, count) for edge, count in zip(edges, counts, strict=True))
+    return _bars(edges, _counted(places, rows, len(edges)))
 
 
-def _of_dates(moments: Any, rows: Rows) -> tuple[FacetBar, ...]:
+def _of_dates(moments: Any, rows: Rows) -> list[dict[str, Any]]:
     """By days, months or years, or by several years."""
     for unit in ("D", "M", "Y"):
         numbers = moments.astype(f"datetime64[{unit}]").astype(np.int64)
@@ -126,12 +101,13 @@ def _of_dates(moments: Any, rows: Rows) -> tuple[FacetBar, ...]:
         if span <= _MOST_DATES:
             break
     width = -(-span // _MOST_DATES)
-    counts = _counted((numbers - low) // width, rows, -(-span // width)).tolist()
+    counts = _counted((numbers - low) // width, rows, -(-span // width))
     firsts = (np.arange(len(counts) + 1) * width + low).astype(f"datetime64[{unit}]").astype("datetime64[D]")
-    return tuple(
-        FacetBar(str(first), str(following - 1), count)
-        for first, following, count in zip(firsts, firsts[1:], counts, strict=False)
-    )
+    return _bars(zip(firsts[:-1].astype(str).tolist(), (firsts[1:] - 1).astype(str).tolist(), strict=True), counts)
+
+
+def _bars(edges: Iterable[tuple[Any, Any]], counts: Any) -> list[dict[str, Any]]:
+    return [{"from": a, "to": b, "pictures": n} for (a, b), n in zip(edges, counts.tolist(), strict=True)]
 
 
 def _counted(places: Any, rows: Rows, count: int) -> Any:

@@ -32,21 +32,6 @@ class ListedPicture:
     path: str
 
 
-@dataclass(frozen=True)
-class PlaceCluster:
-    """Pictures near each other: the mean of their places in degrees, how many they are, the row of one, and the box
-    that holds them all."""
-
-    latitude: float
-    longitude: float
-    pictures: int
-    row: int
-    south: float
-    north: float
-    west: float
-    east: float
-
-
 def sorted_files(table: AttributeTable, sort: str) -> Rows:
     """The files in one of SORTS, int64 (m,)."""
     keys = decoded(table.column(sort.removeprefix("-")))
@@ -90,8 +75,10 @@ def _following(table: AttributeTable, listed: Rows, after: str) -> int:
     return int(at) + 1
 
 
-def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
-    """The places of these files in at most MOST_PLACES clusters, the largest first. files: bool (m,)."""
+def place_clusters(table: AttributeTable, files: Mask) -> list[dict[str, Any]]:
+    """The places of these files in at most MOST_PLACES clusters of pictures near each other, the largest first, in
+    JSON's types: the mean of their places in degrees, how many pictures they are, the row of one, and the box that
+    holds them all. files: bool (m,)."""
     if not {"latitude", "longitude"} <= table.columns.keys():
         return []
     places = [_floats(table.column(name)) for name in ("latitude", "longitude")]
@@ -117,8 +104,9 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[PlaceCluster]:
     starts = np.flatnonzero(np.diff(cell[grouped], prepend=-1))
     box = [end.reduceat(each[grouped], starts) for each in (latitudes, longitudes) for end in (np.minimum, np.maximum)]
     order = np.lexsort((example, -pictures))
+    names = ("latitude", "longitude", "pictures", "row", "south", "north", "west", "east")
     columns = (each[order].tolist() for each in (*means, pictures, example, *box))
-    return [PlaceCluster(*each) for each in zip(*columns, strict=True)]
+    return [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
 
 
 def _floats(column: Any) -> Any:

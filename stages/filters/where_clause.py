@@ -1,270 +1,241 @@
-"""A filter by attributes on columns of known kinds: checked once, in words, and then a mask of any table with them.
+"""A filter by attributes, a text in the words of SQL's WHERE: checked once, in words, and then a mask of any table.
 
-What is not known makes a condition not known, as in SQL, and a file with such a condition is not found.
+sqlglot reads the text. What its tree holds is taken over by an allow-list, and all else is refused by name: whatever
+else it reads, this language does not have. So a filter reaches no file, no network, no clock and no setting. What is
+not known makes a condition not known, as in SQL, and a file with such a condition is not found.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import reduce
-from typing import Any, Literal
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import TokenType, exp
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
 
+from stages.files.path_globs import FilterError
+from stages.files.question import LONGEST_WHERE
 from stages.files.tables.parquet import stored_text
-from stages.filters import column_operations as operations
-from stages.filters.attribute_table import BUILT_IN, SECONDS, Attribute, AttributeTable, Kind, unknown_column
-from stages.filters.where_parser import ColumnName, Constant, Operation, WhereError, WhereNode, parse
+from stages.filters.attribute_table import BUILT_IN, Attribute, AttributeTable, unknown_column
+from stages.filters.filter_terms import DAY, MOMENT, OPERATIONS, FilterTerm, condition, constant, date
 from stages.knn.backend import Mask
 
+DEEPEST = 24
+"""Levels of operations within operations, and of parentheses."""
+
+MOST_LISTED = 1000
+"""Values of one IN."""
+
+_MOST = {"operations": 400, "patterns of LIKE": 16, "operators ||": 16}
+"""Of one filter. A LIKE reads all texts of a column that is not all different, and || takes memory."""
+
 _AT_ONCE = 1 << 14
-"""Files for which texts are joined at once: || of them can take much memory."""
+"""Files for which texts are joined at once."""
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
-_MOST_DIGITS = 15
+_KNOWN = (
+    "it knows =, <>, <, <=, >, >=, AND, OR, NOT, IN, BETWEEN, LIKE, ILIKE, IS NULL, + - * / %, ||, lower, upper, "
+    "length, abs, round, year, month, day, and dates as DATE '2024-01-31'"
+)
 
-_KINDS: Mapping[str, str] = {
-    "text": "a text",
-    "number": "a number",
-    "boolean": "true or false",
-    "date": "a date",
-    "nothing": "NULL",
-}
+_EXAMPLE = "such as camera LIKE 'Canon%' AND taken >= '2024-01-01'"
 
+_OPERANDS = ("this", "expression", "low", "high", "decimals", "expressions")
+"""The arguments of sqlglot's nodes that are operands."""
 
-@dataclass(frozen=True)
-class _Term:
-    """A part of a filter. kind: of its values, "nothing" for those that are all null. value: of the files of a table,
-    an array of Arrow's, or a scalar. said: as people know it. constant: the scalar, where it is known without files."""
+_SILENT = ("safe", "typed", "negate")
+"""Arguments that say nothing else, or that are read by themselves."""
 
-    kind: Kind | Literal["nothing"]
-    value: Callable[[AttributeTable, slice], Any]
-    said: str
-    constant: Any = None
+_DATES = {exp.DType.DATE: DAY, exp.DType.TIMESTAMP: MOMENT}
 
 
 class WhereClause:
     """A filter by attributes, ready for tables with the columns that it was checked against. unknown: the columns that
     it names and that these lack."""
 
-    def __init__(self, condition: _Term, unknown: frozenset[str], joins: bool) -> None:
-        self._condition = condition
+    def __init__(self, found: FilterTerm, unknown: frozenset[str], joins: bool) -> None:
+        self._condition = found
         self.unknown = unknown
-        self._at_once = _AT_ONCE if joins else 0
+        self._joins = joins
 
     def files(self, table: AttributeTable) -> Mask:
         """The files that have these attributes, bool (m,)."""
-        step = self._at_once or max(1, len(table))
-        parts = [slice(first, min(first + step, len(table))) for first in range(0, max(1, len(table)), step)]
-        return np.concatenate([_mask(self._condition.value(table, part), part) for part in parts])
+        step = _AT_ONCE if self._joins else max(1, len(table))
+        found = np.zeros(len(table), np.bool_)
+        for first in range(0, len(table), step):
+            values = self._condition.value(partial(_part, table, slice(first, first + step)))
+            known = pc.fill_null(values, False)
+            found[first : first + step] = known.as_py() if isinstance(known, pa.Scalar) else np.asarray(known)
+        return found
 
     def mask(self, table: AttributeTable) -> Mask:
         """The pictures with such a file, bool (n,)."""
         return table.pictures_of(self.files(table))
 
 
+def _part(table: AttributeTable, part: slice, name: str) -> Any:
+    return table.column(name).slice(part.start, part.stop - part.start)
+
+
 def parse_where(text: str, columns: Mapping[str, Attribute], *, lenient: bool = False) -> WhereClause:
     """The filter in a text. columns: by name. lenient: a column that is not there is null everywhere, as for a segment
-    without any value of it. Raises WhereError, in one sentence."""
-    binder = _Binder(columns, lenient)
-    condition = binder.condition(parse(text))
-    return WhereClause(condition, frozenset(binder.unknown), binder.joins)
+    without any value of it. Raises FilterError, in one sentence."""
+    if len(text) > LONGEST_WHERE:
+        raise FilterError(f"the filter has {len(text):,} characters; use at most {LONGEST_WHERE:,}")
+    try:
+        tokens = Tokenizer().tokenize(text)
+        _check_tokens(tokens)
+        (tree,) = Parser(error_level=ErrorLevel.RAISE, max_errors=1).parse_into(exp.Condition, tokens, text)
+    except SqlglotError as error:
+        raise FilterError(_place(error)) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    if tree is None:
+        raise FilterError("the filter is empty")
+    reader = _TreeReader(columns, lenient)
+    found = condition(reader.term(tree, 0))
+    used = reader.used
+    counts = (used.total(), used["like"] + used["ilike"], used["dpipe"])
+    for count, (word, most) in zip(counts, _MOST.items(), strict=True):
+        if count > most:
+            raise FilterError(f"the filter has {count:,} {word}; use at most {most}")
+    return WhereClause(found, frozenset(reader.unknown), used["dpipe"] > 0)
 
 
 def check_where(text: str) -> None:
-    """Refuses a filter that is not valid in any library, whatever people say of its pictures. Raises WhereError."""
+    """Refuses a filter that is not valid in any library, whatever people say of its pictures. Raises FilterError."""
     parse_where(text, BUILT_IN, lenient=True)
 
 
-class _Binder:
-    """Gives each part of a filter its kind, or refuses it."""
+def _check_tokens(tokens: Iterable[Any]) -> None:
+    depth = 0
+    for token in tokens:
+        if token.comments or token.token_type is TokenType.HINT:
+            raise FilterError("the filter holds a comment: leave it out")
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth > DEEPEST:
+            raise _too_deep()
+
+
+class _TreeReader:
+    """Takes over sqlglot's trees, with the kind of each part, or refuses them. used: the operations, by the names of
+    sqlglot's nodes."""
 
     def __init__(self, columns: Mapping[str, Attribute], lenient: bool) -> None:
         self._columns = columns
         self._lenient = lenient
         self.unknown: set[str] = set()
-        self.joins = False
+        self.used = Counter[str]()
 
-    def condition(self, node: WhereNode) -> _Term:
-        term = self.term(node)
-        if term.kind not in ("boolean", "nothing"):
-            raise WhereError(f"{term.said} is {_KINDS[term.kind]}, not a condition: compare it, as in width > 1000")
-        return term if term.kind == "boolean" else _null("boolean", term.said)
+    def term(self, found: exp.Expr, depth: int) -> FilterTerm:
+        if depth > DEEPEST:
+            raise _too_deep()
+        if isinstance(found, exp.Paren):
+            return self.term(found.this, depth)  # their number is bounded by the tokens
+        if isinstance(found, exp.Column) and isinstance(found.this, exp.Identifier) and set(_given(found)) == {"this"}:
+            return self._column(found.name.lower())
+        if isinstance(found, exp.Null | exp.Boolean | exp.Literal | exp.Cast):
+            return _constant(found)
+        if isinstance(found, exp.Neg) and isinstance(found.this, exp.Literal) and not found.this.is_string:
+            return _number(f"-{found.this.this}")
+        return self._operation(found, depth + 1)
 
-    def term(self, node: WhereNode) -> _Term:
-        if isinstance(node, ColumnName):
-            return self._column(node)
-        return _constant(node.value) if isinstance(node, Constant) else self._operation(node)
-
-    def _column(self, node: ColumnName) -> _Term:
-        name = node.name
+    def _column(self, name: str) -> FilterTerm:
         if name in self._columns:
-            return _Term(self._columns[name].kind, lambda table, part: _part(table.column(name), part), name)
+            return FilterTerm(self._columns[name].kind, name, lambda column: column(name))
         if self._lenient:
             self.unknown.add(name)
-            return _null("nothing", name)
-        raise WhereError(unknown_column(name, self._columns))
+            return constant("nothing", name, None)
+        raise FilterError(unknown_column(name, self._columns))
 
-    def _operation(self, node: Operation) -> _Term:
-        name = node.name
-        if name in ("and", "or", "not"):
-            return _logical(name, [self.condition(each) for each in node.operands])
-        first, *others = (self.term(each) for each in node.operands)
-        if name == "is":
-            return _is(first, others[0])
-        if name == "in":
-            return _in(first, others)
-        if name == "between":
-            low, high = (_compared(sign, first, each) for sign, each in zip((">=", "<="), others, strict=True))
-            return _logical("and", [low, high])
-        if name in ("like", "ilike"):
-            return _like(name, first, *others)
-        if name in ("=", "<>", "<", "<=", ">", ">="):
-            return _compared(name, first, others[0])
-        self.joins |= name == "||"
-        return _calculated(name, [first, *others])
-
-
-def _logical(name: str, conditions: list[_Term]) -> _Term:
-    if name == "not":
-        return _applied("boolean", pc.invert, conditions, "NOT")
-    both = pc.and_kleene if name == "and" else pc.or_kleene
-    return _applied("boolean", lambda *given: reduce(both, given), conditions, name.upper())
+    def _operation(self, found: exp.Expr, depth: int) -> FilterTerm:
+        escape = []
+        if isinstance(found, exp.Escape) and isinstance(found.this, exp.Like | exp.ILike):
+            escape, found = [self.term(found.expression, depth)], found.this
+        if isinstance(found, exp.In) and not found.expressions:
+            raise FilterError("IN needs a list of values, such as IN ('a', 'b')")
+        name, given = found.key, _given(found)
+        if name not in OPERATIONS:
+            raise _unknown(_called(found))
+        if strange := given.keys() - {*_OPERANDS, *_SILENT}:
+            raise _unknown(min(strange))
+        if len(given.get("expressions", ())) > MOST_LISTED:
+            raise FilterError(f"IN has {len(given['expressions']):,} values; use at most {MOST_LISTED:,}")
+        self.used[name] += 1
+        chained = isinstance(found, exp.And | exp.Or)  # a long chain is as deep as one of two
+        operands = found.flatten() if chained else found.iter_expressions()
+        term = OPERATIONS[name](name, *(self.term(each, depth) for each in operands), *escape)
+        return OPERATIONS["not"]("not", term) if given.get("negate") else term
 
 
-def _is(first: _Term, constant: _Term) -> _Term:
-    said = f"{first.said} IS"
-    if constant.kind == "nothing":
-        return _applied("boolean", pc.is_null, [first], said)
-    if constant.kind != "boolean" or first.kind not in ("boolean", "nothing"):
-        raise WhereError(f"{said} goes with NULL, and where a column is true or false with TRUE and FALSE")
-    same = _compared("=", first, constant)
-    return _applied("boolean", lambda each: pc.fill_null(each, False), [same], said)
+def _given(found: exp.Expr) -> dict[str, Any]:
+    """The arguments that say something."""
+    return {
+        name: value for name, value in found.args.items() if value is not None and value is not False and value != []
+    }
 
 
-def _in(first: _Term, listed: list[_Term]) -> _Term:
-    if any(each.constant is None for each in listed):
-        raise WhereError(f"the values of {first.said} IN must be written out, such as IN ('a', 'b')")
-    if first.kind == "nothing":
-        return _null("boolean", f"{first.said} IN")
-    values = [_as(first, each) for each in listed]
-    for each in values:
-        _check_pair(first, each)
-    scalars = [each.constant for each in values]
-    return _applied("boolean", lambda column: operations.within(column, scalars), [first], f"{first.said} IN")
+def _constant(found: exp.Expr) -> FilterTerm:
+    """A value as it is written."""
+    if isinstance(found, exp.Null):
+        return constant("nothing", "NULL")
+    if isinstance(found, exp.Boolean):
+        return constant("boolean", str(found.this).upper(), bool(found.this))
+    if isinstance(found, exp.Literal):
+        text = found.this
+        return constant("text", repr(text)[:60], stored_text(text)) if found.is_string else _number(text)
+    literal, to = found.this, found.args["to"]
+    kind = to.this if type(found) is exp.Cast and set(_given(found)) == {"this", "to"} else None
+    plain = set(_given(to)) == {"this"} and isinstance(literal, exp.Literal) and literal.is_string
+    if not plain or kind not in _DATES:
+        raise _unknown(_called(found))
+    return date(kind.value, _constant(literal), _DATES[kind])
 
 
-def _like(name: str, first: _Term, pattern: _Term, escape: _Term | None = None) -> _Term:
-    word = name.upper()
-    _check_kind(word, "text", first)
-    if pattern.kind == "nothing" or first.kind == "nothing":
-        return _null("boolean", word)
-    texts = [each.constant.as_py() for each in (pattern, escape) if each is not None and each.constant is not None]
-    if not all(isinstance(each, str) for each in texts) or len(texts) != (1 if escape is None else 2):
-        raise WhereError(f"{word} needs a text in quotes as its pattern")
-    if escape is not None and len(texts[1]) != 1:
-        raise WhereError("ESCAPE needs one character")
-    return _applied("boolean", operations.like(*texts, ignore_case=name == "ilike"), [first], word)
-
-
-def _compared(name: str, one: _Term, other: _Term) -> _Term:
-    one, other = _as(other, one), _as(one, other)
-    _check_pair(one, other)
-    if one.kind == "boolean" and name not in ("=", "<>"):
-        raise WhereError(f"{one.said} is true or false: compare it with = or <>")
-    return _applied("boolean", lambda *given: operations.compare(name, *given), [one, other], name)
-
-
-def _calculated(name: str, operands: list[_Term]) -> _Term:
-    wanted, found = _FUNCTIONS.get(name, ("number", "number"))
-    for each in operands:
-        _check_kind(name, wanted, each)
-    if name == "round" and len(operands) > 1:
-        digits = operands[1].constant
-        if digits is None or not isinstance(digits.as_py(), int) or abs(digits.as_py()) > _MOST_DIGITS:
-            raise WhereError(f"round needs a whole number of digits, at most {_MOST_DIGITS}, as its second value")
-    said = f"{name}({', '.join(each.said for each in operands)})" if name.isalpha() else name
-    return _applied(found, lambda *given: operations.apply(name, *given), operands, said[:60])
-
-
-_FUNCTIONS: Mapping[str, tuple[Kind, Kind]] = {
-    **dict.fromkeys(("lower", "upper", "||"), ("text", "text")),
-    **dict.fromkeys(("year", "month", "day"), ("date", "number")),
-    "length": ("text", "number"),
-}
-"""The kinds of what a function takes and gives, if not numbers."""
-
-
-def _applied(kind: Kind, function: Callable[..., Any], terms: Sequence[_Term], said: str) -> _Term:
-    """A function of the values of some terms."""
-    constants = [each.constant for each in terms]
-    if all(each is not None for each in constants):
-        return _fixed(kind, function(*constants), said)
-    return _Term(kind, lambda table, part: function(*(each.value(table, part) for each in terms)), said)
-
-
-def _fixed(kind: Kind | Literal["nothing"], scalar: Any, said: str) -> _Term:
-    return _Term(kind, lambda *_: scalar, said, scalar)
-
-
-def _constant(value: str | int | float | bool | None) -> _Term:
-    if value is None:
-        return _null("nothing", "NULL")
-    kind: Kind = "text" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "number"
-    scalar = pa.scalar(stored_text(value) if isinstance(value, str) else value)
-    said = repr(value)[:60] if kind != "boolean" else str(value).upper()
-    return _fixed(kind, scalar, said)
-
-
-def _null(kind: Kind | Literal["nothing"], said: str) -> _Term:
-    return _fixed(kind, pa.scalar(None, _TYPES[kind]), said)
-
-
-_TYPES = {"text": pa.string(), "number": pa.float64(), "boolean": pa.bool_(), "date": SECONDS, "nothing": pa.null()}
-
-
-def _as(other: _Term, term: _Term) -> _Term:
-    """A term as it is compared with another: a text as a date, NULL as a value of its kind."""
-    if term.kind == "nothing":
-        return _null(other.kind, term.said)
-    if other.kind != "date" or term.kind != "text" or term.constant is None:
-        return term
-    text = str(term.constant.as_py())
+def _number(text: str) -> FilterTerm:
+    """A whole number beyond 64 bits is a float."""
+    digits = text.removeprefix("-")
+    if digits.isdigit() and int(digits) < 1 << 63:
+        return constant("number", text[:60], int(text))
     try:
-        moment = datetime.fromisoformat(text) if _DATE.fullmatch(text) else None
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise WhereError(
-            f"{other.said} is a date, and {term.said} is not: write '2024-01-31', or with a time '2024-01-31 18:30:00'"
-            f", or compare a number, as in year({other.said}) = 2024"
-        )
-    return _fixed("date", pa.scalar(moment, SECONDS), term.said)
+        value = float(text)
+    except ValueError as error:
+        raise FilterError(f"{text[:60]} is not a number") from error
+    if not math.isfinite(value):
+        raise FilterError(f"the number {text[:60]} is too large")
+    return constant("number", text[:60], value)
 
 
-def _check_pair(one: _Term, other: _Term) -> None:
-    if one.kind != other.kind:
-        kinds = [f"{each.said} is {_KINDS[each.kind]}" for each in (one, other)]
-        remedy = "texts and dates stand in single quotes, numbers do not, and year(taken) is a number"
-        raise WhereError(f"{' and '.join(kinds)}: they cannot be compared; {remedy}")
+def _called(found: exp.Expr) -> str:
+    """The name of a node, as its writer knows it."""
+    if isinstance(found, exp.Anonymous):
+        return f"{str(found.this)[:60]}()"
+    if isinstance(found, exp.Column):
+        return f"the name {'.'.join(each.name for each in found.parts)[:60]} with a point"
+    return f"{found.sql_name().lower()}()" if isinstance(found, exp.Func) else type(found).__name__.upper()
 
 
-def _check_kind(name: str, kind: Kind, term: _Term) -> None:
-    if term.kind not in (kind, "nothing"):
-        raise WhereError(f"{name} takes {_KINDS[kind]}, and {term.said} is {_KINDS[term.kind]}")
+def _place(error: SqlglotError) -> str:
+    """Where a text is not of the language."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    near = str(found.get("highlight") or "").strip()
+    if not found:
+        return "the filter has a quotation mark without its partner"
+    place = f" near {near[:60]}" if near else ""
+    where = "WHERE, without that word" if near.upper() == "WHERE" else "WHERE"
+    return f"the filter cannot be read{place}: write it as SQL's {where}, {_EXAMPLE}"
 
 
-def _part(column: Any, part: slice) -> Any:
-    return column if part.stop - part.start == len(column) else column.slice(part.start, part.stop - part.start)
+def _unknown(name: str) -> FilterError:
+    return FilterError(f"the filter cannot use {name}: {_KNOWN}")
 
 
-def _mask(found: Any, part: slice) -> Mask:
-    if isinstance(found, pa.Scalar):
-        return np.full(part.stop - part.start, found.as_py() is True)
-    whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return np.asarray(whole.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+def _too_deep() -> FilterError:
+    return FilterError(f"the filter is nested too deeply; use at most {DEEPEST} levels")

@@ -6,7 +6,6 @@ A function of a snapshot and the filters. Knows no HTTP.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ def facets(snapshot: Snapshot, where: str, filter: str, columns: Sequence[str]) 
         "pictures": len(snapshot.library),
         "matching": _matching(snapshot, where, filter),
         "columns": [{"name": each.name, "type": each.kind, "of": each.of} for each in known.values()],
-        "facets": [each.as_data() for each in attributes.facets(where, filter, tuple(columns))],
+        "facets": attributes.facets(where, filter, tuple(columns)),
         "commits": snapshot.commits.as_data(),
     }
 
@@ -52,14 +51,9 @@ def pictures(snapshot: Snapshot, where: str, filter: str, sort: str, after: str 
 def places(snapshot: Snapshot, where: str, filter: str) -> dict[str, Any]:
     """The places of the pictures, in clusters. Raises FilterError."""
     library = snapshot.library
+    found = [{**each, "id": library.id(each["row"])} for each in library.attributes.places(where, filter)]
     return {
-        "places": [
-            {
-                **{name: value for name, value in asdict(each).items() if name != "row"},
-                "id": library.id(each.row),
-            }
-            for each in library.attributes.places(where, filter)
-        ],
+        "places": [{name: value for name, value in each.items() if name != "row"} for each in found],
         "matching": _matching(snapshot, where, filter),
         "commits": snapshot.commits.as_data(),
     }

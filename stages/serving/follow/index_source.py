@@ -152,7 +152,10 @@ class IndexSource:
         return counted(len(held.library), "picture", "pictures")
 
     def wait(self, since: str, held: Snapshot | None, closing: threading.Event) -> Snapshot | None:
-        """Waits for the next finished commit; without one for a while, looks for another calibration and for copies."""
+        """Waits for the next finished commit; without one for a while, looks for another calibration and for copies.
+        What filters need of a new snapshot is made first, while it answers already."""
+        if held is not None and not closing.is_set():
+            held.library.attributes.prepare()
         if closing.is_set() or self._server.next_finished(REPO, since, _LOOK_EVERY) is not None or held is None:
             return held
         similarity, copies = self._similarity(held.library), self._copies()

@@ -19,7 +19,6 @@ from stages.files.question import parse_json
 from stages.serving.answer import copy_answer
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.copy_listings import KINDS, CopyListing, CopyListings
-from stages.serving.follow.pachyderm_client import PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http import request_body
@@ -146,10 +145,7 @@ class CopyRoutes:
         return listing
 
     async def _answered(self, threads: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]) -> Response:
-        try:
-            return AsciiJSONResponse(await asyncio.get_running_loop().run_in_executor(threads, answer))
-        except PachydermError as error:
-            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
+        return AsciiJSONResponse(await asyncio.get_running_loop().run_in_executor(threads, answer))
 
 
 def _library_moved() -> Refusal:

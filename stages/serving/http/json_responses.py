@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -12,7 +13,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from stages.files.path_globs import FilterError
 from stages.files.question import QuestionError
+from stages.serving.follow.original_files import SourceGoneError
+from stages.serving.follow.pachyderm_client import PachydermError
 from stages.serving.follow.refusals import Refusal, bad_request
 
 _LOG = logging.getLogger("lookalike")
@@ -33,7 +37,8 @@ def encode_json(content: Any) -> bytes:
 def add_to(app: FastAPI) -> None:
     """Makes every error of the application one reply."""
     app.exception_handler(Refusal)(_refused)
-    app.exception_handler(QuestionError)(_refused)
+    for kind in _REFUSED:
+        app.exception_handler(kind)(_refused)
     app.exception_handler(RequestValidationError)(_not_valid)
     app.exception_handler(HTTPException)(_not_routed)
     app.exception_handler(ClientDisconnect)(_gone)
@@ -50,8 +55,19 @@ def refused(refusal: Refusal) -> Response:
     return AsciiJSONResponse(refusal.as_data(), refusal.status, headers=dict(refusal.headers))
 
 
+_REFUSED: Mapping[type[Exception], Callable[[Exception], Refusal]] = {
+    QuestionError: lambda error: bad_request(str(error)),
+    FilterError: lambda error: Refusal(400, "bad-filter", str(error)),
+    SourceGoneError: lambda error: Refusal(404, "gone", str(error)),
+    PachydermError: lambda error: Refusal(503, "no-pachyderm", f"{error}: try again", 5),
+}
+"""What routes may raise, beside refusals."""
+
+
 async def _refused(_: Request, error: Exception) -> Response:
-    return refused(error if isinstance(error, Refusal) else bad_request(str(error)))
+    if isinstance(error, Refusal):
+        return refused(error)
+    return refused(next(made for kind, made in _REFUSED.items() if isinstance(error, kind))(error))
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:

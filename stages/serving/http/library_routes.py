@@ -1,32 +1,36 @@
-"""The routes of what the library holds: thumbnails, original files, folders and traces."""
+"""The routes of what the library holds: thumbnails, original files, folders and traces.
+
+Files are answered by what RFC 9110 says of HEAD, Range, If-Range and If-None-Match.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from stages.datum.contract import StageError
 from stages.files.path_globs import FilterError
 from stages.record.sources import Source
 from stages.serving.answer import search_answer
 from stages.serving.answer.query_embedder import QueryEmbedder
-from stages.serving.follow.original_files import OriginalFile, SourceGoneError
-from stages.serving.follow.pachyderm_client import Absent, PachydermError
+from stages.serving.follow.pachyderm_client import Absent
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
-from stages.serving.http import byte_ranges, trace_renderer
-from stages.serving.http.json_responses import AsciiJSONResponse
+from stages.serving.http import trace_renderer
+from stages.serving.http.json_responses import AsciiJSONResponse, refused
 from stages.serving.http.response_models import LibraryBody
 from stages.serving.http.trace_renderer import TraceRenderer
 
-MOST_LISTED = 500
+PageLimit = Annotated[int, Query(ge=1, le=500)]
+"""Pictures, or folders, of a page of a listing."""
 
 _ID = re.compile("[0-9a-f]{64}")
 
@@ -36,6 +40,12 @@ _INLINE = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif")
 _ASKING = 8
 """Threads that ask Pachyderm for originals and traces, and as many for thumbnails, which must not wait for large files:
 if it does not answer, only they wait."""
+
+ByteReader = Callable[[int, int], bytes | Iterator[bytes]]
+"""Gives the bytes from an offset up to another one."""
+
+_RANGE = re.compile(r"bytes=\s*([0-9]{0,18})-([0-9]{0,18})\s*", re.IGNORECASE)
+"""One range. A request for several gets the whole, as one whose Range is of another unit or not valid."""
 
 _UNCHANGING = "private, max-age=31536000, immutable"
 
@@ -69,14 +79,12 @@ class LibraryRoutes:
         row = _row(snapshot, id)
         chosen = min(each.sha256 for each in snapshot.library.sources(row))  # the file that it was made from
         headers = {"ETag": f'"{id[:32]}{chosen[:32]}"', "Cache-Control": _UNCHANGING}
-        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+        if (unchanged := _not_modified(request, headers)) is not None:
             return unchanged
         try:
             content = await asyncio.get_running_loop().run_in_executor(self._showing, snapshot.library.thumbnail, row)
         except (Absent, StageError) as error:
             raise Refusal(404, "gone", f"the thumbnail cannot be read: {error}") from error
-        except PachydermError as error:
-            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
         return _whole(request, content, headers)
 
     async def original(self, id: str, request: Request, source: int = 0, download: bool = False) -> Response:
@@ -84,16 +92,16 @@ class LibraryRoutes:
         snapshot = self._snapshot()
         chosen = source_of(snapshot, id, source)
         headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, no-cache"}
-        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+        if (unchanged := _not_modified(request, headers)) is not None:
             return unchanged
-        found = await self._opened(snapshot, chosen)
+        found = await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, chosen)
         shown = found.media_type in _INLINE and not download
         name = quote(found.name, safe="", errors="replace")
         headers |= {
             "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{name}",
             "Content-Security-Policy": "default-src 'none'; sandbox",
         }
-        response = byte_ranges.response(request, found.size, found.read, found.media_type, headers)
+        response = _bytes_response(request, found.size, found.read, found.media_type, headers)
         if not isinstance(response, StreamingResponse):
             found.close()
         return response
@@ -103,41 +111,16 @@ class LibraryRoutes:
         snapshot = self._snapshot()
         chosen = source_of(snapshot, id, source)
         headers = {"ETag": f'"{chosen.sha256}"', "Cache-Control": "private, max-age=86400"}
-        if (unchanged := byte_ranges.not_modified(request, headers)) is not None:
+        if (unchanged := _not_modified(request, headers)) is not None:
             return unchanged
         return _whole(request, await self._seeing.original_preview(snapshot.originals, chosen), headers)
 
-    async def _opened(self, snapshot: Snapshot, source: Source) -> OriginalFile:
-        """The file of a source. Raises Refusal."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._asking, snapshot.originals.open, source)
-        except SourceGoneError as error:
-            raise Refusal(404, "gone", str(error)) from error
-        except PachydermError as error:
-            raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
-
-    async def library(self, folder: str = "", after: str | None = None, limit: int = 100) -> Response:
+    async def library(self, folder: str = "", after: str | None = None, limit: PageLimit = 100) -> Response:
         """A page of a folder of the library: its folders, then its pictures."""
-        snapshot = self._snapshot()
-        if not 1 <= limit <= MOST_LISTED:
-            raise bad_request(f"limit must be 1 to {MOST_LISTED}")
         try:
-            found = await run_in_threadpool(lambda: snapshot.library.paths.listing(folder, after, limit))
-            pictures = await run_in_threadpool(
-                lambda: [search_answer.listed_picture(snapshot, each.row, each.path) for each in found.pictures]
-            )
+            return AsciiJSONResponse(await run_in_threadpool(_page, self._snapshot(), folder, after, limit))
         except FilterError as error:
             raise bad_request(str(error)) from error
-        return AsciiJSONResponse(
-            {
-                "folder": found.folder,
-                "folders": [{"name": each.name, "pictures": each.pictures} for each in found.folders],
-                "pictures": pictures,
-                "after": found.after,
-                "total": found.total,
-                "commits": snapshot.commits.as_data(),
-            }
-        )
 
     async def trace(self, id: str, path: str = "") -> Response:
         """A page with the way of a picture, from its file to the index."""
@@ -150,9 +133,18 @@ class LibraryRoutes:
         )
 
 
+def _page(snapshot: Snapshot, folder: str, after: str | None, limit: int) -> dict[str, Any]:
+    found = snapshot.library.paths.listing(folder, after, limit)
+    return {
+        **found,
+        "pictures": [search_answer.listed_picture(snapshot, each.row, each.path) for each in found["pictures"]],
+        "commits": snapshot.commits.as_data(),
+    }
+
+
 def _whole(request: Request, content: bytes, headers: Mapping[str, str]) -> Response:
     """The response with a JPEG file."""
-    return byte_ranges.response(request, len(content), lambda start, stop: content[start:stop], "image/jpeg", headers)
+    return _bytes_response(request, len(content), lambda start, stop: content[start:stop], "image/jpeg", headers)
 
 
 def source_of(snapshot: Snapshot, id: str, number: int) -> Source:
@@ -168,3 +160,46 @@ def _row(snapshot: Snapshot, id: str) -> int:
     if row is None:
         raise Refusal(404, "not-in-library", f"the library does not have a picture {id[:80]}: was it removed?")
     return row
+
+
+def _not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
+    """The response to a client that has the bytes with this ETag already, None if it has others."""
+    known = {each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")}
+    return Response(status_code=304, headers=dict(headers)) if known & {headers["ETag"], "*"} else None
+
+
+def _bytes_response(
+    request: Request, size: int, read: ByteReader, media_type: str, headers: Mapping[str, str]
+) -> Response:
+    """The response to GET or HEAD for so many bytes. headers: with their ETag."""
+    known = {**headers, "Accept-Ranges": "bytes"}
+    if request.method == "HEAD":
+        return Response(media_type=media_type, headers=known | {"Content-Length": str(size)})
+    start, stop, status = 0, size, 200
+    if (found := _range(request, size, headers["ETag"])) is not None:
+        start, stop = found
+        if not 0 <= start < stop:
+            none = refused(Refusal(416, "no-such-range", f"the file has {size:,} bytes, and none of that range"))
+            none.headers["Content-Range"] = f"bytes */{size}"
+            return none
+        known["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+        status = 206
+    content = read(start, stop)
+    if isinstance(content, bytes):
+        return Response(content, status, known, media_type)
+    known["Content-Length"] = str(stop - start)
+    return StreamingResponse(iterate_in_threadpool(content), status, known, media_type)
+
+
+def _range(request: Request, size: int, etag: str) -> tuple[int, int] | None:
+    """The first byte that is asked for and the one after the last; None for the whole. The first is not below the other
+    where the file has no byte of the range."""
+    found = _RANGE.fullmatch(request.headers.get("range", ""))
+    if found is None or request.headers.get("if-range", etag) != etag:
+        return None
+    first, last = found.groups()
+    if first:
+        if last and int(last) < int(first):
+            return None
+        return int(first), min(int(last) + 1, size) if last else size
+    return (max(0, size - int(last)) if int(last) else size, size) if last else None

@@ -16,9 +16,8 @@ from stages.serving.answer.search_handler import SearchHandler
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
-from stages.serving.http.attribute_routes import AttributeRoutes
 from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
-from stages.serving.http.download_routes import DownloadRoutes
+from stages.serving.http.filter_routes import FilterRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_models import SearchBody
@@ -44,26 +43,23 @@ class SearchRoutes:
         self._metrics = metrics
         self._answered = answered
         self._ask = SearchHandler(state, metrics, seeing)
-        self._browsing = LibraryRoutes(self._ask.snapshot, seeing, tracer)
-        self._attributes = AttributeRoutes(self._ask.snapshot)
-        self._downloads = DownloadRoutes(self._ask.snapshot)
-        self._copies = CopyRoutes(self._ask.snapshot, configuration, remover)
+        self._others = (
+            LibraryRoutes(self._ask.snapshot, seeing, tracer),
+            FilterRoutes(self._ask.snapshot),
+            CopyRoutes(self._ask.snapshot, configuration, remover),
+        )
 
     async def close(self) -> None:
         """Ends the threads."""
-        self._browsing.close()
-        self._attributes.close()
-        self._downloads.close()
-        self._copies.close()
+        for each in self._others:
+            each.close()
         await self._ask.close()
 
     def add_to(self, app: FastAPI) -> None:
         extra = api_docs.request_openapi(SEARCH)
         app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody)(self.search)
-        self._browsing.add_to(app)
-        self._attributes.add_to(app)
-        self._downloads.add_to(app)
-        self._copies.add_to(app)
+        for each in self._others:
+            each.add_to(app)
 
     async def search(self, request: Request) -> Response:
         """The nearest pictures to a picture, to a region of one, or to several together; several searches in one

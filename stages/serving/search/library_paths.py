@@ -1,11 +1,10 @@
-"""The true paths of a library: its folders, page by page, and the pictures that a filter of paths admits.
+"""The true paths of a library: its folders, page by page, and what a filter of paths means in it.
 
 Paths lie sorted by folder, then by name. Knows no vectors and no files.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -14,38 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.files import path_globs, path_masks
+from stages.files import path_globs
 from stages.files.path_globs import FilterError
 from stages.files.tables.parquet import stored_text, true_text
 from stages.filters.picture_listing import ListedPicture
-from stages.knn.backend import Mask, Rows
+from stages.knn.backend import Rows
 
 _AFTER_SLASH = chr(ord("/") + 1)
 _FOLDER, _PICTURE = "d:", "p:"  # beginnings of cursors
-_KEPT_MASKS = 16
-
-
-@dataclass(frozen=True)
-class LibraryFolder:
-    """A folder within another: its name, and the number of paths in it and below."""
-
-    name: str
-    pictures: int
-
-
-@dataclass(frozen=True)
-class FolderPage:
-    """A page of a folder: first its folders, then its pictures, both in the order of paths.
-
-    folder: as asked for, without a slash at the end. after: the cursor of the next page, or None. total: the number of
-    paths in the folder and below; 0 if there is no such folder.
-    """
-
-    folder: str
-    folders: tuple[LibraryFolder, ...]
-    pictures: tuple[ListedPicture, ...]
-    after: str | None
-    total: int
+_KEPT = 16  # meanings of filters
 
 
 class LibraryPaths:
@@ -55,7 +31,6 @@ class LibraryPaths:
         """segments: for each its stored paths, an Arrow array of strings, and the number of paths of each picture."""
         counts = np.concatenate([each for _, each in segments])
         texts = pa.concat_arrays([each.cast(pa.large_string()) for each, _ in segments])
-        self._count = len(counts)
         order = pc.array_sort_indices(texts).to_numpy()
         texts = texts.take(pa.array(order))
         folders = pc.replace_substring_regex(texts, "[^/]*$", "", max_replacements=1).dictionary_encode()
@@ -63,17 +38,19 @@ class LibraryPaths:
         places = ranks[folders.indices.to_numpy()]
         by_folder = np.argsort(places, kind="stable")
         self._texts = texts.take(pa.array(by_folder))
-        self._rows: Rows = np.repeat(np.arange(self._count), counts)[order[by_folder]]
-        self._folders = _Texts(folders.dictionary.take(pa.array(np.argsort(ranks))))
+        self._rows: Rows = np.repeat(np.arange(len(counts)), counts)[order[by_folder]]
+        self._folders = folders.dictionary.take(pa.array(np.argsort(ranks)))
         self._starts: Rows = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(ranks)))])
-        self._sorted = _Texts(self._texts)
-        self._kept = lru_cache(_KEPT_MASKS)(self._found)
+        self.meant = lru_cache(_KEPT)(self._meant)
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def listing(self, folder: str = "", after: str | None = None, limit: int = 100) -> FolderPage:
-        """A page of at most `limit` folders and pictures.
+    def listing(self, folder: str = "", after: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """A page of at most `limit` folders and pictures, in JSON's types: the folder without a slash at its end;
+        first its folders, each with its name and the number of paths in it and below, then its pictures
+        (ListedPicture), both in the order of paths; after: the cursor of the next page, or None; total: the number of
+        paths in the folder and below, 0 if there is no such folder.
 
         folder: a true path, with or without a slash at its end; "" for the top. after: the cursor in the page before.
         Raises FilterError for a cursor that no page had.
@@ -95,49 +72,37 @@ class LibraryPaths:
         last = _PICTURE + pictures[-1].path[len(true_text(inside)) :] if pictures else None
         if last is None and folders:
             last = _FOLDER + true_text(folders[-1][0])
-        return FolderPage(
-            folder=folder.removesuffix("/"),
-            folders=tuple(LibraryFolder(true_text(each), count) for each, count in folders),
-            pictures=tuple(pictures),
-            after=last if more else None,
-            total=int(self._starts[high] - self._starts[low]),
-        )
+        return {
+            "folder": folder.removesuffix("/"),
+            "folders": [{"name": true_text(each), "pictures": count} for each, count in folders],
+            "pictures": pictures,
+            "after": last if more else None,
+            "total": int(self._starts[high] - self._starts[low]),
+        }
 
-    def rows(self, filter: str) -> Mask:
-        """The pictures with a path that the filter admits, bool (n,), read-only: see
-        stages.files.path_masks. Raises FilterError for a bad pattern."""
-        return self._kept(filter)[1]
-
-    def meant(self, filter: str) -> str:
-        """The filter that a user of this library means: see stages.files.path_globs."""
-        return self._kept(filter)[0]
-
-    def _found(self, filter: str) -> tuple[str, Mask]:
-        meant = path_globs.meant(
+    def _meant(self, filter: str) -> str:
+        """The filter that a user of this library means: see stages.files.path_globs. Raises FilterError."""
+        return path_globs.meant(
             filter,
             lambda name: bool(pc.any(pc.starts_with(self._texts, stored_text(f"{name}/"))).as_py()),
             lambda name: bool(pc.any(pc.equal(self._texts, stored_text(name))).as_py()),
         )
-        mask = np.zeros(self._count, dtype=np.bool_)
-        mask[self._rows[path_masks.admitted(self._texts, meant)]] = True
-        mask.flags.writeable = False
-        return meant, mask
 
     def _range(self, inside: str) -> tuple[int, int]:
         """The folders that begin with `inside`, which ends with a slash or is empty."""
         if not inside:
             return 0, len(self._folders)
-        return self._folders.place(inside), self._folders.place(inside[:-1] + _AFTER_SLASH)
+        return _place(self._folders, inside), _place(self._folders, inside[:-1] + _AFTER_SLASH)
 
     def _children(self, inside: str, low: int, high: int, after: str | None) -> Iterator[tuple[str, int]]:
         """The folders in a folder, with the number of paths in and below each, from one that comes after a name."""
-        at = low if after is None else self._folders.place(f"{inside}{after}{_AFTER_SLASH}", low, high)
+        at = low if after is None else _place(self._folders, f"{inside}{after}{_AFTER_SLASH}", low, high)
         while at < high:
-            name, slash, _ = self._folders[at][len(inside) :].partition("/")
+            name, slash, _ = self._folders[at].as_py()[len(inside) :].partition("/")
             if not slash:  # the folder itself
                 at += 1
                 continue
-            end = self._folders.place(f"{inside}{name}{_AFTER_SLASH}", at, high)
+            end = _place(self._folders, f"{inside}{name}{_AFTER_SLASH}", at, high)
             yield name, int(self._starts[end] - self._starts[at])
             at = end
 
@@ -145,31 +110,19 @@ class LibraryPaths:
         self, inside: str, low: int, high: int, after: str | None, limit: int
     ) -> tuple[list[ListedPicture], bool]:
         """The pictures in a folder itself, from one that comes after a name, and whether there are more."""
-        if low == high or self._folders[low] != inside:
+        if low == high or self._folders[low].as_py() != inside:
             return [], False
         begin, end = int(self._starts[low]), int(self._starts[low + 1])
         if after is not None:
-            begin = self._sorted.place(inside + after, begin, end, right=True)
+            begin = _place(self._texts, inside + after, begin, end, bisect_right)
         stop = min(begin + limit, end)
-        while begin < stop < end and self._sorted[stop] == self._sorted[stop - 1]:
+        while begin < stop < end and self._texts[stop] == self._texts[stop - 1]:
             stop += 1  # a cursor is a name, so pictures of one name are on one page
         return [
-            ListedPicture(int(self._rows[at]), true_text(self._sorted[at])) for at in range(begin, stop)
+            ListedPicture(int(self._rows[at]), true_text(self._texts[at].as_py())) for at in range(begin, stop)
         ], stop < end
 
 
-class _Texts(Sequence[str]):
-    """Sorted texts that stay in Arrow's memory."""
-
-    def __init__(self, texts: Any) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._texts[at].as_py()
-
-    def place(self, text: str, low: int = 0, high: int | None = None, right: bool = False) -> int:
-        """The place of a text among those from low to high: before equal ones, or after them."""
-        return (bisect_right if right else bisect_left)(self, text, low, len(self) if high is None else high)
+def _place(texts: Any, text: str, low: int = 0, high: int | None = None, bisect: Any = bisect_left) -> int:
+    """The place of a text among sorted ones, which stay in Arrow's memory, from low to high."""
+    return int(bisect(range(len(texts)), text, low, high, key=lambda at: texts[at].as_py()))

@@ -11,7 +11,6 @@ from stages.files.path_globs import FilterError, is_glob, regular_expression
 from stages.files.question import QuestionError
 from stages.files.tables.parquet import stored_text
 from stages.filters.where_clause import parse_where
-from stages.filters.where_parser import WhereError
 from stages.record.sources import Source
 from stages.serving.follow.refusals import Refusal
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
@@ -76,7 +75,7 @@ def _where(data: bytes) -> None:
     given = text(data)
     try:
         found = parse_where(given, _ATTRIBUTES.columns).mask(_ATTRIBUTES)
-    except WhereError as reason:
+    except FilterError as reason:
         assert str(reason) and "\n" not in str(reason)
         return
     assert found.shape == (_ATTRIBUTES.pictures,) and found.dtype == bool

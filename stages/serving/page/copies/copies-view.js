@@ -40,7 +40,7 @@ export class Copies {
   /** Shows the groups of a state. signal: ends what is under way. */
   async show(state, signal) {
     document.title = "Copies · lookalike";
-    const load = () => service.copies(state.kind || "exact", state.after, PAGE, signal);
+    const load = () => service.copies({ kind: state.kind || "exact", after: state.after, limit: PAGE }, signal);
     this.#page = await notices.slowly("Loading", "The groups are on their way.", async (waiting) => {
       await this.standing.settled(signal, waiting);
       return service.patiently(load, { signal, waiting });

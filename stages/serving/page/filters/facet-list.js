@@ -1,32 +1,21 @@
 /* Facets as elements: values with counts to tick, and histograms of dates and numbers to choose a range in. Knows neither
  * the service nor the address; choose(column, clause or null) is called with what is chosen. */
 
-import { button, make } from "../kit/elements.js";
+import { make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
-const SHOWN = 6; // values before "Show all"
-const TITLES = { taken: "Date taken", bytes: "File size", width: "Width in pixels", height: "Height in pixels", aspect: "Width : height" };
-const COLOURS = "black white grey red orange brown yellow green cyan blue purple pink".split(" ");
+const SHOWN = 6; // values before the others are folded
 
 /** Columns that tell one file from all others: nobody filters by their values. */
 export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixels", "latitude", "longitude"]);
 
 const END_OF_DAY = " 23:59:59";
 
-export const title = (column) => TITLES[column] ?? words.capital(column);
-
-/** A value of a column in words; null stands for what is not known. */
-export function shownValue(column, value) {
-  if (value === null) return column === "folder" ? "Outside folders" : "Unknown";
-  if (typeof value === "boolean") return value ? "Yes" : "No";
-  if (column === "bytes") return words.bytes(value);
-  return typeof value === "number" ? words.measure(value) : value;
-}
-
 /** A facet: {name, type, values or bars, more, missing}. clause: what is chosen in it, or undefined. */
 export function facet(found, clause, choose) {
+  const scale = words.scale(found.name);
   const body = found.bars ? histogram(found, clause, choose) : values(found, clause, choose);
-  return make("fieldset", { class: "facet", "data-column": found.name }, make("legend", {}, title(found.name)), body);
+  return make("fieldset", { class: "facet", "data-column": found.name }, make("legend", {}, words.title(found.name)), scale && make("p", { class: "count" }, scale), body);
 }
 
 function values({ name, values: listed, more, missing }, clause, choose) {
@@ -39,26 +28,21 @@ function values({ name, values: listed, more, missing }, clause, choose) {
     const rest = on ? [...chosen.filter((each) => each !== null), value] : chosen.filter((each) => each !== value);
     choose(name, value === null ? (on ? { column: name, unknown: true } : null) : rest.length ? { column: name, values: rest } : null);
   };
-  const lines = all.map(({ value, pictures }, place) => {
+  const lines = all.map(({ value, pictures }) => {
     const box = make("input", { type: "checkbox", checked: chosen.includes(value), on: { change: (event) => turn(value, event.target.checked) } });
-    const swatch = name === "colour" && COLOURS.includes(value) && make("i", { class: `swatch ${value}` });
-    const text = make("bdi", { title: String(value ?? "") }, shownValue(name, value));
+    const swatch = name === "colour" && value && make("i", { class: "swatch" });
+    if (swatch) swatch.style.background = value; // the names of CSS
+    const text = make("bdi", { title: String(value ?? "") }, words.shown(name, value));
     const label = make("label", { class: "check" }, box, swatch, text, make("span", { class: "count" }, words.number(pictures)));
-    const line = make("li", { hidden: place >= SHOWN && !chosen.includes(value) }, label);
+    const line = make("li", {}, label);
     line.style.setProperty("--share", pictures / largest);
     return line;
   });
-  const list = make("ul", { class: "values" }, lines);
+  const list = (some) => make("ul", { class: "values" }, some);
+  const folded = lines.filter((_, place) => lines.length > SHOWN + 1 && place >= SHOWN && !chosen.includes(all[place].value));
+  const further = folded.length > 0 && make("details", {}, make("summary", {}, `${folded.length} more`), list(folded));
   const others = more > 0 && make("p", { class: "count" }, `and ${words.count(more, "further value")}; search for them at the top`);
-  const hidden = lines.filter((each) => each.hidden);
-  const further = hidden.length > 1 ? button(`Show ${hidden.length} more`, null, unfold, { class: "plain" }) : null;
-  if (hidden.length === 1) hidden[0].hidden = false;
-  function unfold() {
-    for (const each of hidden) each.hidden = false;
-    hidden[0].querySelector("input").focus();
-    further.remove();
-  }
-  return [list, further, others];
+  return [list(lines.filter((each) => !folded.includes(each))), further, others];
 }
 
 function histogram({ name, type, bars, missing }, clause, choose) {
@@ -74,7 +58,7 @@ function histogram({ name, type, bars, missing }, clause, choose) {
   const range = (from, to) => choose(name, from == null && to == null ? null : { column: name, from, to: dates && to != null ? day(to) + END_OF_DAY : to });
   const between = (one, other) => range(bars[Math.min(one, other)].from, bars[Math.max(one, other)].to);
   let begun = null;
-  const list = make("div", { class: "bars", role: "group", "aria-label": `${title(name)}: choose a bar with the arrow keys, or drag over several` });
+  const list = make("div", { class: "bars", role: "group", "aria-label": `${words.title(name)}: choose a bar with the arrow keys, or drag over several` });
   bars.forEach((bar, place) => {
     const said = `${span(name, bar.from, bar.to)}: ${words.count(bar.pictures, "picture")}`;
     const pressed = { type: "button", title: said, "aria-label": said, "aria-pressed": String(Boolean(inside(bar))) };
@@ -98,7 +82,7 @@ function histogram({ name, type, bars, missing }, clause, choose) {
   const held = { from: clause?.from ?? null, to: clause?.to ?? null };
   const field = (end, label) => {
     const value = held[end] === null ? "" : dates ? day(held[end]) : Number(held[end].toPrecision(5));
-    const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${title(name)}: ${label}`, title: label });
+    const input = make("input", { type: dates ? "date" : "number", step: "any", value, "aria-label": `${words.title(name)}: ${label}`, title: label });
     let applied = input.value;
     const apply = () => {
       if ("typing" in input.dataset || input.value === applied) return;
@@ -119,7 +103,7 @@ function histogram({ name, type, bars, missing }, clause, choose) {
   return [list, ends, make("div", { class: "range" }, field("from", "from"), "–", field("to", "to")), ...(missing || clause?.unknown ? unknown : [])];
 }
 
-const shown = (name, value) => (typeof value === "string" ? value.slice(0, 10) : shownValue(name, value));
+const shown = (name, value) => (typeof value === "string" ? value.slice(0, 10) : words.shown(name, value));
 
 /** "2019-03-01 – 2019-03-31" */
 export function span(name, from, to) {

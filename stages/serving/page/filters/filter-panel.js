@@ -92,7 +92,7 @@ function drawFacets(found, current, columns) {
   if (focused) [...byId("facets").querySelectorAll("input, button")].find((each) => marked(each) === focused)?.focus();
   const more = columns.filter(({ name }) => !facets.UNSHOWN.has(name) && !found.some((each) => each.name === name));
   byId("add-facet").closest("label").hidden = !more.length;
-  byId("add-facet").replaceChildren(make("option", { value: "" }, "Choose…"), ...more.map(({ name }) => make("option", { value: name }, facets.title(name))));
+  byId("add-facet").replaceChildren(make("option", { value: "" }, "Choose…"), ...more.map(({ name }) => make("option", { value: name }, words.title(name))));
 }
 
 /** What a control of the facets is, to find it again when they are drawn anew. */
@@ -142,5 +142,5 @@ function said({ column, values, unknown, from, to, name, place: box, text }) {
   if (text) return text;
   if (name !== undefined) return `Name contains “${name}”`;
   if (box) return `Place: ${words.degrees(box.south, "NS")} to ${words.degrees(box.north, "NS")}, ${words.degrees(box.west, "EW")} to ${words.degrees(box.east, "EW")}`;
-  return `${facets.title(column)}: ${unknown ? facets.shownValue(column, null) : values ? values.map((each) => facets.shownValue(column, each)).join(" or ") : facets.span(column, from, to)}`;
+  return `${words.title(column)}: ${unknown ? words.shown(column, null) : values ? values.map((each) => words.shown(column, each)).join(" or ") : facets.span(column, from, to)}`;
 }

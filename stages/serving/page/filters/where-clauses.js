@@ -2,7 +2,7 @@
  * files of which a column is not known, a box on the map, and any other text as it is. Knows no elements. */
 
 const NAME = String.raw`("(?:[^"]|"")+"|[a-z_]\w*)`;
-const VALUE = String.raw`('(?:[^']|'')*'|[-+]?[\d.]+(?:e[-+]?\d+)?|true|false)`;
+const VALUE = String.raw`((?:date |timestamp )?'(?:[^']|'')*'|[-+]?[\d.]+(?:e[-+]?\d+)?|true|false)`;
 const pattern = (text) => new RegExp(`^${text.replaceAll(" ", String.raw`\s+`).replaceAll("~", String.raw`\s*`)}$`, "is");
 const ONE = pattern(`${NAME}~=~${VALUE}`);
 const LIST = pattern(`${NAME} in~\\((.*)\\)`);
@@ -91,6 +91,6 @@ function clause(text) {
 const column = (name) => (name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase());
 
 function value(text) {
-  if (text.startsWith("'")) return text.slice(1, -1).replaceAll("''", "'");
+  if (text.endsWith("'")) return text.slice(text.indexOf("'") + 1, -1).replaceAll("''", "'");
   return /^(true|false)$/i.test(text) ? text.toLowerCase() === "true" : Number(text);
 }

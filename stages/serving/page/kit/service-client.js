@@ -19,37 +19,30 @@ const LONGEST = 30; // seconds between two attempts at a service that does not a
 
 export const status = (signal) => call("/status", { signal });
 
-/** A page of a folder: {folder, folders, pictures, after, total}. */
-export function library(folder, after, limit, signal) {
-  const query = new URLSearchParams({ folder, limit });
-  if (after) query.set("after", after);
-  return call(`/library?${query}`, { signal });
-}
+/** What is asked by an address: (query, signal) gives the answer. */
+const asked = (path) => (query, signal) => call(`${path}?${new URLSearchParams(query)}`, { signal });
 
-const asked = (path, query, signal) => call(`${path}?${new URLSearchParams(query)}`, { signal });
+/** A page of a folder: {folder, folders, pictures, after, total}. query: {folder, after, limit}. */
+export const library = asked("/library");
 
 /** The values of columns with counts: {pictures, matching, columns, facets}. query: {where, filter, columns}. */
-export const facets = (query, signal) => asked("/facets", query, signal);
+export const facets = asked("/facets");
 
 /** A page of the pictures that a filter admits: {pictures, total, after}. query: {where, filter, sort, after, limit}. */
-export const pictures = (query, signal) => asked("/pictures", query, signal);
+export const pictures = asked("/pictures");
 
 /** Where the pictures were taken: {places}. query: {where, filter}. */
-export const places = (query, signal) => asked("/places", query, signal);
+export const places = asked("/places");
+
+/** A page of the groups of copies: {groups, after, totals, commits, …}. query: {kind, after, limit}. */
+export const copies = asked("/copies");
 
 /** The answer to a search as a table of a media type, as a Blob. */
-export function table(request, files, type) {
-  const form = new FormData();
-  form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
-  for (const file of files) form.append("picture", file, file.name);
-  return call("/search", { method: "POST", headers: { Accept: type }, body: form }, "blob");
-}
+export const table = (request, files, type) =>
+  call("/search", { method: "POST", headers: { Accept: type }, body: formOf(request, files) }, "blob");
 
 /** The originals of the pictures that a form names, as a Blob. */
 export const zip = (form) => call("/zip", { method: "POST", body: form }, "blob");
-
-/** A page of the groups of copies: {groups, after, totals, commits, …}. */
-export const copies = (kind, after, limit, signal) => call(`/copies?${new URLSearchParams({ kind, after, limit })}`, { signal });
 
 /** What a removal of files would take and leave. head: the commit of the groups. */
 export const review = (head, names) => send("/copies/review", { head, remove: names });
@@ -62,11 +55,14 @@ export const classes = (signal) => call("/classes", { signal });
 /** Asks at "/search" or "/classify"; `files` are those that the request's pictures name by {"upload": n}. sent(share)
  * reports their way up. */
 export function ask(path, request, files, { signal, sent }) {
-  if (!files.length) return send(path, request, signal);
+  return files.length ? upload(path, formOf(request, files), signal, sent) : send(path, request, signal);
+}
+
+function formOf(request, files) {
   const form = new FormData();
   form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
   for (const file of files) form.append("picture", file, file.name);
-  return upload(path, form, signal, sent);
+  return form;
 }
 
 /** The JPEG that the service makes of a file, as a Blob. */

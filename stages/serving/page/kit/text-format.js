@@ -53,8 +53,36 @@ export const basename = (path) => path.replace(/\/+$/, "").split("/").pop() || p
 /** The folder that a path lies in; "" at the top. */
 export const folderOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
+const TITLES = { taken: "Date taken", bytes: "File size", width: "Width in pixels", height: "Height in pixels", aspect: "Width : height" };
+
 /** The name of a column as a title. */
-export const capital = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
+export const title = (column) => TITLES[column] ?? column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");
+
+const SCALES = {
+  brightness: "0 is black, 1 is white",
+  contrast: "0 is one shade, 1 is from black to white",
+  sharpness: "0 is without sharp edges; sharp photographs have 0.35 to 0.65",
+};
+
+/** What the numbers of a column mean, undefined where its title says enough. */
+export const scale = (column) => SCALES[column];
+
+/** The words for numbers of these columns, each with the number that it ends at: those of `lookalike quality`, and between. */
+const GRADES = {
+  brightness: [[0.15, "very dark"], [0.4, "dark"], [0.6, "medium"], [0.88, "bright"], [Infinity, "very bright"]],
+  contrast: [[0.06, "none"], [0.3, "low"], [0.7, "medium"], [Infinity, "high"]],
+  sharpness: [[0.2, "very soft"], [0.35, "soft"], [Infinity, "sharp"]],
+};
+
+/** A value of a column; null stands for what is not known. */
+export function shown(column, value) {
+  if (value === null) return column === "folder" ? "Outside folders" : "Unknown";
+  if (typeof value === "boolean") return value ? "Yes" : "No";
+  if (typeof value !== "number") return value;
+  if (column === "bytes") return bytes(value);
+  const [, grade] = GRADES[column]?.find(([end]) => value < end) ?? [];
+  return grade ? `${grade} (${measure(value)})` : measure(value);
+}
 
 /** "640 × 427", "" where the size is not known. */
 export const pixels = ({ width, height }) => (width && height ? `${width} × ${height}` : "");

@@ -53,7 +53,8 @@ export class Folders {
     const query = list && listOf(state);
     const load = (path, after, limit) => {
       const waiting = (reason) => notices.waiting(reason);
-      const page = () => (list ? service.pictures({ ...query, limit, ...(after && { after }) }, signal) : service.library(path, after, limit, signal));
+      const asked = { limit, ...(after && { after }) };
+      const page = () => (list ? service.pictures({ ...query, ...asked }, signal) : service.library({ folder: path, ...asked }, signal));
       return service.patiently(page, { signal, waiting });
     };
     const key = list ? JSON.stringify([state.folder, query]) : state.folder;
@@ -102,7 +103,7 @@ export class Folders {
   /** The first pictures of a folder or of the first of its folders; none where they cannot be had now. */
   async #cover(path, limit, signal) {
     try {
-      const page = await service.library(path, null, limit, signal);
+      const page = await service.library({ folder: path, limit }, signal);
       const [below] = page.folders;
       return page.pictures.length || !below ? page.pictures : await this.#cover(`${path}/${below.name}`, limit, signal);
     } catch {

@@ -128,7 +128,7 @@ function file(picture, source, hooks) {
     ["Camera", source.camera],
     ["Lens", source.lens],
     ["Place", place(source)],
-    ...Object.entries(source.attributes ?? {}).map(([name, value]) => [words.capital(name), String(value)]),
+    ...Object.entries(source.attributes ?? {}).map(([name, value]) => [words.title(name), make("span", { title: words.scale(name) }, String(words.shown(name, value)))]),
     ["SHA-256", make("code", { title: source.sha256 }, source.sha256)],
   ];
   return make(

@@ -1,12 +1,12 @@
 /* What the bar at the top proposes while one types: pictures by name, and values of text columns. A combobox, as screen
  * readers know it. go(options) shows the pictures of a choice. */
 
-import { shownValue, title, UNSHOWN } from "../filters/facet-list.js";
+import { UNSHOWN } from "../filters/facet-list.js";
 import * as clauses from "../filters/where-clauses.js";
 import { byId, make } from "../kit/elements.js";
 import { tell } from "../kit/notices.js";
 import * as service from "../kit/service-client.js";
-import { basename, count, number } from "../kit/text-format.js";
+import { basename, count, number, shown, title } from "../kit/text-format.js";
 
 const NAMES = 5, VALUES = 4, COLUMNS = 8; // most pictures, values of a column, columns
 const PAUSE = 200; // milliseconds without a key
@@ -87,7 +87,7 @@ async function proposals(text, signal) {
       .filter(({ value }) => value.toLowerCase().includes(folded)) // a picture may have further files
       .slice(0, VALUES)
       .map(({ value, pictures: held }) => ({
-        words: `${title(facet.name)}: ${shownValue(facet.name, value)}`,
+        words: `${title(facet.name)}: ${shown(facet.name, value)}`,
         detail: count(held, "picture"),
         choice: { where: clauses.write([{ column: facet.name, values: [value] }]) },
       })),

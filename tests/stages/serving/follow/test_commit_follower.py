@@ -25,6 +25,7 @@ from stages.serving.follow.index_source import IndexSource
 from stages.serving.follow.original_files import SourceGoneError
 from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient
 from stages.serving.follow.snapshots import Snapshot
+from tests import conditions
 from tests.servers import Localpachd, StartPachd
 from tests.stages.models import SmallModel
 from tests.stages.serving.follow.followers import DIMENSION, create_pipeline, followers, until, write_backbone
@@ -150,6 +151,8 @@ def test_a_new_index_is_taken_and_what_has_not_changed_is_kept(world: World, fol
     before = served(following, first)
     assert len(before.library) == 12
     assert before.device == "cpu"
+    conditions.until(lambda: before.library.attributes.facets.cache_info().currsize)  # made while it answers
+    assert before.library.attributes.facets("", "", ()) and before.library.attributes.facets.cache_info().hits
     assert before.commits.model == next(iter(world.client.inspect_commit(("models", "master")))).commit.id
     second = world.change({"0": 5, "a": 7, "f": 3})
     after = served(following, second)

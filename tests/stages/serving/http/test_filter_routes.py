@@ -161,7 +161,7 @@ def test_bad_parameters_are_refused_in_words(asked: Service, held: Snapshot) -> 
     for question, words in (
         ("/facets?columns=camra", "there is no column camra: is it camera?"),
         ("/pictures?sort=size", "sort is one of name, -name, taken, -taken"),
-        ("/pictures?limit=0", "limit must be 1 to 500"),
+        ("/pictures?limit=0", "limit: input should be greater than or equal to 1"),
         ("/pictures?after=x", "after is not a cursor of this listing"),
     ):
         answer = asked.ask(question)
