@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests marked soak too, and ten times as many examples, chosen at random",
     )
     parser.addoption("--processes", default="1", help="run the files in so many processes; auto: as many as fit here")
+    parser.addoption(
+        servers.REGENERATE,
+        action="store_true",
+        help="let tests update every pipeline of the server PACHD_ADDRESS names",
+    )
     parser.addoption(servers.LATE, action="store_true", help="let every localpachd be as late as a cluster")
 
 

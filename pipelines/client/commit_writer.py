@@ -87,11 +87,12 @@ class CommitWriter:
         start = pfs_pb2.StartCommitRequest(branch=branch, description=self._signed())
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=self._repo, branch=self._branch, id=parent))
-        commit = self._stub.StartCommit(start)
+        commit = self._connection.change(lambda: self._stub.StartCommit(start), lambda: self._begun(start))
         try:
-            self._stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=commit, file_set_id=file_set))
+            add = pfs_pb2.AddFileSetRequest(commit=commit, file_set_id=file_set)
+            self._connection.change(lambda: self._stub.AddFileSet(add))
         finally:
-            self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
+            self._finish(commit, start.description)
         return commit
 
     def finish_abandoned(self) -> None:
@@ -128,9 +129,10 @@ class CommitWriter:
         return base, ready
 
     def _while_open(self, call: Callable[[Any], object], request: Any) -> bool:
-        """Makes a call about an open commit; False if somebody else has finished or deleted the commit."""
+        """Makes a call about an open commit, which may be made twice; False if the commit is closed or deleted
+        already."""
         try:
-            call(request)
+            self._connection.change(lambda: call(request))
         except grpc.RpcError:
             info = self._found(request.commit)
             if _is_open(info):
@@ -153,7 +155,7 @@ class CommitWriter:
         request = pfs_pb2.StartCommitRequest(branch=self._branch, description=self._signed(description))
         while True:
             try:
-                return self._stub.StartCommit(request)
+                return self._connection.change(lambda: self._stub.StartCommit(request), lambda: self._begun(request))
             except grpc.RpcError as error:
                 head = self._head()
                 if head is None:
@@ -166,6 +168,11 @@ class CommitWriter:
             except BaseException:
                 self._abandon(request.description)
                 raise
+
+    def _begun(self, request: Any) -> Any | None:
+        """The commit that a start has made, although its answer was an error."""
+        head = self._found(pfs_pb2.Commit(repo=self._repo, branch=request.branch))
+        return head.commit if _is_open(head) and head.description == request.description else None
 
     def _abandon(self, description: str) -> None:
         """Finishes the head if it is open and has this description: of a start that was interrupted, nobody knows the

@@ -16,6 +16,8 @@ from tests.servers import Unique
 
 IMAGE = "ubuntu:20.04"
 
+_TRIES = 10
+
 NOBODY = "0" * 12 + "4" + "0" * 19
 """A valid id that no commit, job or transaction has."""
 
@@ -72,20 +74,46 @@ def content(client: Client, commit: SubcommitType, path: str) -> bytes:
     return b"".join(each.value for each in pfs_pb2_grpc.APIStub(client._channel).GetFile(request))
 
 
+def listed_repos(client: Client, **filters: Any) -> list[pfs_pb2.RepoInfo]:
+    """The server's repos; `filters` are further arguments of list_repo. Pachyderm 2.7 describes them one after the
+    other, and fails when somebody else deletes one meanwhile."""
+    for _ in range(_TRIES):
+        try:
+            return list(client.list_repo(**filters))
+        except grpc.RpcError as error:
+            if error.code() is not NOT_FOUND:
+                raise
+    return list(client.list_repo(**filters))
+
+
+def delete_marked(client: Client, mark: str) -> None:
+    """Deletes the pipelines, repos, projects and secrets of the server whose names, or projects' names, contain the
+    mark."""
+    for info in [each.pipeline for each in client.list_pipeline()]:
+        if mark in info.name or mark in info.project.name:
+            client.delete_pipeline(info.name, force=True, project_name=info.project.name)
+    for repo in [each.repo for each in listed_repos(client)]:
+        if mark in repo.name or mark in repo.project.name:
+            client.delete_repo(repo.name, force=True, project_name=repo.project.name)
+    for project in [each.project.name for each in client.list_project()]:
+        if mark in project:
+            client.delete_project(project)
+    for secret in [each.secret.name for each in client.list_secret()]:
+        if mark in secret:
+            client.delete_secret(secret)
+
+
 class Place:
-    """A corner of the server: repos and pipelines under unique names, deleted in the end."""
+    """A corner of the server: repos and pipelines under unique names."""
 
     def __init__(self, client: Client, unique: Unique) -> None:
         self.client = client
         self.unique = unique
-        self._repos: list[str] = []
-        self._pipelines: list[str] = []
 
     def repo(self, stem: str = "in") -> str:
         """Makes a repo and returns its name."""
         name = self.unique(stem)
         self.client.create_repo(name)
-        self._repos.append(name)
         return name
 
     def put(self, repo: str, **files: str | bytes | None) -> str:
@@ -116,15 +144,7 @@ class Place:
         if transform is not None:
             whole.MergeFrom(transform)
         self.client.create_pipeline(made, transform=whole, update=bool(name), **fields)
-        if not name:
-            self._pipelines.append(made)
         return made
-
-    def pipeline_name(self) -> str:
-        """The name of a pipeline that the test makes itself; it is deleted like the others."""
-        name = self.unique("p")
-        self._pipelines.append(name)
-        return name
 
     def job(self, pipeline: str, commit: str) -> pps_pb2.JobInfo:
         """The job of a commit set, once it has ended."""
@@ -139,10 +159,3 @@ class Place:
         """The paths of all files."""
         found = self.client.walk_file((repo, "master", commit) if commit else (repo, "master"), "/")
         return [info.file.path for info in found if info.file_type == pfs_pb2.FILE]
-
-    def clean_up(self) -> None:
-        """Deletes all of it."""
-        for name in reversed(self._pipelines):
-            self.client.delete_pipeline(name, force=True)
-        for name in reversed(self._repos):
-            self.client.delete_repo(name, force=True)

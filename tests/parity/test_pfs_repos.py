@@ -1,25 +1,20 @@
 """Projects and repos."""
 
-from collections.abc import Iterator
-
 import grpc
 import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of
+from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of, listed_repos
 from tests.servers import Unique
 
 
 @pytest.fixture
-def project(client: Client, unique: Unique) -> Iterator[str]:
-    """A project of one's own, deleted with its repos."""
+def project(client: Client, unique: Unique) -> str:
+    """A project of one's own."""
     name = unique("project")
     client.create_project(name, "of a test")
-    yield name
-    for info in client.list_repo(projects_filter=[pfs_pb2.Project(name=name)]):
-        client.delete_repo(info.repo.name, force=True, project_name=name)
-    client.delete_project(name)
+    return name
 
 
 def test_a_repo_shows_what_it_was_made_with(client: Client, place: Place) -> None:
@@ -46,7 +41,7 @@ def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Client, pla
     commit = place.put(name, a="12345", b="678")
     client.wait_commit((name, commit))
     assert client.inspect_repo(name).details.size_bytes == 8
-    (listed,) = [info for info in client.list_repo() if info.repo.name == name]
+    (listed,) = [info for info in listed_repos(client) if info.repo.name == name]
     assert listed.size_bytes_upper_bound >= 8
     assert not listed.HasField("details")
     assert [branch.name for branch in client.inspect_repo(name).branches] == ["master"]
@@ -54,7 +49,7 @@ def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Client, pla
 
 def test_repos_are_listed_newest_first(client: Client, place: Place) -> None:
     made = [place.repo() for _ in range(3)]
-    listed = [info.repo.name for info in client.list_repo() if info.repo.name in made]
+    listed = [info.repo.name for info in listed_repos(client) if info.repo.name in made]
     assert listed == made[::-1]
 
 
@@ -103,7 +98,7 @@ def test_a_project_holds_repos_of_its_own(client: Client, project: str, place: P
     client.create_repo(name, project_name=project)
     assert client.inspect_repo(name, project_name=project).repo.project.name == project
     assert client.inspect_repo(name).repo.project.name == "default"
-    inside = client.list_repo(projects_filter=[pfs_pb2.Project(name=project)])
+    inside = listed_repos(client, projects_filter=[pfs_pb2.Project(name=project)])
     assert [(info.repo.project.name, info.repo.name) for info in inside] == [(project, name)]
 
 

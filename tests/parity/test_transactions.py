@@ -11,7 +11,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
-from tests.parity.places import NOBODY, MakeInput, Place, Refusal, branch_of, commit_of, repo_of
+from tests.parity.places import NOBODY, MakeInput, Place, Refusal, branch_of, commit_of, listed_repos, repo_of
 from tests.servers import Pachd, Unique
 
 
@@ -39,7 +39,7 @@ def job(pipeline: str, commit: str) -> pps_pb2.Job:
 
 
 def repos(client: Client) -> set[str]:
-    return {info.repo.name for info in client.list_repo()}
+    return {info.repo.name for info in listed_repos(client)}
 
 
 def request(**fields: Any) -> transaction_pb2.TransactionRequest:
