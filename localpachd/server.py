@@ -20,6 +20,7 @@ from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
+from localpachd.api.pachyderm_version import COMPATIBLE
 from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.server.log_levels import CallLog, LogLevels
 from localpachd.chores import ChoreThread
@@ -105,12 +106,13 @@ class Server:
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         counting = [CallMetrics(self._metrics.calls)] if self._counted else []
         faithful = [CrashInterceptor()] if options.faithful else []
-        self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED)
+        version = COMPATIBLE[options.compatible]
+        self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED, version)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(), streams, *faithful],
+            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(version), streams, *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -138,9 +140,10 @@ class Server:
 
         def serve(server: grpc.Server, pfs: PfsService) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
-            register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, options.lenient_specs)
+            specs = options.lenient_specs
+            register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, specs, version)
 
-        sidecars = GrpcSidecars(self._pfs, serve, guards)
+        sidecars = GrpcSidecars(self._pfs, serve, guards, version)
         self._sources = StateSources(
             options.root,
             self._db,
