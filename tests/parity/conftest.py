@@ -11,7 +11,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import FsckReport, MakeInput, Place, Refusal, delete_marked
+from tests.parity.places import ByVersion, FsckReport, MakeInput, Place, Refusal, delete_marked
 from tests.servers import LATE, REGENERATE, Unique
 
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
@@ -95,6 +95,18 @@ def refusal() -> Refusal:
         return error.code(), error.details()
 
     return refuse
+
+
+@pytest.fixture(scope="session")
+def by_version(client: Client) -> ByVersion:
+    """See ByVersion."""
+    version = client.get_remote_version()
+    newer = (version.major, version.minor) >= (2, 12)
+
+    def choose(before: Any, since: Any) -> Any:
+        return since if newer else before
+
+    return choose
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ server that is nor how it is built."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from python_pachyderm import Client
@@ -17,10 +17,12 @@ from tests.servers import Unique
 IMAGE = "ubuntu:20.04"
 
 _TRIES = 10
+_Answer = TypeVar("_Answer")
 
 NOBODY = "0" * 12 + "4" + "0" * 19
 """A valid id that no commit, job or transaction has."""
 
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
 UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
 
 
@@ -36,6 +38,12 @@ class Refusal(Protocol):
     def __call__(
         self, call: Callable[..., object], /, *arguments: object, **options: object
     ) -> tuple[grpc.StatusCode, str]: ...
+
+
+class ByVersion(Protocol):
+    """Chooses by the server's version: what 2.7 answers, or what 2.12 does."""
+
+    def __call__(self, before: _Answer, since: _Answer) -> _Answer: ...
 
 
 class FsckReport(Protocol):
