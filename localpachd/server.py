@@ -16,11 +16,12 @@ from localpachd.api.api_services import register
 from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.doors.call_metrics import CallMetrics
 from localpachd.api.doors.crashes import CrashInterceptor
+from localpachd.api.doors.later_replies import LaterReplies
 from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
-from localpachd.api.pachyderm_version import COMPATIBLE
+from localpachd.api.pachyderm_version import COMPATIBLE, V2_7
 from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.server.log_levels import CallLog, LogLevels
 from localpachd.chores import ChoreThread
@@ -107,12 +108,13 @@ class Server:
         counting = [CallMetrics(self._metrics.calls)] if self._counted else []
         faithful = [CrashInterceptor()] if options.faithful else []
         version = COMPATIBLE[options.compatible]
+        later = [LaterReplies()] if version > V2_7 else []
         self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED, version)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(version), streams, *faithful],
+            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(version), streams, *later, *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,

@@ -140,6 +140,15 @@ def pachd(request: pytest.FixtureRequest) -> Pachd:
 
 
 @pytest.fixture(scope="session")
+def newer_localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]:
+    """One that answers as Pachyderm 2.12, which the session's tests share."""
+    options = ("--compatible", "2.12", *_reaching(tmp_path_factory))
+    server = servers.start(tmp_path_factory.mktemp("newer") / "root", *options)
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
 def client(pachd: Pachd) -> python_pachyderm.Client:
     """The official client, connected to the shared server."""
     return pachd.client()

@@ -17,6 +17,13 @@ from tests.servers import LATE, REGENERATE, Unique
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of what differs between versions runs on a localpachd of each; the others run as 2.7 alone."""
+    if "by_version" in metafunc.fixturenames and "PACHD_ADDRESS" not in os.environ:
+        both = [pytest.param("localpachd", id="2.7"), pytest.param("newer_localpachd", id="2.12")]
+        metafunc.parametrize("pachd", both, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
 def on_localpachd(client: Client) -> bool:
     """Whether the server is a localpachd, by its own account, wherever it runs."""

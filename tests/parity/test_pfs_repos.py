@@ -5,7 +5,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of, listed_repos
+from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, ByVersion, Place, Refusal, branch_of, listed_repos
 from tests.servers import Unique
 
 
@@ -47,10 +47,10 @@ def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Client, pla
     assert [branch.name for branch in client.inspect_repo(name).branches] == ["master"]
 
 
-def test_repos_are_listed_newest_first(client: Client, place: Place) -> None:
+def test_repos_are_listed_in_order(client: Client, place: Place, by_version: ByVersion) -> None:
     made = [place.repo() for _ in range(3)]
     listed = [info.repo.name for info in listed_repos(client) if info.repo.name in made]
-    assert listed == made[::-1]
+    assert listed == by_version(made[::-1], made)
 
 
 def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal) -> None:
@@ -64,12 +64,17 @@ def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal)
     assert refusal(client.inspect_repo, "ghost") == (NOT_FOUND, "repo default/ghost not found")
 
 
-def test_a_repo_of_the_system_needs_its_users_repo(stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal) -> None:
+def test_a_repo_of_the_system_needs_its_users_repo(
+    stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal, by_version: ByVersion
+) -> None:
     name = place.unique("r")
     request = pfs_pb2.CreateRepoRequest(repo=pfs_pb2.Repo(name=name, type="spec"))
     assert refusal(stub.CreateRepo, request) == (
         NOT_FOUND,
-        f"cannot create a system repo without a corresponding 'user' repo: repo default/{name} not found",
+        "cannot create a system repo without a corresponding 'user' repo: "
+        + by_version(
+            f"repo default/{name} not found", f"repo (id=0, project=default, name={name}, type=user) not found"
+        ),
     )
 
 
@@ -80,14 +85,18 @@ def test_a_repo_without_a_type_is_the_users(stub: pfs_pb2_grpc.APIStub, place: P
 
 
 def test_a_repo_with_branches_downstream_is_deleted_only_by_force(
-    client: Client, place: Place, refusal: Refusal
+    client: Client, place: Place, refusal: Refusal, by_version: ByVersion
 ) -> None:
     above, below = place.repo("above"), place.repo("below")
     client.create_branch(below, "master", provenance=[branch_of(above)])
     assert refusal(client.delete_repo, above) == (
         UNKNOWN,
-        f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
-        "deleting it would break those branches",
+        by_version(
+            f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
+            "deleting it would break those branches",
+            f'delete repo: delete branch default/{above}@master: branch "default/{above}@master" cannot be deleted '
+            f"because it's in the direct provenance of [default/{below}@master]",
+        ),
     )
     client.delete_repo(above, force=True)
     assert list(client.inspect_branch(below, "master").direct_provenance) == []
@@ -111,14 +120,15 @@ def test_projects_are_described_and_listed(client: Client, project: str) -> None
     assert {"default", project} <= {info.project.name for info in client.list_project()}
 
 
-def test_missing_taken_and_used_projects(client: Client, project: str, refusal: Refusal) -> None:
+def test_missing_taken_and_used_projects(client: Client, project: str, refusal: Refusal, by_version: ByVersion) -> None:
+    missing = by_version('project "ghost" not found', 'get project by name: project "ghost" not found')
     assert refusal(client.inspect_project, "ghost") == (
         NOT_FOUND,
-        'error getting project "ghost": project "ghost" not found',
+        f'error getting project "ghost": {missing}',
     )
     code, text = refusal(client.create_project, project)
     assert code is EXISTS
-    assert text.endswith(f'project "{project}" already exists')
+    assert text.endswith(by_version(f'project "{project}" already exists', f"project {project} already exists"))
     client.create_repo("inside", project_name=project)
     assert refusal(client.delete_project, project) == (
         grpc.StatusCode.FAILED_PRECONDITION,
@@ -126,7 +136,7 @@ def test_missing_taken_and_used_projects(client: Client, project: str, refusal: 
     )
     assert refusal(client.create_repo, "r", project_name="ghost") == (
         NOT_FOUND,
-        'cannot find project "ghost": project "ghost" not found',
+        f'cannot find project "ghost": {missing}',
     )
 
 

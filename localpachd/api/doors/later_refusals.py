@@ -102,7 +102,13 @@ _CHANGES = (
         "commit:153",
         calls=_of("StartCommit"),
     ),
-    _Change("inconsistent dependencies: ", r"create commit: \g<0>", "commit:112,153", calls=_of("StartCommit")),
+    _Change(
+        rf"inconsistent dependencies: cannot create commit from {_REPO}@{_ID}",
+        r"commit \g<repo>.user@\g<id> already exists\n\g<0>",
+        "commit:112",
+        grpc.StatusCode.ALREADY_EXISTS,
+    ),
+    _Change(r"commit \S+ already exists\n", r"create commit: \g<0>", "commit:153", calls=_of("StartCommit")),
     _Change(
         r"^(?P<which>error running request \d+ of \d+: )?",
         r"\g<which>start commit in transaction: ",
@@ -110,6 +116,13 @@ _CHANGES = (
         calls=_of("StartCommit"),
     ),
     # Branches and repos.
+    _Change(
+        "^branch cannot be nil$",
+        "validate request: invalid DeleteBranchRequest.Branch: value is required",
+        "src/pfs/pfs.pb.validate.go:8130",
+        _INVALID,
+        _of("DeleteBranch"),
+    ),
     _Change(
         rf'^branch "(?P<branch>[^"]*)" not found in repo {_TYPED}$',
         r"inspect branch in transaction: branch (id=0, branch=\g<repo>@\g<branch>) not found\n\g<0>",
@@ -134,9 +147,14 @@ _CHANGES = (
         "^bad key: branch name", "create branch: update head: branch name", "branch:196,301, pfsdb/branches.go:290"
     ),
     _Change(
-        r"(?P<at>delete branch (?P<repo>\S+)@\S+: )?branch (?P<branch>\S+) has (?P<others>\[.*\]) as subvenance, "
-        "deleting it would break those branches",
-        r'\g<at>branch "\g<branch>" cannot be deleted because it' + r"'s in the direct provenance of \g<others>",
+        rf"^delete branch {_REPO}@(?P<branch>\S+): branch \S+ has (?P<others>\[.*\]) as subvenance, deleting it .*",
+        r'delete branch \g<repo>@\g<branch>: branch "\g<repo>@\g<branch>" cannot be deleted because it'
+        r"'s in the direct provenance of \g<others>",
+        "pfsdb/branches.go:401",
+    ),
+    _Change(
+        r"branch (?P<branch>\S+) has (?P<others>\[.*\]) as subvenance, deleting it would break those branches",
+        r'branch "\g<branch>" cannot be deleted because it' + r"'s in the direct provenance of \g<others>",
         "pfsdb/branches.go:401",
     ),
     _Change("^(?=delete branch |error checking whether repo )", "delete repo: ", "api:228", calls=_of("DeleteRepo")),
@@ -144,6 +162,11 @@ _CHANGES = (
         rf"(?P<why>cannot create a system repo without a corresponding 'user' repo: )repo {_REPO} not found",
         r"\g<why>repo (id=0, project=\g<project>, name=\g<name>, type=user) not found",
         "repo:63, pfsdb/repos.go:59",
+    ),
+    _Change(
+        "parsing fileset.ID: too short to be ID",
+        "parsing fileset.Token: too short to be Token",
+        "src/internal/storage/fileset/fileset.go:96",
     ),
     # Projects.
     _Change(
