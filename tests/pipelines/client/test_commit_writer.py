@@ -127,6 +127,7 @@ def test_an_owner_is_gone_when_its_process_is() -> None:
     assert commit_owner.read(str(replace(there, machine=""))) == replace(there, machine="")
 
 
+@pytest.mark.versions
 def test_a_commit_whose_writer_was_killed_is_finished_by_the_next(
     connection: Connection, repo: Repository, heard: Heard
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_writer_that_takes_too_long_starts_again(connection: Connection, repo:
     assert files(repo) == {"/fast": b"fast", "/slow": b"slow", "/other": b"moves the head"}
 
 
+@pytest.mark.versions
 def test_an_open_commit_of_others_is_waited_for(connection: Connection, repo: Repository, heard: Heard) -> None:
     client, project = connection.client, connection.project
     commit = client.start_commit(REPO, "master", project_name=project)
@@ -211,6 +213,7 @@ def test_directories_are_removed_as_they_are_at_that_moment(repo: Repository) ->
     assert files(repo) == {"/d/newer": b"5", "/dd": b"1", "/ab": b"1"}
 
 
+@pytest.mark.versions
 def test_a_failed_write_leaves_nothing(connection: Connection, repo: Repository) -> None:
     with pytest.raises(grpc.RpcError, match="globbing character"):
         repo.write([PutFile("/a", b"a"), PutFile("/*", b"invalid")])

@@ -76,6 +76,7 @@ def test_a_busy_database_changes_no_deployment(here: Specs, kind: str) -> None:
     assert here.info().version == 2
 
 
+@pytest.mark.versions
 def test_existing_repos_are_used(here: Specs) -> None:
     here.connection.client.create_repo("in", project_name=here.connection.project)
     Repository(here.connection, "in").write([PutFile("/a", b"a")])
