@@ -10,6 +10,7 @@ from localpachd.api.calls.handlers import BehaviourFactory, add_service
 from localpachd.api.messages.spec_reader import SpecReader
 from localpachd.api.messages.transaction_requests import TransactionRequests
 from localpachd.api.pachyderm_version import PachydermVersion
+from localpachd.api.pfs.chunk_links import ChunkLinks
 from localpachd.api.pfs.fileset_servicer import FilesetServicer
 from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls, TransactionServicer
@@ -74,6 +75,7 @@ def register(
     waiting: BehaviourFactory,
     lenient_specs: bool,
     version: PachydermVersion,
+    links: ChunkLinks,
 ) -> None:
     """Adds every service of pachd to a server. (The worker's has servers of its own: see `loopback_servers`.)"""
     specs = SpecReader(pfs, lenient_specs)
@@ -90,7 +92,7 @@ def register(
         ("enterprise_v2.API", EnterpriseServicer()),
         ("metadata.API", MetadataServicer(pfs)),
         ("logs.API", LogsServicer(pfs)),
-        ("storage.Fileset", FilesetServicer(pfs, files)),
+        ("storage.Fileset", FilesetServicer(pfs, files, links)),
         ("debug_v2.Debug", DebugServicer(DumpSources(files, pipelines, pps, pfs.db, secrets, facts, version), levels)),
     )
     for name, servicer in servicers:

@@ -60,8 +60,6 @@ _NO_AUTH = "the auth service is not activated"
 _REFUSALS = {
     "pfs_v2.API/ActivateAuth": _NO_AUTH,
     "pps_v2.API/ActivateAuth": _NO_AUTH,
-    "storage.Fileset/ReadFilesetCDR": "localpachd does not serve storage.Fileset/ReadFilesetCDR: its chunks have no "
-    "URLs. Use ReadFileset, which sends the files themselves",
 }
 
 
