@@ -14,7 +14,7 @@ codes.
     ├── Unimplemented         UNIMPLEMENTED
     └── PachdCrash            INTERNAL
 
-Messages are Pachyderm 2.7's own texts wherever clients can see them.
+Messages are Pachyderm 2.7's own texts wherever clients can see them; `api.doors.later_refusals` has those of 2.12.
 """
 
 from collections.abc import Iterator

@@ -16,12 +16,16 @@ from localpachd.api.api_services import register
 from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.doors.call_metrics import CallMetrics
 from localpachd.api.doors.crashes import CrashInterceptor
+from localpachd.api.doors.later_replies import LaterReplies
 from localpachd.api.doors.parked_calls import ParkedCalls
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.doors.stream_limit import StreamLimit
 from localpachd.api.doors.tokens import TokenInterceptor
+from localpachd.api.pachyderm_version import COMPATIBLE, V2_7
+from localpachd.api.pfs.chunk_links import ChunkLinks
 from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.server.log_levels import CallLog, LogLevels
+from localpachd.api.server_addresses import LOOPBACK
 from localpachd.chores import ChoreThread
 from localpachd.database import Database
 from localpachd.diagnosis.server_facts import ServerFacts
@@ -105,12 +109,14 @@ class Server:
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         counting = [CallMetrics(self._metrics.calls)] if self._counted else []
         faithful = [CrashInterceptor()] if options.faithful else []
-        self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED)
+        version = COMPATIBLE[options.compatible]
+        later = [LaterReplies()] if version > V2_7 else []
+        self._parking = ParkedCalls(_IDLE, _IDLE_WHEN_CROWDED, version)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(), streams, *faithful],
+            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(version), streams, *later, *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -123,6 +129,7 @@ class Server:
         self._db = Database(options.root / root_format.DATABASE, disk)
         root_format.check_database(options.root, self._db)
         self._chunks = ChunkStore(options.root / root_format.CHUNKS, disk, options.quota, lambda: self._db.usage().use)
+        self._links = ChunkLinks(self._chunks, options.host == LOOPBACK)
         own = (options.root, options.protection.token_file, options.protection.key, options.metrics_token_file)
         reach = UrlReach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
         self._pfs = PfsService.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
@@ -138,9 +145,10 @@ class Server:
 
         def serve(server: grpc.Server, pfs: PfsService) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
-            register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, options.lenient_specs)
+            specs = options.lenient_specs
+            register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, specs, version, self._links)
 
-        sidecars = GrpcSidecars(self._pfs, serve, guards)
+        sidecars = GrpcSidecars(self._pfs, serve, guards, version)
         self._sources = StateSources(
             options.root,
             self._db,
@@ -229,6 +237,7 @@ class Server:
         logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()
         self._parking.close()
+        self._links.stop()
         self._calls.shutdown(wait=True)
         self._chunks.close()
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from localpachd.api.pachyderm_version import COMPATIBLE
 from localpachd.api.server_addresses import LOOPBACK, AccessProtection
 from localpachd.errors import PachError
 from localpachd.storage.url_reach import IpNetwork, network
@@ -124,6 +125,9 @@ class ServerOptions:
         "process",
         "run workers as processes of this machine, or in containers of transform.image",
         choices=("process", "docker"),
+    )
+    compatible: str = _option(
+        "2.7", "the version of Pachyderm whose answers to give where they differ", choices=tuple(COMPATIBLE)
     )
     lenient_specs: bool = _option(
         False, "ignore unknown fields of pipeline specifications instead of refusing them", action="store_true"

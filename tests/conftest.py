@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests marked soak too, and ten times as many examples, chosen at random",
     )
     parser.addoption("--processes", default="1", help="run the files in so many processes; auto: as many as fit here")
+    parser.addoption(
+        servers.REGENERATE,
+        action="store_true",
+        help="let tests update every pipeline of the server PACHD_ADDRESS names",
+    )
     parser.addoption(servers.LATE, action="store_true", help="let every localpachd be as late as a cluster")
 
 
@@ -132,6 +137,15 @@ def pachd(request: pytest.FixtureRequest) -> Pachd:
         return Pachd(named if "://" in named else f"grpc://{named}")
     server: Pachd = request.getfixturevalue(getattr(request, "param", "localpachd"))
     return server
+
+
+@pytest.fixture(scope="session")
+def newer_localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]:
+    """One that answers as Pachyderm 2.12, which the session's tests share."""
+    options = ("--compatible", "2.12", *_reaching(tmp_path_factory))
+    server = servers.start(tmp_path_factory.mktemp("newer") / "root", *options)
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="session")

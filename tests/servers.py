@@ -21,6 +21,9 @@ _FIRST_LINE = re.compile(r"localpachd: listening on (grpcs?://\S+:\d+)\n")
 LATE = "--faithful"
 """The option of a localpachd that is as late as a cluster, and pytest's option that gives it to all of them."""
 
+REGENERATE = "--regenerate"
+"""pytest's option that lets tests update every pipeline of a server that they did not start."""
+
 always: list[str] = []
 """The options of every localpachd that is started from now on."""
 

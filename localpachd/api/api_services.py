@@ -9,6 +9,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from localpachd.api.calls.handlers import BehaviourFactory, add_service
 from localpachd.api.messages.spec_reader import SpecReader
 from localpachd.api.messages.transaction_requests import TransactionRequests
+from localpachd.api.pachyderm_version import PachydermVersion
+from localpachd.api.pfs.chunk_links import ChunkLinks
 from localpachd.api.pfs.fileset_servicer import FilesetServicer
 from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.pfs.transaction_servicer import TransactionalCalls, TransactionServicer
@@ -72,6 +74,8 @@ def register(
     levels: LogLevels,
     waiting: BehaviourFactory,
     lenient_specs: bool,
+    version: PachydermVersion,
+    links: ChunkLinks,
 ) -> None:
     """Adds every service of pachd to a server. (The worker's has servers of its own: see `loopback_servers`.)"""
     specs = SpecReader(pfs, lenient_specs)
@@ -84,12 +88,12 @@ def register(
         ("pps_v2.API", pipelines),
         ("transaction_v2.API", TransactionServicer(pfs, requests)),
         ("admin_v2.API", AdminServicer(pfs)),
-        ("versionpb_v2.API", VersionServicer()),
+        ("versionpb_v2.API", VersionServicer(version)),
         ("enterprise_v2.API", EnterpriseServicer()),
         ("metadata.API", MetadataServicer(pfs)),
         ("logs.API", LogsServicer(pfs)),
-        ("storage.Fileset", FilesetServicer(pfs, files)),
-        ("debug_v2.Debug", DebugServicer(DumpSources(files, pipelines, pps, pfs.db, secrets, facts), levels)),
+        ("storage.Fileset", FilesetServicer(pfs, files, links)),
+        ("debug_v2.Debug", DebugServicer(DumpSources(files, pipelines, pps, pfs.db, secrets, facts, version), levels)),
     )
     for name, servicer in servicers:
         add_service(server, name, servicer, waiting)

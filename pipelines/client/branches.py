@@ -1,19 +1,21 @@
 """Branches beside master, by which commits are chosen: read, made and moved."""
 
-from collections.abc import Sequence
-
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
+from pipelines.client.transactions import OpenTransaction
 
 
-def move(connection: Connection, repo: str, branch: str, commit: str, metadata: Sequence[tuple[str, str]] = ()) -> None:
-    """Makes a branch of a repo at a commit, or moves it there; a trigger that it has stays. metadata: of a
-    transaction."""
+def move(connection: Connection, repo: str, branch: str, commit: str, within: OpenTransaction | None = None) -> None:
+    """Makes a branch of a repo at a commit, or moves it there, at the end of a transaction if it is within one; a
+    trigger that it has stays."""
     at = connection.commit(repo, commit)
     asked = pfs_pb2.CreateBranchRequest(branch=connection.branch(repo, branch), head=at)
-    connection.pfs.CreateBranch(asked, metadata=metadata)
+    if within is None:
+        connection.change(lambda: connection.pfs.CreateBranch(asked))
+    else:
+        within.add(connection.pfs.CreateBranch, asked)
 
 
 def head(connection: Connection, repo: str, branch: str) -> str:

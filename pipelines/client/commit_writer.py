@@ -8,14 +8,15 @@ one, filled one after the other, and finished in another.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from pipelines.client import commit_owner
+from pipelines.client import commit_owner, open_commits
 from pipelines.client.branch_head import LONGEST, BranchHead
-from pipelines.client.open_commits import OpenCommits, together
+from pipelines.client.open_commits import OpenCommits, is_open, together
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 
@@ -93,11 +94,14 @@ class CommitWriter:
         start = pfs_pb2.StartCommitRequest(branch=branch, description=self._signed())
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=branch.repo, branch=head.branch, id=parent))
-        commit = self._stub.StartCommit(start)
+        commit = self._connection.change(
+            partial(self._stub.StartCommit, start), lambda: self._staged(branch, start.description)
+        )
+        staged = OpenCommits(self._connection, [commit])
         try:
-            self._stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=commit, file_set_id=file_set))
+            staged.fill({head.repo: file_set})
         finally:
-            self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
+            staged.finish(start.description)
         return commit
 
     def finish_abandoned(self) -> None:
@@ -141,13 +145,24 @@ class CommitWriter:
         requests = [pfs_pb2.StartCommitRequest(branch=head.branch, description=signed) for head in self._heads]
         while True:
             try:
-                return OpenCommits(self._connection, together(self._connection, self._stub.StartCommit, requests))
+                started = together(self._connection, self._stub.StartCommit, requests, partial(self._begun, signed))
+                return OpenCommits(self._connection, started)
             except grpc.RpcError as error:
                 if not self._waited() and "has not been finished" not in str(error.details()):
                     raise  # otherwise it was finished in this moment
             except BaseException:
                 self._abandon(signed)
                 raise
+
+    def _staged(self, branch: Any, description: str) -> Any | None:
+        """The open commit of a branch that has this description."""
+        info = open_commits.find(self._connection, pfs_pb2.Commit(repo=branch.repo, branch=branch))
+        return info.commit if is_open(info) and info.description == description else None
+
+    def _begun(self, signed: str) -> Any | None:
+        """The open commit of the one repo that has this description."""
+        info = self._heads[0].open()
+        return info.commit if info is not None and info.description == signed else None
 
     def _waited(self) -> bool:
         """Waits for the repos that are open; False if none is. Raises LookalikeError if one does not exist."""

@@ -38,7 +38,7 @@ class OpenCommits:
         """Adds a file set to each, by repo; False if somebody else has finished or deleted one of them."""
         for commit in self._commits:
             add = pfs_pb2.AddFileSetRequest(commit=commit, file_set_id=filesets[commit.repo.name])
-            if not self._while_open(partial(self._stub.AddFileSet, add)):
+            if not self._while_open(partial(self._connection.change, partial(self._stub.AddFileSet, add))):
                 return False
         return True
 
@@ -61,9 +61,8 @@ class OpenCommits:
         if len(changed) == len(self._commits):
             return pending.finish(description)
         clear = [pfs_pb2.ClearCommitRequest(commit=each) for each in pending._commits if each in changed]
-        return all(pending._while_open(partial(self._stub.ClearCommit, each)) for each in clear) and pending.finish(
-            otherwise
-        )
+        calls = (partial(self._connection.change, partial(self._stub.ClearCommit, each)) for each in clear)
+        return all(map(pending._while_open, calls)) and pending.finish(otherwise)
 
     def drop(self, otherwise: str) -> None:
         """Deletes all of them; finishes them, with a description, if others have built on them already."""
@@ -74,7 +73,12 @@ class OpenCommits:
 
     def _finish(self, commits: Sequence[Any], description: str) -> None:
         requests = [pfs_pb2.FinishCommitRequest(commit=each, description=description) for each in commits]
-        together(self._connection, self._stub.FinishCommit, requests)
+        together(self._connection, self._stub.FinishCommit, requests, self._finished)
+
+    def _finished(self) -> bool | None:
+        """True if all of them are there and finished: whoever else did that has left their content as it is."""
+        infos = [find(self._connection, each) for each in self._commits]
+        return True if all(info is not None and not is_open(info) for info in infos) else None
 
     def _while_open(self, call: Callable[[], object]) -> bool:
         """Makes a call about the commits; False if somebody else has finished or deleted one of them."""
@@ -103,12 +107,18 @@ def of_set(connection: Connection, commit: Any) -> OpenCommits:
     return OpenCommits(connection, [info.commit for info in infos if info.origin.kind == pfs_pb2.USER])
 
 
-def together(connection: Connection, call: Callable[..., Any], requests: Sequence[Any]) -> list[Any]:
-    """The replies to calls that take effect at once, or not at all."""
+def together(
+    connection: Connection,
+    call: Callable[..., Any],
+    requests: Sequence[Any],
+    happened: Callable[[], Any | None] = lambda: None,
+) -> list[Any]:
+    """The replies to calls that take effect at once, or not at all. happened: the reply to one that stands alone, if it
+    has taken effect although the answer was an error, see Connection.change."""
     if len(requests) == 1:
-        return [call(requests[0])]
+        return [connection.change(partial(call, requests[0]), happened)]
     with transaction(connection) as begun:
-        return [call(each, metadata=begun.metadata) for each in requests]
+        return [begun.add(call, each) for each in requests]
 
 
 def find(connection: Connection, commit: Any) -> Any | None:

@@ -1,36 +1,67 @@
 """Transactions: several calls that take effect together, as one commit set, or not at all."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import Any
 
+import grpc
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 
 
-@dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction under way. `id` will be that of its commit set. A call with this `metadata` is checked now, and
-    takes effect at the end."""
+    """A transaction under way. `id` will be that of its commit set."""
 
-    id: str
+    def __init__(self, connection: Connection, stub: Any) -> None:
+        self._connection = connection
+        self._stub = stub
+        self._begun = connection.change(lambda: stub.StartTransaction(transaction_pb2.StartTransactionRequest()))
+        self._size = 0
+        self.id = str(self._begun.id)
 
-    @property
-    def metadata(self) -> tuple[tuple[str, str]]:
-        return (("pach-transaction", self.id),)
+    def add(self, call: Callable[..., Any], request: Any) -> Any:
+        """Makes a call, of a stub, a part of the transaction, and returns its reply: it is checked now, and takes effect
+        at the end."""
+        metadata = (("pach-transaction", self.id),)
+        reply = self._connection.change(lambda: call(request, metadata=metadata), self._added)
+        self._size += 1
+        return reply
+
+    def finish(self) -> None:
+        """Lets all calls take effect."""
+        request = transaction_pb2.FinishTransactionRequest(transaction=self._begun)
+        self._connection.change(lambda: self._stub.FinishTransaction(request), self._is_finished)
+
+    def delete(self) -> None:
+        """Lets none of them take effect, unless they have already."""
+        with suppress_not_found():
+            self._stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=self._begun))
+
+    def _added(self) -> Any | None:
+        """The reply to the last call, if the server has noted one more than were added here: of those that have one, the
+        commit."""
+        request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)
+        info = self._stub.InspectTransaction(request)
+        return info.responses[-1].commit if len(info.requests) > self._size else None
+
+    def _is_finished(self) -> bool | None:
+        request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)
+        try:
+            self._stub.InspectTransaction(request)
+        except grpc.RpcError as error:
+            return error.code() == grpc.StatusCode.NOT_FOUND or None
+        return None
 
 
 @contextmanager
 def transaction(connection: Connection) -> Iterator[OpenTransaction]:
     """A transaction that ends with the `with` statement: all its calls take effect, or none if one of them fails."""
-    stub = transaction_pb2_grpc.APIStub(connection.client._channel)
-    begun = stub.StartTransaction(transaction_pb2.StartTransactionRequest())
+    begun = OpenTransaction(connection, transaction_pb2_grpc.APIStub(connection.client._channel))
     try:
-        yield OpenTransaction(begun.id)
-        stub.FinishTransaction(transaction_pb2.FinishTransactionRequest(transaction=begun))
+        yield begun
+        begun.finish()
     except BaseException:
-        with suppress_not_found():  # it may have taken effect before the reply was interrupted
-            stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=begun))
+        begun.delete()
         raise

@@ -35,7 +35,7 @@ def send(connection: Connection, plan: UpgradePlan, there: Mapping[str, Any]) ->
         with stopped_for_update(connection, inputs, there), transaction(connection) as begun:
             for request in requests:
                 with deployment.refusals_of(request.pipeline.name):
-                    connection.pps.CreatePipeline(request, metadata=begun.metadata)
+                    begun.add(connection.pps.CreatePipeline, request)
         begun_id = begun.id
     for step in reversed(plan.steps):
         if step.change == "deleted":

@@ -1,5 +1,7 @@
 """Fixtures of the parity tests. They know neither which server they run against nor how it is built."""
 
+import os
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,10 +11,17 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import FsckReport, MakeInput, Place, Refusal
-from tests.servers import LATE, Unique
+from tests.parity.places import ByVersion, FsckReport, MakeInput, Place, Refusal, delete_marked
+from tests.servers import LATE, REGENERATE, Unique
 
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of what differs between versions runs on a localpachd of each; the others run as 2.7 alone."""
+    if "by_version" in metafunc.fixturenames and "PACHD_ADDRESS" not in os.environ:
+        both = [pytest.param("localpachd", id="2.7"), pytest.param("newer_localpachd", id="2.12")]
+        metafunc.parametrize("pachd", both, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +37,9 @@ def _skip_elsewhere(request: pytest.FixtureRequest) -> None:
         (reason,) = marker.args
         if not request.getfixturevalue("on_localpachd"):
             pytest.skip(f"only localpachd: {reason}")
+    asked = "PACHD_ADDRESS" not in os.environ or request.config.getoption(REGENERATE)
+    if request.node.get_closest_marker("regenerates") and not asked:
+        pytest.skip(f"this updates every pipeline of the server, other people's too: {REGENERATE} permits it")
     for marker in request.node.iter_markers("crashes_pachd"):
         (request_,) = marker.args
         if request.config.getoption(LATE) or not request.getfixturevalue("on_localpachd"):
@@ -35,11 +47,23 @@ def _skip_elsewhere(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def place(client: Client, unique: Unique) -> Iterator[Place]:
+def unique(client: Client) -> Iterator[Unique]:
+    """See Unique. Pipelines, repos, projects and secrets of such names are deleted after the test, however it ends."""
+    mark, made = f"-{uuid.uuid4().hex[:8]}-", list[str]()
+
+    def name(stem: str) -> str:
+        made.append(f"{stem}{mark}{len(made)}")
+        return made[-1]
+
+    yield name
+    if made:
+        delete_marked(client, mark)
+
+
+@pytest.fixture
+def place(client: Client, unique: Unique) -> Place:
     """A corner of the server for one test."""
-    corner = Place(client, unique)
-    yield corner
-    corner.clean_up()
+    return Place(client, unique)
 
 
 @pytest.fixture
@@ -78,6 +102,18 @@ def refusal() -> Refusal:
         return error.code(), error.details()
 
     return refuse
+
+
+@pytest.fixture(scope="session")
+def by_version(client: Client) -> ByVersion:
+    """See ByVersion."""
+    version = client.get_remote_version()
+    newer = (version.major, version.minor) >= (2, 12)
+
+    def choose(before: Any, since: Any) -> Any:
+        return since if newer else before
+
+    return choose
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ server that is nor how it is built."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from python_pachyderm import Client
@@ -16,9 +16,13 @@ from tests.servers import Unique
 
 IMAGE = "ubuntu:20.04"
 
+_TRIES = 10
+_Answer = TypeVar("_Answer")
+
 NOBODY = "0" * 12 + "4" + "0" * 19
 """A valid id that no commit, job or transaction has."""
 
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
 UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
 
 
@@ -34,6 +38,12 @@ class Refusal(Protocol):
     def __call__(
         self, call: Callable[..., object], /, *arguments: object, **options: object
     ) -> tuple[grpc.StatusCode, str]: ...
+
+
+class ByVersion(Protocol):
+    """Chooses by the server's version: what 2.7 answers, or what 2.12 does."""
+
+    def __call__(self, before: _Answer, since: _Answer) -> _Answer: ...
 
 
 class FsckReport(Protocol):
@@ -72,20 +82,46 @@ def content(client: Client, commit: SubcommitType, path: str) -> bytes:
     return b"".join(each.value for each in pfs_pb2_grpc.APIStub(client._channel).GetFile(request))
 
 
+def listed_repos(client: Client, **filters: Any) -> list[pfs_pb2.RepoInfo]:
+    """The server's repos; `filters` are further arguments of list_repo. Pachyderm 2.7 describes them one after the
+    other, and fails when somebody else deletes one meanwhile."""
+    for _ in range(_TRIES):
+        try:
+            return list(client.list_repo(**filters))
+        except grpc.RpcError as error:
+            if error.code() is not NOT_FOUND:
+                raise
+    return list(client.list_repo(**filters))
+
+
+def delete_marked(client: Client, mark: str) -> None:
+    """Deletes the pipelines, repos, projects and secrets of the server whose names, or projects' names, contain the
+    mark."""
+    for info in [each.pipeline for each in client.list_pipeline()]:
+        if mark in info.name or mark in info.project.name:
+            client.delete_pipeline(info.name, force=True, project_name=info.project.name)
+    for repo in [each.repo for each in listed_repos(client)]:
+        if mark in repo.name or mark in repo.project.name:
+            client.delete_repo(repo.name, force=True, project_name=repo.project.name)
+    for project in [each.project.name for each in client.list_project()]:
+        if mark in project:
+            client.delete_project(project)
+    for secret in [each.secret.name for each in client.list_secret()]:
+        if mark in secret:
+            client.delete_secret(secret)
+
+
 class Place:
-    """A corner of the server: repos and pipelines under unique names, deleted in the end."""
+    """A corner of the server: repos and pipelines under unique names."""
 
     def __init__(self, client: Client, unique: Unique) -> None:
         self.client = client
         self.unique = unique
-        self._repos: list[str] = []
-        self._pipelines: list[str] = []
 
     def repo(self, stem: str = "in") -> str:
         """Makes a repo and returns its name."""
         name = self.unique(stem)
         self.client.create_repo(name)
-        self._repos.append(name)
         return name
 
     def put(self, repo: str, **files: str | bytes | None) -> str:
@@ -116,15 +152,7 @@ class Place:
         if transform is not None:
             whole.MergeFrom(transform)
         self.client.create_pipeline(made, transform=whole, update=bool(name), **fields)
-        if not name:
-            self._pipelines.append(made)
         return made
-
-    def pipeline_name(self) -> str:
-        """The name of a pipeline that the test makes itself; it is deleted like the others."""
-        name = self.unique("p")
-        self._pipelines.append(name)
-        return name
 
     def job(self, pipeline: str, commit: str) -> pps_pb2.JobInfo:
         """The job of a commit set, once it has ended."""
@@ -139,10 +167,3 @@ class Place:
         """The paths of all files."""
         found = self.client.walk_file((repo, "master", commit) if commit else (repo, "master"), "/")
         return [info.file.path for info in found if info.file_type == pfs_pb2.FILE]
-
-    def clean_up(self) -> None:
-        """Deletes all of it."""
-        for name in reversed(self._pipelines):
-            self.client.delete_pipeline(name, force=True)
-        for name in reversed(self._repos):
-            self.client.delete_repo(name, force=True)

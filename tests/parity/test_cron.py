@@ -7,7 +7,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from tests.conditions import until
-from tests.parity.places import MakeInput, Place
+from tests.parity.places import MakeInput, Place, listed_repos
 
 NEVER = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="@never"))
 
@@ -30,7 +30,7 @@ def test_a_cron_input_is_shown_with_its_repo_and_start(place: Place, client: Cli
     assert cron.start.seconds > 0
     assert client.inspect_repo(f"{name}_tick").description == f"Cron tick repo for pipeline default/{name}."
     client.delete_pipeline(name)
-    assert f"{name}_tick" not in {each.repo.name for each in client.list_repo()}
+    assert f"{name}_tick" not in {each.repo.name for each in listed_repos(client)}
 
 
 def test_run_cron_of_a_pipeline_without_cron_inputs_is_refused(place: Place, pfs: MakeInput, client: Client) -> None:

@@ -11,7 +11,7 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import Place, Refusal, commit_of
+from tests.parity.places import ByVersion, Place, Refusal, commit_of
 
 CreateFileSet = Callable[..., str]
 """Makes a file set from changes and returns its id."""
@@ -141,9 +141,15 @@ def test_a_lifetime_is_renewed_within_limits(
 
 
 def test_invalid_requests_are_refused(
-    stub: pfs_pb2_grpc.APIStub, client: Client, place: Place, create: CreateFileSet, refusal: Refusal
+    stub: pfs_pb2_grpc.APIStub,
+    client: Client,
+    place: Place,
+    create: CreateFileSet,
+    refusal: Refusal,
+    by_version: ByVersion,
 ) -> None:
-    short = "parsing fileset.ID: too short to be ID len=5"
+    kind = by_version("ID", "Token")
+    short = f"parsing fileset.{kind}: too short to be {kind} len=5"
     for call, request in (
         (stub.RenewFileSet, pfs_pb2.RenewFileSetRequest(file_set_id="ghost", ttl_seconds=60)),
         (stub.ShardFileSet, pfs_pb2.ShardFileSetRequest(file_set_id="ghost")),

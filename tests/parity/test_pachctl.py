@@ -279,6 +279,7 @@ def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path, on
     at = f"{repo}@master"
     for text in ("one", "two"):
         pachctl("put", "file", f"{at}:/a", "-f", "-", given=text)
+    pachctl("wait", "commit", at)
     first = re.findall(r"\b[0-9a-f]{32}\b", pachctl("list", "commit", repo))[1]
     assert first in pachctl("find", "commit", f"{at}:/a")
     pachctl("squash", "commit", first)

@@ -8,7 +8,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of
+from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, ByVersion, Place, Refusal, branch_of
 
 
 def inspect(client: Client, *reference: str | None, state: int = pfs_pb2.STARTED) -> pfs_pb2.CommitInfo:
@@ -20,10 +20,11 @@ def ids(infos: Iterable[pfs_pb2.CommitInfo]) -> list[str]:
     return [info.commit.id for info in infos]
 
 
-def test_a_commit_from_start_to_finish(client: Client, place: Place) -> None:
+def test_a_commit_from_start_to_finish(client: Client, place: Place, by_version: ByVersion) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master", description="first")
-    assert (opened.branch.repo.name, opened.branch.name) == (repo, "master")
+    assert opened.repo.name == repo
+    assert (opened.branch.repo.name, opened.branch.name) == by_version((repo, "master"), ("", ""))
     info = inspect(client, repo, opened.id)
     assert (info.description, info.origin.kind) == ("first", pfs_pb2.USER)
     assert info.started.seconds > 0
@@ -48,17 +49,20 @@ def test_a_finished_commit_stays_as_it_is(client: Client, place: Place, refusal:
     assert place.paths(repo) == ["/a"]
 
 
-def test_an_open_head_holds_up_the_next_commit(client: Client, place: Place, refusal: Refusal) -> None:
+def test_an_open_head_holds_up_the_next_commit(
+    client: Client, place: Place, refusal: Refusal, by_version: ByVersion
+) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master")
     assert refusal(client.start_commit, repo, "master") == (
         UNKNOWN,
-        f"parent commit default/{repo}@{opened.id} has not been finished",
+        by_version("", "start commit in transaction: create commit: ")
+        + f"parent commit default/{repo}@{opened.id} has not been finished",
     )
     client.finish_commit(opened)
 
 
-def test_a_parent_may_be_named(client: Client, place: Place, refusal: Refusal) -> None:
+def test_a_parent_may_be_named(client: Client, place: Place, refusal: Refusal, by_version: ByVersion) -> None:
     repo = place.repo()
     first = place.put(repo, a="1")
     place.put(repo, b="2")
@@ -67,9 +71,13 @@ def test_a_parent_may_be_named(client: Client, place: Place, refusal: Refusal) -
     assert place.paths(repo, commit.id) == ["/a", "/c"]
     assert inspect(client, repo, commit.id).parent_commit.id == first
     assert commit.id in [child.id for child in inspect(client, repo, first).child_commits]
+    gone = f"commit default/{repo}@{NOBODY} not found"
     assert refusal(client.start_commit, repo, "other", parent=NOBODY) == (
         NOT_FOUND,
-        f"parent commit not found: commit default/{repo}@{NOBODY} not found",
+        by_version(
+            f"parent commit not found: {gone}",
+            f"start commit in transaction: create commit: parent commit not found: pick commit tx: {gone}\n{gone}",
+        ),
     )
 
 
@@ -84,7 +92,9 @@ def test_an_open_commit_of_a_user_has_details_without_a_size(client: Client, pla
     assert inspect(client, repo, opened.id, state=pfs_pb2.FINISHED).details.size_bytes == 1
 
 
-def test_a_failed_commit_is_readable_but_its_content_is_not_inherited(client: Client, place: Place) -> None:
+def test_a_failed_commit_is_readable_but_its_content_is_not_inherited(
+    client: Client, place: Place, on_localpachd: bool, by_version: ByVersion
+) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     failed = client.start_commit(repo, "master")
@@ -92,7 +102,7 @@ def test_a_failed_commit_is_readable_but_its_content_is_not_inherited(client: Cl
     client.finish_commit(failed, error="half written")
     info = inspect(client, repo, failed.id, state=pfs_pb2.FINISHED)
     assert info.error == "half written"
-    assert not info.HasField("details")
+    assert info.HasField("details") is (not on_localpachd and by_version(False, True))
     after = place.put(repo, c="3")
     assert place.paths(repo, failed.id) == ["/a", "/b"]
     assert place.paths(repo, after) == ["/a", "/c"]
@@ -164,10 +174,11 @@ def test_commits_are_listed_by_origin(client: Client, place: Place) -> None:
     assert ids(client.list_commit(repo, origin_kind=pfs_pb2.AUTO)) == [made]
 
 
-def test_invalid_lists_of_commits(client: Client, place: Place, refusal: Refusal) -> None:
+def test_invalid_lists_of_commits(client: Client, place: Place, refusal: Refusal, by_version: ByVersion) -> None:
     repo = place.repo()
     commit = place.put(repo, a="1")
-    assert refusal(client.list_commit, "ghost") == (NOT_FOUND, "repo default/ghost not found")
+    missing = by_version("", "ensure repo exists: ") + "repo default/ghost not found"
+    assert refusal(client.list_commit, "ghost") == (NOT_FOUND, missing)
     assert refusal(client.list_commit, repo, None, (repo, commit)) == (
         UNKNOWN,
         "cannot use `from` commit without `to` commit",
@@ -191,28 +202,41 @@ def test_history_is_addressed_by_branch_id_and_ancestry(client: Client, place: P
 
 
 @pytest.mark.parametrize("expression", ["master^4", "master~9", "master.5"])
-def test_history_ends(client: Client, place: Place, refusal: Refusal, expression: str) -> None:
+def test_history_ends(client: Client, place: Place, refusal: Refusal, by_version: ByVersion, expression: str) -> None:
     repo = place.repo()
     for number in range(4):
         place.put(repo, f=str(number))
-    assert refusal(client.inspect_commit, (repo, None, expression)) == (
-        NOT_FOUND,
-        f"commit default/{repo}@{expression} not found",
+    code, text = refusal(client.inspect_commit, (repo, None, expression))
+    assert code is by_version(NOT_FOUND, UNKNOWN)
+    assert text.startswith(
+        by_version(f"commit default/{repo}@{expression} not found", "pick commit tx: picking commit: invalid offset ")
     )
 
 
-def test_invalid_references(client: Client, place: Place, refusal: Refusal) -> None:
+def test_invalid_references(client: Client, place: Place, refusal: Refusal, by_version: ByVersion) -> None:
     repo = place.repo()
     place.put(repo, a="1")
 
     def refused(*reference: str | None) -> tuple[grpc.StatusCode, str]:
         return refusal(client.inspect_commit, (repo, *reference))
 
-    assert refused("ghost") == (NOT_FOUND, f'branch "ghost" not found in repo default/{repo}')
-    assert refused(NOBODY) == (NOT_FOUND, f"commit default/{repo}@{NOBODY} not found")
-    assert refused(None, None) == (UNKNOWN, "cannot resolve commit with no ID or branch")
-    assert refused(None, "master^~") == (UNKNOWN, 'invalid ancestry syntax "master^~", cannot mix ^ and ~ characters')
-    assert refused(None, "master~x") == (UNKNOWN, 'invalid ancestry syntax "master~x", cannot mix ~ and x characters')
+    branch, commit = f'branch "ghost" not found in repo default/{repo}', f"commit default/{repo}@{NOBODY} not found"
+    assert refused("ghost") == (
+        NOT_FOUND,
+        by_version(branch, f"pick commit tx: commit default/{repo}@ not found\n{branch}"),
+    )
+    assert refused(NOBODY) == (NOT_FOUND, by_version(commit, f"pick commit tx: {commit}\n{commit}"))
+    nothing = by_version("cannot resolve", "pick commit tx: cannot pick")
+    assert refused(None, None) == (UNKNOWN, f"{nothing} commit with no ID or branch")
+    for expression, mixed in (("master^~", "^ and ~"), ("master~x", "~ and x")):
+        code, text = refused(None, expression)
+        assert code is UNKNOWN
+        assert text.endswith(
+            by_version(
+                f'invalid ancestry syntax "{expression}", cannot mix {mixed} characters',
+                f"{expression}: count offset and clean: invalid ancestry format",
+            )
+        )
 
 
 def test_a_set_names_the_commit_that_its_members_were_made_from(client: Client, place: Place) -> None:

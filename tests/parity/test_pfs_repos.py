@@ -1,25 +1,20 @@
 """Projects and repos."""
 
-from collections.abc import Iterator
-
 import grpc
 import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of
+from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, ByVersion, Place, Refusal, branch_of, listed_repos
 from tests.servers import Unique
 
 
 @pytest.fixture
-def project(client: Client, unique: Unique) -> Iterator[str]:
-    """A project of one's own, deleted with its repos."""
+def project(client: Client, unique: Unique) -> str:
+    """A project of one's own."""
     name = unique("project")
     client.create_project(name, "of a test")
-    yield name
-    for info in client.list_repo(projects_filter=[pfs_pb2.Project(name=name)]):
-        client.delete_repo(info.repo.name, force=True, project_name=name)
-    client.delete_project(name)
+    return name
 
 
 def test_a_repo_shows_what_it_was_made_with(client: Client, place: Place) -> None:
@@ -46,16 +41,16 @@ def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Client, pla
     commit = place.put(name, a="12345", b="678")
     client.wait_commit((name, commit))
     assert client.inspect_repo(name).details.size_bytes == 8
-    (listed,) = [info for info in client.list_repo() if info.repo.name == name]
+    (listed,) = [info for info in listed_repos(client) if info.repo.name == name]
     assert listed.size_bytes_upper_bound >= 8
     assert not listed.HasField("details")
     assert [branch.name for branch in client.inspect_repo(name).branches] == ["master"]
 
 
-def test_repos_are_listed_newest_first(client: Client, place: Place) -> None:
+def test_repos_are_listed_in_order(client: Client, place: Place, by_version: ByVersion) -> None:
     made = [place.repo() for _ in range(3)]
-    listed = [info.repo.name for info in client.list_repo() if info.repo.name in made]
-    assert listed == made[::-1]
+    listed = [info.repo.name for info in listed_repos(client) if info.repo.name in made]
+    assert listed == by_version(made[::-1], made)
 
 
 def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal) -> None:
@@ -69,12 +64,17 @@ def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal)
     assert refusal(client.inspect_repo, "ghost") == (NOT_FOUND, "repo default/ghost not found")
 
 
-def test_a_repo_of_the_system_needs_its_users_repo(stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal) -> None:
+def test_a_repo_of_the_system_needs_its_users_repo(
+    stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal, by_version: ByVersion
+) -> None:
     name = place.unique("r")
     request = pfs_pb2.CreateRepoRequest(repo=pfs_pb2.Repo(name=name, type="spec"))
     assert refusal(stub.CreateRepo, request) == (
         NOT_FOUND,
-        f"cannot create a system repo without a corresponding 'user' repo: repo default/{name} not found",
+        "cannot create a system repo without a corresponding 'user' repo: "
+        + by_version(
+            f"repo default/{name} not found", f"repo (id=0, project=default, name={name}, type=user) not found"
+        ),
     )
 
 
@@ -85,14 +85,18 @@ def test_a_repo_without_a_type_is_the_users(stub: pfs_pb2_grpc.APIStub, place: P
 
 
 def test_a_repo_with_branches_downstream_is_deleted_only_by_force(
-    client: Client, place: Place, refusal: Refusal
+    client: Client, place: Place, refusal: Refusal, by_version: ByVersion
 ) -> None:
     above, below = place.repo("above"), place.repo("below")
     client.create_branch(below, "master", provenance=[branch_of(above)])
     assert refusal(client.delete_repo, above) == (
         UNKNOWN,
-        f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
-        "deleting it would break those branches",
+        by_version(
+            f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
+            "deleting it would break those branches",
+            f'delete repo: delete branch default/{above}@master: branch "default/{above}@master" cannot be deleted '
+            f"because it's in the direct provenance of [default/{below}@master]",
+        ),
     )
     client.delete_repo(above, force=True)
     assert list(client.inspect_branch(below, "master").direct_provenance) == []
@@ -103,7 +107,7 @@ def test_a_project_holds_repos_of_its_own(client: Client, project: str, place: P
     client.create_repo(name, project_name=project)
     assert client.inspect_repo(name, project_name=project).repo.project.name == project
     assert client.inspect_repo(name).repo.project.name == "default"
-    inside = client.list_repo(projects_filter=[pfs_pb2.Project(name=project)])
+    inside = listed_repos(client, projects_filter=[pfs_pb2.Project(name=project)])
     assert [(info.repo.project.name, info.repo.name) for info in inside] == [(project, name)]
 
 
@@ -116,14 +120,15 @@ def test_projects_are_described_and_listed(client: Client, project: str) -> None
     assert {"default", project} <= {info.project.name for info in client.list_project()}
 
 
-def test_missing_taken_and_used_projects(client: Client, project: str, refusal: Refusal) -> None:
+def test_missing_taken_and_used_projects(client: Client, project: str, refusal: Refusal, by_version: ByVersion) -> None:
+    missing = by_version('project "ghost" not found', 'get project by name: project "ghost" not found')
     assert refusal(client.inspect_project, "ghost") == (
         NOT_FOUND,
-        'error getting project "ghost": project "ghost" not found',
+        f'error getting project "ghost": {missing}',
     )
     code, text = refusal(client.create_project, project)
     assert code is EXISTS
-    assert text.endswith(f'project "{project}" already exists')
+    assert text.endswith(by_version(f'project "{project}" already exists', f"project {project} already exists"))
     client.create_repo("inside", project_name=project)
     assert refusal(client.delete_project, project) == (
         grpc.StatusCode.FAILED_PRECONDITION,
@@ -131,7 +136,7 @@ def test_missing_taken_and_used_projects(client: Client, project: str, refusal: 
     )
     assert refusal(client.create_repo, "r", project_name="ghost") == (
         NOT_FOUND,
-        'cannot find project "ghost": project "ghost" not found',
+        f'cannot find project "ghost": {missing}',
     )
 
 

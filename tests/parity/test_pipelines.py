@@ -8,7 +8,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.conditions import until
-from tests.parity.places import MakeInput, Place
+from tests.parity.places import MakeInput, Place, listed_repos
 
 
 def test_a_pipeline_is_shown_with_its_defaults(place: Place, pfs: MakeInput, client: Client) -> None:
@@ -158,7 +158,7 @@ def test_deleting_removes_the_repos_and_keep_repo_leaves_the_output(
     assert name not in {info.pipeline.name for info in client.list_pipeline()}
     place.put(name, b="2")
     client.delete_repo(name)
-    assert name not in {info.repo.name for info in client.list_repo(type="")}
+    assert name not in {info.repo.name for info in listed_repos(client, type="")}
 
 
 def test_a_pipeline_with_a_pipeline_downstream_is_deleted_only_by_force(
@@ -175,13 +175,13 @@ def test_a_pipeline_with_a_pipeline_downstream_is_deleted_only_by_force(
 
 def test_repos_of_a_pipeline_have_their_types_and_descriptions(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
-    found = {info.repo.type: info.description for info in client.list_repo(type="") if info.repo.name == name}
+    found = {info.repo.type: info.description for info in listed_repos(client, type="") if info.repo.name == name}
     assert set(found) == {"user", "spec", "meta"}
     assert found["user"] == f"Output repo for pipeline default/{name}."
 
 
 def test_a_pipeline_without_a_command_fails_with_a_reason(place: Place, pfs: MakeInput, client: Client) -> None:
-    repo, name = place.repo(), place.pipeline_name()
+    repo, name = place.repo(), place.unique("p")
     client.create_pipeline(name, transform=pps_pb2.Transform(image="ubuntu:20.04"), input=pfs(repo))
     commit = place.put(repo, a="1")
     (job,) = client.inspect_job(commit, pipeline_name=name, wait=True)

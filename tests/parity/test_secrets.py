@@ -1,6 +1,5 @@
 """Secrets: kept, listed without their values, and given to pipelines as variables and files."""
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import grpc
@@ -19,19 +18,15 @@ class MakeSecret(Protocol):
 
 
 @pytest.fixture
-def secret(client: Client, unique: Unique) -> Iterator[MakeSecret]:
-    """See MakeSecret; the secrets are deleted after the test."""
-    made: list[str] = []
+def secret(client: Client, unique: Unique) -> MakeSecret:
+    """See MakeSecret."""
 
     def create(**data: str | bytes) -> str:
         name = unique("secret")
         client.create_secret(name, {key.replace("_", "."): value for key, value in data.items()})
-        made.append(name)
         return name
 
-    yield create
-    for name in made:
-        client.delete_secret(name)
+    return create
 
 
 def _uses(*mounts: dict[str, str]) -> pps_pb2.Transform:

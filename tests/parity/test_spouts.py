@@ -6,7 +6,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from tests.conditions import until
-from tests.parity.places import MakeInput, Place
+from tests.parity.places import MakeInput, Place, listed_repos
 from tests.servers import OwnPort
 
 # A real cluster needs an image that holds the client.
@@ -48,7 +48,7 @@ def test_a_spout_has_no_jobs_and_no_meta_repo(place: Place, client: Client) -> N
     assert info.type == pps_pb2.PipelineInfo.PIPELINE_TYPE_SPOUT
     assert info.details.HasField("spout")
     assert list(client.list_job(pipeline_name=name)) == []
-    assert {each.repo.type for each in client.list_repo(type="") if each.repo.name == name} == {"user", "spec"}
+    assert {each.repo.type for each in listed_repos(client, type="") if each.repo.name == name} == {"user", "spec"}
     (above,) = client.inspect_branch(name, "master").direct_provenance
     assert above.repo.type == "spec"
 

@@ -131,6 +131,14 @@ def method_handler(
     return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)
 
 
+def serialized(handler: AnyHandler, change: Callable[[Any], Any]) -> AnyHandler:
+    """The handler of the same call, whose replies are changed before they are encoded."""
+    inner: Any = handler.response_serializer
+    behaviour = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    streams = (handler.request_streaming, handler.response_streaming)
+    return method_handler(behaviour, streams, handler.request_deserializer, lambda reply: inner(change(reply)))
+
+
 def replaced(handler: AnyHandler, behaviour: Callable[..., object]) -> AnyHandler:
     """The handler of the same call with another behaviour."""
     return method_handler(

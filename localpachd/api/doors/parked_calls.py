@@ -16,6 +16,7 @@ from typing import Any
 from localpachd import errors
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.doors import status
+from localpachd.api.pachyderm_version import V2_7, PachydermVersion
 from localpachd.pfs.changes import ChangeFeed
 
 _LOOKING = 48
@@ -38,9 +39,10 @@ ReplySender = Callable[[Any], None]
 class ParkedCalls:
     """The waiting calls of one server. Thread-safe. Implements `handlers.BehaviourFactory`. `end_idle`, to be called
     now and then, ends those whose clients have not taken a reply for `idle` seconds, or `crowded` seconds where many do
-    not, since a reply that is being sent holds a thread."""
+    not, since a reply that is being sent holds a thread. `version`: as which the server answers."""
 
-    def __init__(self, idle: float, crowded: float) -> None:
+    def __init__(self, idle: float, crowded: float, version: PachydermVersion = V2_7) -> None:
+        self.version = version
         self._idle = idle
         self._when_crowded = crowded
         self._sending: dict[CallContext, tuple[str, float]] = {}
@@ -143,7 +145,7 @@ class _Call:
                 elif self._park(step):
                     return
         except Exception as error:
-            status.conclude(self._context, error, self._method)
+            status.conclude(self._context, error, self._method, self._parking.version)
         if isinstance(self._steps, Generator):
             self._steps.close()  # here, and not wherever it is collected, which may be a thread that tells of changes
         if self._counted:

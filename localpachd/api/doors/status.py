@@ -17,6 +17,8 @@ import grpc
 from localpachd import errors
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.calls.handlers import AnyHandler, enclosed, is_parked, refusal
+from localpachd.api.doors import later_refusals
+from localpachd.api.pachyderm_version import V2_7, PachydermVersion
 from localpachd.api.schema.schema import rpc_pb2
 
 _LONGEST_TEXT = 3000
@@ -58,8 +60,6 @@ _NO_AUTH = "the auth service is not activated"
 _REFUSALS = {
     "pfs_v2.API/ActivateAuth": _NO_AUTH,
     "pps_v2.API/ActivateAuth": _NO_AUTH,
-    "storage.Fileset/ReadFilesetCDR": "localpachd does not serve storage.Fileset/ReadFilesetCDR: its chunks have no "
-    "URLs. Use ReadFileset, which sends the files themselves",
 }
 
 
@@ -117,7 +117,11 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
 
 
 class StatusInterceptor(grpc.ServerInterceptor):
-    """Wraps every handler so that its exceptions become statuses; refuses unknown methods by name."""
+    """Wraps every handler so that its exceptions become statuses, as in this version; refuses unknown methods by
+    name."""
+
+    def __init__(self, version: PachydermVersion = V2_7) -> None:
+        self._version = version
 
     def intercept_service(
         self,
@@ -130,30 +134,34 @@ class StatusInterceptor(grpc.ServerInterceptor):
             return refusal(grpc.StatusCode.UNIMPLEMENTED, _unknown(method))
         if is_parked(found):  # it maps its errors itself
             return found
-        return enclosed(found, partial(_mapping_errors, method))
+        return enclosed(found, partial(_mapping_errors, method, self._version))
 
 
 @contextmanager
-def _mapping_errors(method: str, context: CallContext) -> Iterator[None]:
+def _mapping_errors(method: str, version: PachydermVersion, context: CallContext) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        context.abort(*_prepared(context, error, method))
+        context.abort(*_prepared(context, error, method, version))
 
 
-def conclude(context: CallContext, error: Exception, method: str) -> None:
+def conclude(context: CallContext, error: Exception, method: str, version: PachydermVersion) -> None:
     """Gives a call that ends by itself the status of an error."""
-    code, text = _prepared(context, error, method)
+    code, text = _prepared(context, error, method, version)
     context.set_code(code)
     context.set_details(text)
 
 
-def _prepared(context: CallContext, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
+def _prepared(
+    context: CallContext, error: Exception, method: str, version: PachydermVersion
+) -> tuple[grpc.StatusCode, str]:
     """The status code and text of an error, whose further details are put into the call's trailer."""
     if not context.is_active():
         # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
         return grpc.StatusCode.CANCELLED, "the client has gone"
     code, text = status(error, method)
+    if version > V2_7 and isinstance(error, errors.PachError):
+        code, text = later_refusals.since_2_12(method, code, text)
     text = _sendable(text)
     if isinstance(error, errors.Unavailable) and error.resource is not None:
         context.set_trailing_metadata((("grpc-status-details-bin", _details(code, text, error.resource)),))

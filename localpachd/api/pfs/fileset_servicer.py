@@ -4,21 +4,26 @@ import time
 from collections.abc import Iterator
 
 from localpachd.api.calls.cancellation import CallContext
+from localpachd.api.pfs.chunk_links import ChunkLinks
 from localpachd.api.pfs.pfs_servicer import PfsServicer
-from localpachd.api.schema.schema import BytesValue, pfs_pb2, storage_pb2
+from localpachd.api.schema.schema import BytesValue, cdr_pb2, pfs_pb2, storage_pb2
 from localpachd.pfs.files import temporary_filesets
 from localpachd.pfs.pfs_entities import FILE_SETS
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.sqlite import snapshot
 from localpachd.storage.filesets import FileSet, TaggedFile
 
+_BLAKE2B = 1
+"""cdr.HashAlgo.BLAKE2b_256."""
+
 
 class FilesetServicer:
     """`storage.Fileset`. Its file sets can be used in the calls of `pfs_v2.API`, and the other way round."""
 
-    def __init__(self, pfs: PfsService, files: PfsServicer) -> None:
+    def __init__(self, pfs: PfsService, files: PfsServicer, links: ChunkLinks) -> None:
         self._pfs = pfs
         self._files = files
+        self._links = links
 
     def CreateFileset(
         self, requests: Iterator[storage_pb2.CreateFilesetRequest], context: CallContext
@@ -28,16 +33,16 @@ class FilesetServicer:
         return storage_pb2.CreateFilesetResponse(fileset_id=made.file_set_id)
 
     def ReadFileset(self, request: storage_pb2.ReadFilesetRequest) -> Iterator[storage_pb2.ReadFilesetResponse]:
-        ranges = [(each.path_range.lower, each.path_range.upper) for each in request.filters]
-        patterns = [each.path_regex for each in request.filters]
-        with self._pfs.chunks.uses.one(), self._pfs.db.connection() as conn:
-            with snapshot(conn):
-                files = FileSet(conn, temporary_filesets.find(conn, request.fileset_id, time.time_ns()).tree)
-            for file in temporary_filesets.select(files, ranges, patterns):
-                if request.empty_files:
-                    yield storage_pb2.ReadFilesetResponse(path=file.path)
-                else:
-                    yield from self._read(file)
+        for file in self._selected(request):
+            if request.empty_files:
+                yield storage_pb2.ReadFilesetResponse(path=file.path)
+            else:
+                yield from self._read(file)
+
+    def ReadFilesetCDR(self, request: storage_pb2.ReadFilesetRequest) -> Iterator[storage_pb2.ReadFilesetCDRResponse]:
+        for file in self._selected(request):
+            refs = [self._ref(digest) for digest in file.content.chunks]
+            yield storage_pb2.ReadFilesetCDRResponse(path=file.path, ref=cdr_pb2.Ref(concat=cdr_pb2.Concat(refs=refs)))
 
     def RenewFileset(self, request: storage_pb2.RenewFilesetRequest) -> None:
         asked = pfs_pb2.RenewFileSetRequest(file_set_id=request.fileset_id, ttl_seconds=request.ttl_seconds)
@@ -55,6 +60,19 @@ class FilesetServicer:
         return storage_pb2.ShardFilesetResponse(
             shards=[storage_pb2.PathRange(lower=each.lower, upper=each.upper) for each in found]
         )
+
+    def _selected(self, request: storage_pb2.ReadFilesetRequest) -> Iterator[TaggedFile]:
+        ranges = [(each.path_range.lower, each.path_range.upper) for each in request.filters]
+        patterns = [each.path_regex for each in request.filters]
+        with self._pfs.chunks.uses.one(), self._pfs.db.connection() as conn:
+            with snapshot(conn):
+                files = FileSet(conn, temporary_filesets.find(conn, request.fileset_id, time.time_ns()).tree)
+            yield from temporary_filesets.select(files, ranges, patterns)
+
+    def _ref(self, digest: bytes) -> cdr_pb2.Ref:
+        """Where a chunk is, and its hash: a chunk is one whole piece of a file, neither compressed nor encrypted."""
+        inner = cdr_pb2.Ref(http=cdr_pb2.HTTP(url=self._links.url(digest)))
+        return cdr_pb2.Ref(content_hash=cdr_pb2.ContentHash(inner=inner, algo=_BLAKE2B, hash=digest))
 
     def _read(self, file: TaggedFile) -> Iterator[storage_pb2.ReadFilesetResponse]:
         """The messages of one file; an empty one has a message, too."""

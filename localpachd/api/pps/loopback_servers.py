@@ -14,6 +14,7 @@ from localpachd.api.calls.grpc_limits import OPTIONS
 from localpachd.api.calls.handlers import add_service
 from localpachd.api.doors.status import StatusInterceptor
 from localpachd.api.messages.times import timestamp
+from localpachd.api.pachyderm_version import V2_7, PachydermVersion
 from localpachd.api.schema.schema import Empty, pps_pb2, worker_pb2
 from localpachd.pfs.pfs_entities import Branch
 from localpachd.pfs.pfs_service import PfsService
@@ -30,10 +31,17 @@ yet noticed that its client is dead."""
 
 class LoopbackServers:
     """The running servers, by port. Thread-safe. Each answers `calls` calls at a time, in threads called `name`.
-    `guards` are interceptors that may refuse a call before any other sees it."""
+    `guards` are interceptors that may refuse a call before any other sees it; `version` is the version as which they
+    answer."""
 
-    def __init__(self, calls: int, name: str, guards: Sequence[grpc.ServerInterceptor] = ()) -> None:
-        self._interceptors = [*guards, StatusInterceptor()]
+    def __init__(
+        self,
+        calls: int,
+        name: str,
+        guards: Sequence[grpc.ServerInterceptor] = (),
+        version: PachydermVersion = V2_7,
+    ) -> None:
+        self._interceptors = [*guards, StatusInterceptor(version)]
         self._calls = calls
         self._name = name
         self._lock = threading.Lock()
@@ -69,8 +77,9 @@ class GrpcSidecars(LoopbackServers):
         pfs: PfsService,
         register: Callable[[grpc.Server, PfsService], None],
         guards: Sequence[grpc.ServerInterceptor] = (),
+        version: PachydermVersion = V2_7,
     ) -> None:
-        super().__init__(_CALLS_OF_SIDECAR, "spout-call", guards)
+        super().__init__(_CALLS_OF_SIDECAR, "spout-call", guards, version)
         self._pfs = pfs
         self._register = register
 

@@ -172,6 +172,7 @@ if TYPE_CHECKING:  # `make stubs` generates these types from FILES
     from google.protobuf.wrappers_pb2 import BytesValue as BytesValue
     from pachyderm_schema import (
         admin_pb2 as admin_pb2,
+        cdr_pb2 as cdr_pb2,
         debug_pb2 as debug_pb2,
         enterprise_pb2 as enterprise_pb2,
         logs_pb2 as logs_pb2,
@@ -189,7 +190,7 @@ else:
     pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
     version_pb2, worker_pb2, task_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "taskapi"))
     enterprise_pb2, debug_pb2, rpc_pb2 = map(_package, ("enterprise_v2", "debug_v2", "google.rpc"))
-    logs_pb2, metadata_pb2, storage_pb2 = map(_package, ("logs", "metadata", "storage"))
+    logs_pb2, metadata_pb2, storage_pb2, cdr_pb2 = map(_package, ("logs", "metadata", "storage", "cdr"))
     Empty, Timestamp, Duration, BytesValue = (
         message_class(_POOL.FindMessageTypeByName(f"google.protobuf.{name}"))
         for name in ("Empty", "Timestamp", "Duration", "BytesValue")

@@ -95,6 +95,10 @@ MESSAGES: Mapping[str, str] = {
     "pps_v2.SetProjectDefaultsResponse": "repeated Pipeline affected_pipelines = 1",
     "pps_v2.StartCreateDatumRequest": "Input input = 1; int32 number = 2",
     # Packages that 2.7 does not have.
+    "cdr.Concat": "repeated Ref refs = 1",
+    "cdr.ContentHash": "Ref inner = 1; int32 algo = 2; bytes hash = 3",
+    "cdr.HTTP": "string url = 1; map string headers = 2",
+    "cdr.Ref": "HTTP http = 1; ContentHash content_hash = 2; Concat concat = 7",
     "logs.AdminLogQuery": "string logql = 1; string pod = 2; PodContainer pod_container = 3; string app = 4; "
     "PipelineLogQuery master = 5; PipelineLogQuery storage = 6; UserLogQuery user = 7",
     "logs.GetLogsRequest": "LogQuery query = 1; LogFilter filter = 2; bool tail = 3; bool want_paging_hint = 4",
@@ -136,8 +140,7 @@ MESSAGES: Mapping[str, str] = {
     "storage.DeleteFile": "string path = 1",
     "storage.FileFilter": "PathRange path_range = 1; string path_regex = 2",
     "storage.PathRange": "string lower = 1; string upper = 2",
-    # Its reference to the data needs a package that no served call uses.
-    "storage.ReadFilesetCDRResponse": "string path = 1",
+    "storage.ReadFilesetCDRResponse": "string path = 1; cdr.Ref ref = 2",
     "storage.ReadFilesetRequest": "string fileset_id = 1; repeated FileFilter filters = 2; bool empty_files = 3",
     "storage.ReadFilesetResponse": "string path = 1; google.protobuf.BytesValue data = 2",
     "storage.RenewFilesetRequest": "string fileset_id = 1; int64 ttl_seconds = 2",

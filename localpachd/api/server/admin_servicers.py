@@ -1,15 +1,12 @@
 """The calls about the server itself: its identity, its version, and services that it lacks."""
 
 from localpachd import ids
+from localpachd.api.pachyderm_version import V2_7, V2_12, PachydermVersion
 from localpachd.api.schema.schema import Empty, admin_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import metadata, projects
 from localpachd.pfs.pfs_service import PfsService
 
-MAJOR, MINOR, MICRO = 2, 7, 8
-"""The Pachyderm version whose API and behaviour this server follows."""
-_NEWEST = (2, 12)
-"""The last version whose clients find every call that they depend on."""
 ADDITIONAL = "+localpachd"
 
 
@@ -49,8 +46,11 @@ class AdminServicer:
 class VersionServicer:
     """`versionpb_v2.API`."""
 
+    def __init__(self, version: PachydermVersion) -> None:
+        self._version = version
+
     def GetVersion(self, request: Empty) -> version_pb2.Version:
-        return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
+        return version_pb2.Version(**self._version._asdict(), additional=ADDITIONAL, platform="localpachd")
 
 
 class EnterpriseServicer:
@@ -66,9 +66,10 @@ class EnterpriseServicer:
 def _version_warnings(request: admin_pb2.InspectClusterRequest) -> list[str]:
     """Warnings for pachctl to print. A client with no version (python_pachyderm) or a development version gets none."""
     client = request.client_version
-    if (client.major, client.minor) == (0, 0) or (MAJOR, MINOR) <= (client.major, client.minor) <= _NEWEST:
+    first, last = V2_7[:2], V2_12[:2]
+    if (client.major, client.minor) == (0, 0) or first <= (client.major, client.minor) <= last:
         return []
     return [
-        f"WARNING: localpachd serves the API of Pachyderm {MAJOR}.{MINOR} to {_NEWEST[0]}.{_NEWEST[1]}, your client is "
+        f"WARNING: localpachd serves the API of Pachyderm {first[0]}.{first[1]} to {last[0]}.{last[1]}, your client is "
         f"{client.major}.{client.minor}: calls that the server does not know fail with UNIMPLEMENTED."
     ]

@@ -12,11 +12,12 @@ from google.protobuf.message import Message
 
 from localpachd.api.calls.cancellation import CallContext
 from localpachd.api.messages.times import seconds
+from localpachd.api.pachyderm_version import PachydermVersion
 from localpachd.api.pfs.pfs_servicer import PfsServicer
 from localpachd.api.pps import logs_servicer
 from localpachd.api.pps.pps_servicer import PpsServicer
 from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
-from localpachd.api.server.admin_servicers import ADDITIONAL, MAJOR, MICRO, MINOR
+from localpachd.api.server.admin_servicers import ADDITIONAL
 from localpachd.database import Database
 from localpachd.diagnosis import profiles, server_facts
 from localpachd.diagnosis.redaction import SecretRedaction, secret_values
@@ -51,6 +52,7 @@ class DumpSources:
     db: Database
     secrets: SecretStore
     facts: server_facts.ServerFacts
+    version: PachydermVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class DebugDump:
             "source-repos": self._source_repos() if request.input_repos else [],
             "pipelines": [self._pipeline(each) for each in request.pipelines],
             "database": [DumpStep("database", self._database)] if system.database else [],
-            "version": [DumpStep(f"{APP}/{POD}/{APP}", _version)] if system.version else [],
+            "version": [DumpStep(f"{APP}/{POD}/{APP}", self._version)] if system.version else [],
             "describes": [self._description(each) for each in system.describes],
             "logs": [self._logs(each) for each in system.logs],
             "profiles": [self._profiles(each) for each in system.profiles if each.name == APP],
@@ -123,6 +125,12 @@ class DebugDump:
         ]
         documents.append(self._defaults_now())
         return SecretRedaction([*values, *(value.encode() for value in secret_values(documents))])
+
+    def _version(self) -> DumpFiles:
+        # Not with the plus of the real version: `pachctl debug analyze` reads numbers up to a hyphen.
+        number = ".".join(map(str, self._sources.version))
+        yield "version.txt", [f"{number}-{ADDITIONAL.lstrip('+')}\n"]
+        yield "versions.txt", [server_facts.program_versions()]
 
     def _source_repos(self) -> list[DumpStep]:
         made = {(each.pipeline.project, each.pipeline.name) for each in self._sources.pipelines.list_pipelines()}
@@ -223,12 +231,6 @@ def _directory(pipeline: debug_pb2.Pipeline) -> str:
 def _part(name: str) -> str:
     """A name that a request gave, as one component of a path."""
     return name.replace("/", "_") if name.strip(".") else "_"
-
-
-def _version() -> DumpFiles:
-    # Not with the plus of the real version: `pachctl debug analyze` reads numbers up to a hyphen.
-    yield "version.txt", [f"{MAJOR}.{MINOR}.{MICRO}-{ADDITIONAL.lstrip('+')}\n"]
-    yield "versions.txt", [server_facts.program_versions()]
 
 
 def _binary() -> DumpFiles:

@@ -91,7 +91,10 @@ def make_repo(connection: Connection, repo: str) -> str:
     if _has_repo(connection, repo):
         return "unchanged"
     try:
-        connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
+        connection.change(
+            lambda: connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project),
+            lambda: _has_repo(connection, repo) or None,
+        )
     except grpc.RpcError:
         if not _has_repo(connection, repo):
             raise
@@ -137,7 +140,7 @@ def _make_pipeline(
             request.metadata.annotations[UPGRADE] = annotations[UPGRADE]
         action = f"updated{', reprocessing everything' if request.reprocess else ''}{kept}"
     with refusals_of(spec.path):
-        connection.client.create_pipeline_from_request(request)
+        _send(connection, request, old)
     return action
 
 
@@ -150,8 +153,20 @@ def change_input(connection: Connection, info: Any, tree: Mapping[str, Any]) -> 
     json_format.ParseDict(dict(tree), request.input)
     request.metadata.annotations[DEPLOYED_BY] = author(connection)
     with refusals_of(info.pipeline.name):
-        connection.client.create_pipeline_from_request(request)
+        _send(connection, request, info)
     return DeploymentResult("pipeline", info.pipeline.name, "updated")
+
+
+def _send(connection: Connection, request: Any, before: Any | None) -> None:
+    """Creates a pipeline, or updates the one that was there before: once, also if the server's answer is in doubt."""
+
+    def happened() -> bool | None:
+        now = ProjectJobs(connection).pipelines().get(request.pipeline.name)
+        if now is None or (before is not None and now.spec_commit.id == before.spec_commit.id):
+            return None
+        return now.details.metadata.annotations == request.metadata.annotations or None
+
+    connection.change(lambda: connection.client.create_pipeline_from_request(request), happened)
 
 
 def request_of(connection: Connection, spec: PipelineSpec) -> Any:
@@ -183,15 +198,15 @@ def resize(
     """
     with transaction(connection) as begun:
         if models is not None:
-            branches.move(connection, models.repo.name, "master", models.id, begun.metadata)
+            branches.move(connection, models.repo.name, "master", models.id, begun)
         for info in infos:
             request = image_sizes.resized(info, size)
             request.metadata.annotations[DEPLOYED_BY] = author(connection)
             with refusals_of(info.pipeline.name):
-                connection.pps.CreatePipeline(request, metadata=begun.metadata)
+                begun.add(connection.pps.CreatePipeline, request)
         for job in obsolete:
             stop = pps_pb2.StopJobRequest(job=connection.job(job.pipeline, job.id), reason=reason)
-            connection.pps.StopJob(stop, metadata=begun.metadata)
+            begun.add(connection.pps.StopJob, stop)
     return begun.id
 
 

@@ -58,5 +58,5 @@ def move(connection: Connection, commits: Mapping[str, str]) -> str:
     that."""
     with transaction(connection) as begun:
         for repo, commit in commits.items():
-            branches.move(connection, repo, BRANCH, commit, begun.metadata)
+            branches.move(connection, repo, BRANCH, commit, begun)
     return begun.id

@@ -15,7 +15,14 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.service import GRPC_CHANNEL_OPTIONS
 
-from pipelines.client.server.grpc_errors import CurrentServer, cause, explain, is_unavailable, remember_server
+from pipelines.client.server.grpc_errors import (
+    CurrentServer,
+    cause,
+    explain,
+    is_aborted,
+    is_unavailable,
+    remember_server,
+)
 from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
@@ -26,6 +33,9 @@ _TRIES_AGAIN = 0.5
 
 LONGEST = timedelta(minutes=2)
 """The longest outage: a pachd that Kubernetes starts again is ready within one minute."""
+
+_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before a call that the server's database has aborted is made again."""
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -52,6 +62,10 @@ class ServerTarget:
 
 def _quiet(_: str) -> None:
     pass
+
+
+def _unknown() -> Any | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,24 @@ class Connection:
                     outage.end()
                 return found
 
+    def change(self, call: Callable[[], _Found], happened: Callable[[], Any | None] = _unknown) -> _Found:
+        """The result of a call that changes something, which is made again if the server's database aborts it.
+
+        happened: for a call that must not be made twice, asked before each repetition: the call's result if its change
+        was made all the same, else None. Raises what the call does.
+        """
+        for pause in _PAUSES:
+            try:
+                return call()
+            except grpc.RpcError as error:
+                if not is_aborted(error):
+                    raise
+            time.sleep(pause)
+            found: _Found | None = happened()
+            if found is not None:
+                return found
+        return call()
+
     def in_project(self) -> Any:
         """The project."""
         return pfs_pb2.Project(name=self.project)
@@ -127,6 +159,11 @@ class Connection:
     def job(self, pipeline: str, id_: str) -> Any:
         """A job of a pipeline."""
         return pps_pb2.Job(pipeline=self.pipeline(pipeline), id=id_)
+
+
+def repo_of(commit: Any) -> Any:
+    """The repo of a commit: servers may leave out its repo or its branch."""
+    return commit.repo if commit.repo.name else commit.branch.repo
 
 
 def connect(to: ServerTarget, waiting: Callable[[str], None] = _quiet) -> Connection:

@@ -12,6 +12,11 @@ _CUT_OFF = ("RST_STREAM", "Stream removed", "transport is closing")
 """Parts of the details with which a stream ends whose server has gone, whichever code it has."""
 
 
+_ABORTED = ("SQLSTATE 25P02", "SQLSTATE 40")
+"""The conditions of PostgreSQL for a transaction that it has given up, as Pachyderm 2.12 passes them on: one aborted by
+an earlier statement, and the class of rollbacks (serialisation, deadlock)."""
+
+
 @dataclass(frozen=True, slots=True)
 class CurrentServer:
     """The server that this process talks to: its address, whether it is that of a library on this machine, and its
@@ -53,6 +58,12 @@ def is_unavailable(error: grpc.RpcError) -> bool:
     return error.code() == grpc.StatusCode.UNAVAILABLE or any(part in details for part in _CUT_OFF)
 
 
+def is_aborted(error: grpc.RpcError) -> bool:
+    """Whether the server's database gave up the transaction of a call, as a busy one does: the call may be made
+    again."""
+    return any(condition in str(error.details() or "") for condition in _ABORTED)
+
+
 def explain(error: grpc.RpcError) -> str:
     """One line about a failed call to the server that this process talks to."""
     server = _reached[-1]
@@ -66,6 +77,8 @@ def explain(error: grpc.RpcError) -> str:
             f"the server at {server.address} asks for a token: {details}. Run `pachctl auth login` or, for the token "
             "of a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
         )
+    if is_aborted(error):
+        return f"the database of the server at {server.address} is too busy: run this again ({details})"
     return details or str(code.name).lower()
 
 

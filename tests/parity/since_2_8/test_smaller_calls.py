@@ -67,9 +67,6 @@ def test_pages_and_summaries_of_pipelines(rpc: RpcClient, client: Client, place:
     assert (summary.active_pipelines, summary.paused_pipelines, summary.failed_pipelines) in ((3, 0, 0), (2, 1, 0))
     (summary,) = rpc.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **in_project).summaries
     assert (summary.project.name, summary.user_repo_count, summary.size_bytes) == (project, 3, 0)
-    for name in names:
-        client.delete_pipeline(name, project_name=project)
-    client.delete_project(project)
 
 
 def test_single_commits_are_removed_with_their_subvenance(

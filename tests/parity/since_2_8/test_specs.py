@@ -32,7 +32,7 @@ def written(place: Place) -> Write:
     def write(**fields: Any) -> tuple[str, str]:
         repo = place.repo()
         place.put(repo, a="1")
-        name = place.pipeline_name()
+        name = place.unique("p")
         spec = {
             "pipeline": {"name": name},
             "input": {"pfs": {"repo": repo, "glob": "/*"}},

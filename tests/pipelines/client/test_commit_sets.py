@@ -115,6 +115,7 @@ def test_imported_commits_have_their_old_times_and_ids(sheets: Connection, wait_
     assert [each.id for each in commit_sets.origins("x")] == []
 
 
+@pytest.mark.versions
 def test_words_that_name_no_commit(three: tuple[Connection, list[str]]) -> None:
     connection, made = three
     unknown = "0" * 12 + "4" + "0" * 19
@@ -139,6 +140,7 @@ def test_the_start_of_several_ids_is_refused(sheets: Connection, wait_for_jobs: 
         commit_at(sheets, "1234")
 
 
+@pytest.mark.versions
 def test_an_empty_library_has_no_moments(connection: Connection) -> None:
     with pytest.raises(LookalikeError, match="there are no commits yet"):
         commit_at(connection, "2026-11-01")

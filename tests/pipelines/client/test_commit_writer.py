@@ -14,14 +14,16 @@ import pytest
 from PIL import Image
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from pipelines.client import commit_owner
+from pipelines.client import branches, commit_owner
 from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import explained
+from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from tests.command import HEED_INTERRUPTS, Command
-from tests.pipelines.grpc_proxy import passed_on
+from tests.pipelines.grpc_proxy import BusyDatabase, passed_on
 from tests.stages.scenes import saved
 
 REPO = "images"
@@ -125,6 +127,7 @@ def test_an_owner_is_gone_when_its_process_is() -> None:
     assert commit_owner.read(str(replace(there, machine=""))) == replace(there, machine="")
 
 
+@pytest.mark.versions
 def test_a_commit_whose_writer_was_killed_is_finished_by_the_next(
     connection: Connection, repo: Repository, heard: Heard
 ) -> None:
@@ -188,6 +191,7 @@ def test_a_writer_that_takes_too_long_starts_again(connection: Connection, repo:
     assert files(repo) == {"/fast": b"fast", "/slow": b"slow", "/other": b"moves the head"}
 
 
+@pytest.mark.versions
 def test_an_open_commit_of_others_is_waited_for(connection: Connection, repo: Repository, heard: Heard) -> None:
     client, project = connection.client, connection.project
     commit = client.start_commit(REPO, "master", project_name=project)
@@ -209,6 +213,7 @@ def test_directories_are_removed_as_they_are_at_that_moment(repo: Repository) ->
     assert files(repo) == {"/d/newer": b"5", "/dd": b"1", "/ab": b"1"}
 
 
+@pytest.mark.versions
 def test_a_failed_write_leaves_nothing(connection: Connection, repo: Repository) -> None:
     with pytest.raises(grpc.RpcError, match="globbing character"):
         repo.write([PutFile("/a", b"a"), PutFile("/*", b"invalid")])
@@ -261,3 +266,37 @@ def test_a_commit_is_made_on_the_one_that_it_is_for_or_not_at_all(connection: Co
     with FileSets(connection) as filesets, pytest.raises(MovedHeadError):
         CommitWriter(connection, REPO).make(others_write, onto=second)
     assert files(repo) == {"/a": b"a", "/b": b"b", "/others": b""}
+
+
+_WRITES = ("StartCommit", "AddFileSet", "FinishCommit")
+
+
+@pytest.mark.parametrize("database", [{"refused": dict.fromkeys(_WRITES, 2)}, {"done": dict.fromkeys(_WRITES, 1)}])
+def test_a_busy_database_costs_no_commit_and_makes_none_twice(
+    connection: Connection, repo: Repository, heard: Heard, database: dict[str, dict[str, int]]
+) -> None:
+    with passed_on(connection, database=BusyDatabase(**database)) as through:
+        made = Repository(through, REPO).write([PutFile("/a", b"a")])
+    assert (head(connection).commit.id, heard.said) == (made, [])
+    assert len(list(connection.client.list_commit(REPO, project_name=connection.project))) == 2
+    assert head(connection).HasField("finishing")
+    assert files(repo) == {"/a": b"a"}
+
+
+def test_a_database_that_stays_busy_is_named(connection: Connection, repo: Repository) -> None:
+    with passed_on(connection, database=BusyDatabase({"StartCommit": 100})) as through:
+        busy = pytest.raises(LookalikeError, match="database of the server at .* is too busy: run this again")
+        with busy, explained():
+            Repository(through, REPO).write([PutFile("/a", b"a")])
+    assert files(repo) == {}
+
+
+@pytest.mark.parametrize("kind", ["refused", "done"])
+def test_a_transaction_holds_each_call_once(connection: Connection, repo: Repository, kind: str) -> None:
+    calls = ("StartTransaction", "CreateBranch", "FinishTransaction")
+    with passed_on(connection, database=BusyDatabase(**{kind: dict.fromkeys(calls, 1)})) as through:
+        made = repo.write([PutFile("/a", b"a")])
+        with transaction(through) as begun:
+            branches.move(through, REPO, "one", made, begun)
+            branches.move(through, REPO, "two", made, begun)
+    assert [branches.head(connection, REPO, name) for name in ("one", "two")] == [made, made]

@@ -122,11 +122,6 @@ def test_an_unforeseen_error_is_one_line_without_a_traceback(channel: grpc.Chann
         ("pps_v2.API/RunCron", "localpachd does not serve pps_v2.API/RunCron"),
         ("pps_v2.API/Invented", "localpachd does not serve pps_v2.API/Invented"),
         ("proxy.API/Listen", "localpachd does not serve proxy.API/Listen"),
-        (
-            "storage.Fileset/ReadFilesetCDR",
-            "localpachd does not serve storage.Fileset/ReadFilesetCDR: its chunks have no URLs. Use ReadFileset, which "
-            "sends the files themselves",
-        ),
         ("auth_v2.API/WhoAmI", "the auth service is not activated"),
         ("identity_v2.API/DeleteAll", "the auth service is not activated"),
     ],

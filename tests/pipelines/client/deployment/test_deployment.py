@@ -13,6 +13,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import pipeline_specs
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.grpc_proxy import BusyDatabase, passed_on
 from tests.pipelines.stand_ins import SpecFiles
 
 COPY: dict[str, Any] = {
@@ -59,6 +60,23 @@ def test_pipelines_are_created_once_and_then_left_alone(here: Specs) -> None:
     assert here.info().details.metadata.annotations[ANNOTATION] == spec.fingerprint
 
 
+@pytest.mark.parametrize("kind", ["refused", "done"])
+def test_a_busy_database_changes_no_deployment(here: Specs, kind: str) -> None:
+    here.write(COPY)
+    calls = ("CreateRepo", "CreatePipeline")
+
+    def deploy_busily() -> dict[str, str]:
+        with passed_on(here.connection, database=BusyDatabase(**{kind: dict.fromkeys(calls, 1)})) as through:
+            return {each.name: each.action for each in deploy(through, pipeline_specs.load(here.directory))}
+
+    assert deploy_busily() == {"in": "created", "copy": "created"}
+    assert here.info().version == 1
+    here.write(COPY, transform={"cmd": ["sh", "-e"]})
+    assert deploy_busily() == {"in": "unchanged", "copy": AGAIN}
+    assert here.info().version == 2
+
+
+@pytest.mark.versions
 def test_existing_repos_are_used(here: Specs) -> None:
     here.connection.client.create_repo("in", project_name=here.connection.project)
     Repository(here.connection, "in").write([PutFile("/a", b"a")])

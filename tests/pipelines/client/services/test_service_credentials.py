@@ -61,6 +61,7 @@ def test_the_secret_of_somebody_else_is_not_replaced_unasked(connection: Connect
     assert service_credentials.token(connection, "a" * 20) == "a" * 20
 
 
+@pytest.mark.versions
 def test_it_is_forgotten(connection: Connection) -> None:
     service_credentials.put(connection, ServiceCredentials("a" * 20, b"certificate", b"key"))
     assert service_credentials.remove(connection)
