@@ -100,8 +100,9 @@ def read(
         there = jobs.pipelines()
         names = [*usual, *(name for name in optional if name in there)]
         watched = [name for name in there if name in names or _wants_gpus(there[name])]
-        of_each = reads.map(jobs.newest, watched), reads.map(lambda name: _queue(jobs, there[name]), watched)
-        newest, queues = (dict(zip(watched, found, strict=True)) for found in of_each)
+        queued = reads.map(lambda name: _queue(jobs, there[name]), watched)
+        newest = dict(zip(watched, reads.map(jobs.newest, watched), strict=True))
+        queues = dict(zip(watched, queued, strict=True))
         said, unknown = told.result()
         troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
         reasons = reads.submit(

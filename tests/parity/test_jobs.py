@@ -23,6 +23,17 @@ def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, c
     assert second.output_commit.repo.name == second.output_commit.branch.repo.name == name
     assert second.details.input.pfs.commit == second.job.id
     assert place.paths(name) == ["/a", "/b", "/c"]
+
+
+def test_links_are_not_counted_as_uploaded(place: Place, pfs: MakeInput, client: Client) -> None:
+    """Neither those to inputs, which are copied by reference or not, nor those out of /pfs: `tarutil.Export` skips them,
+    and only its headers are counted (src/server/worker/datum/datum.go)."""
+    script = "echo 1234 > /tmp/own; ln -s /tmp/own /pfs/out/own; ln -s /pfs/in/a /pfs/out/b; echo 12 > /pfs/out/c"
+    for lazy in (False, True):
+        repo = place.repo()
+        name = place.pipeline(script, input=pfs(repo, name="in", lazy=lazy))
+        job = place.job(name, place.put(repo, a="1" * 100))
+        assert (job.stats.upload_bytes, place.paths(name)) == (3, ["/b", "/c", "/own"])
     assert place.read(name, "/b") == "4"
 
 

@@ -26,7 +26,7 @@ _SECRET = re.compile(
     # A Helm release has the values of its installation, passwords among them.
     r"|/?helm/.*(?<!/metadata\.json)$"
 )
-_SPACE = re.compile(r"\s*")
+_ANYTHING = re.compile(r"\S")
 _SPECIFICATIONS = ("/spec.json", "/cluster-defaults.json")
 
 
@@ -75,14 +75,13 @@ def _secrets(dump: IO[bytes]) -> Iterator[bytes]:
 
 def _documents(text: str) -> Iterator[object]:
     """The JSON values of a text, one after the other."""
-    decoder, at = json.JSONDecoder(), _SPACE.match(text).end()
-    while at < len(text):
+    decoder, at = json.JSONDecoder(), 0
+    while found := _ANYTHING.search(text, at):
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, at = decoder.raw_decode(text, found.start())
         except ValueError:  # the end was cut off
             return
         yield document
-        at = _SPACE.match(text, at).end()
 
 
 def _copy(dump: IO[bytes], to: Path, hide: SecretRedaction) -> int:

@@ -57,7 +57,7 @@ CLUSTER = {
 2.12 write them: every row of every table, and Helm's releases."""
 
 
-class _ClusterDump(debug_pb2_grpc.DebugServicer):
+class _ClusterDump(debug_pb2_grpc.DebugServicer):  # type: ignore[misc]  # it has no types
     """A server whose dump has these files."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
