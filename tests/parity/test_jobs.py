@@ -27,8 +27,8 @@ def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, c
 
 
 def test_links_are_not_counted_as_uploaded(place: Place, pfs: MakeInput, client: Client) -> None:
-    """Neither those to inputs, which are copied by reference or not, nor those out of /pfs: `tarutil.Export` skips them,
-    and only its headers are counted (src/server/worker/datum/datum.go)."""
+    """Neither those to inputs, which are copied by reference or not, nor those out of /pfs: `tarutil.Export` skips
+    them, and only its headers are counted (src/server/worker/datum/datum.go)."""
     script = "echo 1234 > /tmp/own; ln -s /tmp/own /pfs/out/own; ln -s /pfs/in/a /pfs/out/b; echo 12 > /pfs/out/c"
     for lazy in (False, True):
         repo = place.repo()
