@@ -171,9 +171,9 @@ def test_the_installed_demo_answers_the_sample_queries(installed: Installed) -> 
 def test_pip_installs_it_with_all_it_needs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     """From the index that pip uses on this machine. Then one command, in any directory, makes a library."""
     venv.create(tmp_path / "env", with_pip=True, symlinks=True)
-    pip = [tmp_path / "env" / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    constraints = ["--constraint", wheel.with_name("constraints.txt")]
-    done = subprocess.run([*pip, *constraints, wheel], capture_output=True, text=True)
+    pip = [str(tmp_path / "env" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    constraints = ["--constraint", str(wheel.with_name("constraints.txt"))]
+    done = subprocess.run([*pip, *constraints, str(wheel)], capture_output=True, text=True)
     if done.returncode and _NO_INDEX.search(done.stderr):
         pytest.skip(f"pip reaches no index of packages here: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
