@@ -83,7 +83,7 @@ class Neighbours(Rows[Neighbour]):
     def __init__(self, answer: Mapping[str, Any], thumbnail: Callable[[str], bytes]) -> None:
         """thumbnail: gives the thumbnail of an id."""
         self.answer = answer
-        super().__init__([_neighbour(each, thumbnail) for each in answer["neighbours"]])
+        super().__init__([_neighbour(each, thumbnail) for each in answer["neighbors"]])
 
     @property
     def commits(self) -> Mapping[str, str]:

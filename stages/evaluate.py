@@ -31,7 +31,7 @@ from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sourc
 from stages.quality.ranking import Ranking, SegmentNeighbours, rank
 from stages.report.evaluation_page import page
 
-VERSION = 3
+VERSION = 4
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 MOST_NEIGHBOURS = 1000

@@ -33,10 +33,11 @@ from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, Bac
 from stages.backbone.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbone.catalogue import CatalogueEntry, find, unknown
 from stages.backbone.efficientnet import LITE, efficientnet_lite
-from stages.backbone.embedder import Embedder, threads_of_each
+from stages.backbone.embedder import Embedder, passes_at_once, threads_of_each
 from stages.backbone.embedder_factory import agrees, embedder, network, noise
 from stages.backbone.export_proof import TOLERANCE, apart, pictures, read_proof
 from stages.backbone.forward_passes import EVEN, ForwardPass, even
+from stages.backbone.graphs.graph_network import GraphNetwork
 from stages.backbone.graphs.keras_parity import matches_keras
 from stages.backbone.keras_applications import application
 from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
@@ -72,6 +73,14 @@ def make_backbone(
     Raises StageError if the backbone cannot be built or loaded again, has the wrong inputs or outputs, or gives vectors
     that are not finite; OSError if the files cannot be written.
     """
+    spec, _ = _make(source, image_size, weights, directory, precision)
+    return spec
+
+
+def _make(
+    source: str, image_size: int, weights: Path | None, directory: Path, precision: str
+) -> tuple[BackboneSpec, Embedder]:
+    """The same, and the embedder with which the files were tried."""
     directory.mkdir(parents=True, exist_ok=True)
     if not _SMALLEST <= image_size <= _LARGEST:
         raise StageError(
@@ -95,35 +104,47 @@ def make_backbone(
     # Tries the written file, since Keras cannot read back everything that it writes; but it can for the architectures
     # that have graphs, and that takes two thirds of the time after the imports.
     contents = read(directory / MODEL_FILE, spec)
-    graph = network(contents, spec) if matches_keras(os.environ) else None
+    graph = network(contents, spec, threads=threads_of_each()) if matches_keras(os.environ) else None
     if graph is not None:
         Embedder(graph, spec)(noise(spec))
-        return spec
+        return spec, _embedder(graph, spec)
     by_keras = forward(load_backbone(directory / MODEL_FILE, spec))
     Embedder(by_keras, spec)(noise(spec))
-    spec, evenly = _tried(contents, spec, by_keras)
+    spec, compute = _tried(contents, spec, by_keras)
+    evenly = even(compute, noise(spec))
     if not evenly and model.inputs[0].shape[0] is None:
         other = replace(spec, batch=EVEN, graph=False)
         other = replace(other, sha256=identity(directory / MODEL_FILE, other))
-        other, evenly = _tried(contents, other, by_keras)
-        spec = other if evenly else spec
+        other, by_other = _tried(contents, other, by_keras)
+        if even(by_other, noise(other)):
+            spec, compute = other, by_other
     (directory / SPEC_FILE).write_text(format_spec(spec))
-    return spec
+    return spec, _embedder(compute, spec)
 
 
-def _tried(contents: ModelContents, spec: BackboneSpec, by_keras: ForwardPass) -> tuple[BackboneSpec, bool]:
-    """The description, which says from now on whether a graph computes the backbone, and whether no vector of noise
-    depends on its picture's place in a batch."""
+def _tried(
+    contents: ModelContents, spec: BackboneSpec, by_keras: ForwardPass
+) -> tuple[BackboneSpec, GraphNetwork | ForwardPass]:
+    """The description, which says from now on whether a graph computes the backbone, and the passes that compute it for
+    features."""
     spec = replace(spec, graph=agrees(contents, spec, by_keras))
-    graph = network(contents, spec, threads=threads_of_each()) if spec.graph else None  # as for features
-    return spec, even(graph or by_keras, noise(spec))
+    graph = network(contents, spec, threads=threads_of_each()) if spec.graph else None
+    return spec, graph or by_keras
 
 
-def write_scale(directory: Path, spec: BackboneSpec, tried: ReferencePictures) -> NDArray[np.float32]:
-    """Writes the scale of the backbone in the directory, and returns the vectors of the reference pictures. What the
-    backbone prints goes to stderr."""
+def _embedder(compute: GraphNetwork | ForwardPass, spec: BackboneSpec) -> Embedder:
+    """The embedder for many pictures."""
+    small = compute.few if isinstance(compute, GraphNetwork) else None
+    return Embedder(compute, spec, passes_at_once(), small=small, ahead=True)
+
+
+def write_scale(
+    directory: Path, spec: BackboneSpec, tried: ReferencePictures, vectors_of: Embedder | None = None
+) -> NDArray[np.float32]:
+    """Writes the scale of the backbone in the directory, which `vectors_of` computes if it is loaded already, and
+    returns the vectors of the reference pictures. What the backbone prints goes to stderr."""
     with contextlib.redirect_stdout(sys.stderr):
-        vectors_of = embedder(directory / MODEL_FILE, spec, os.environ, many=True)
+        vectors_of = vectors_of or embedder(directory / MODEL_FILE, spec, os.environ, many=True)
     vectors, copies = vectors_of(tried.pictures), vectors_of(tried.copies)
     scale = distance_scale.measured(spec.sha256, vectors, tried.labels, copies, tried.originals)
     (directory / SCALE_FILE).write_bytes(scale)
@@ -181,9 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="directory for the files")
     given = parser.parse_args(arguments)
     try:
-        spec = make_backbone(given.source, given.image_size, given.weights, given.out, given.precision)
+        spec, loaded = _make(given.source, given.image_size, given.weights, given.out, given.precision)
         tried = reference_pictures(spec.image_size)
-        vectors = write_scale(given.out, spec, tried)
+        vectors = write_scale(given.out, spec, tried, loaded)
         entry = find(given.source)
         if entry is not None and given.precision != "float32":
             print(compare(entry, given.weights, tried, vectors))

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     if what == "passes":
         _passes(Path(place[0]))
         return
-    _serve((lambda _: {"neighbours": []}) if what == "bare" else _flat(Path(place[0])))
+    _serve((lambda _: {"neighbors": []}) if what == "bare" else _flat(Path(place[0])))
 
 
 def _serve(search: Search) -> None:
@@ -68,7 +68,7 @@ def _flat(index: Path) -> Search:
         point = flat.reconstruct(rows[asked["id"]])[None]
         distances, found = flat.search(point, _K)
         nearest = zip(found[0].tolist(), np.sqrt(distances[0]).tolist(), strict=True)
-        return {"neighbours": [{"id": ids[row], "distance": distance} for row, distance in nearest]}
+        return {"neighbors": [{"id": ids[row], "distance": distance} for row, distance in nearest]}
 
     return search
 

@@ -236,6 +236,6 @@ class DatumSetRun:
 
 
 def _with_output(result: DatumResult, output: tuple[OutputFile, ...], since: float) -> DatumResult:
-    uploaded = sum(file.content.size for file in output)
+    uploaded = sum(file.content.size for file in output if not file.linked)
     stats = replace(result.stats, upload_time=time.monotonic() - since, upload_bytes=uploaded)
     return replace(result, stats=stats, output=output)

@@ -148,10 +148,12 @@ class DatumStats:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file that user code left below `/pfs/out`; `path` is absolute within the output repo."""
+    """A file that user code left below `/pfs/out`; `path` is absolute within the output repo. linked: whether it was,
+    or lay behind, a symbolic link, whose bytes Pachyderm does not count as uploaded."""
 
     path: str
     content: FileContent
+    linked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ _FAR_FOR_COSINE = 0.4
 """A cosine distance of which few near copies are; a Euclidean one of vectors of length 1 would be 0.89."""
 
 _HASH_BITS = 64
+_BACKEND, _USUAL_BACKEND = "KERAS_BACKEND", "tensorflow"
+_EMBED = ("features", "serve")
+"""The stages that compute vectors: of the library, of queries, of questions to the service."""
 
 
 def check(drafts: Sequence[SpecDraft], neighbours: Sequence[SpecDraft] = ()) -> Iterator[Finding]:
@@ -27,6 +30,7 @@ def check(drafts: Sequence[SpecDraft], neighbours: Sequence[SpecDraft] = ()) -> 
             yield from (draft.finding(flaw) for flaw in _check_digits(draft))
         elif _stage(draft) == "evaluate":
             yield from (draft.finding(flaw) for flaw in _check_k(draft, everything.get("neighbours")))
+    yield from _check_backends(drafts)
 
 
 def _stage(draft: SpecDraft) -> str:
@@ -82,6 +86,19 @@ def _check_k(draft: SpecDraft, neighbours: SpecDraft | None) -> Iterator[Flaw]:
     if mine.isdecimal() and theirs.isdecimal() and int(mine) > int(theirs):
         why = f"{mine} is more than K={theirs} of neighbours, the nearest that are known in each segment"
         yield Flaw.warning("variables", (*_ENV, "K"), why, f"write {theirs}, or raise K there")
+
+
+def _check_backends(drafts: Sequence[SpecDraft]) -> Iterator[Finding]:
+    """Vectors of two backends of Keras are never compared, so a search between them fails. Only specifications that are
+    checked together: those beside them may be deployed with an overlay."""
+    named = {draft.name: _value(draft, _BACKEND) or _USUAL_BACKEND for draft in drafts if _stage(draft) in _EMBED}
+    library = named.get("features", "")
+    for draft in drafts:
+        mine = named.get(draft.name, library)
+        if library and mine != library:
+            why = f"{mine} computes queries and {library} the library: vectors of two backends are not compared"
+            fix = f"write one {_BACKEND} for both, such as {library}; the overlay keras-backend does"
+            yield draft.finding(Flaw.error("variables", (*_ENV, _BACKEND), why, fix))
 
 
 def _value(draft: SpecDraft, name: str) -> str:

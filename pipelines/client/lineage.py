@@ -27,7 +27,8 @@ _Known = TypeVar("_Known")
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """A job with the code that it ran: the version of its pipeline, its times (UTC), the image and the variables."""
+    """A job with the code that it ran: the version of its pipeline, its times (UTC), the image and the variables, by
+    name: a message has them in any order."""
 
     version: int
     started: datetime | None
@@ -126,7 +127,7 @@ def _job(info: Any) -> JobDetails:
     transform = info.details.transform
     times = (getattr(info, name) if info.HasField(name) else None for name in ("started", "finished"))
     started, finished = (each and each.ToDatetime(tzinfo=UTC) for each in times)
-    return JobDetails(info.pipeline_version, started, finished, transform.image, dict(transform.env))
+    return JobDetails(info.pipeline_version, started, finished, transform.image, dict(sorted(transform.env.items())))
 
 
 def _made(info: Any) -> CommitDetails:

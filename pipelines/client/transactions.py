@@ -22,8 +22,8 @@ class OpenTransaction:
         self.id = str(self._begun.id)
 
     def add(self, call: Callable[..., Any], request: Any) -> Any:
-        """Makes a call, of a stub, a part of the transaction, and returns its reply: it is checked now, and takes effect
-        at the end."""
+        """Makes a call, of a stub, a part of the transaction, and returns its reply: it is checked now, and takes
+        effect at the end."""
         metadata = (("pach-transaction", self.id),)
         reply = self._connection.change(lambda: call(request, metadata=metadata), self._added)
         self._size += 1
@@ -40,8 +40,8 @@ class OpenTransaction:
             self._stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=self._begun))
 
     def _added(self) -> Any | None:
-        """The reply to the last call, if the server has noted one more than were added here: of those that have one, the
-        commit."""
+        """The reply to the last call, if the server has noted one more than were added here: the commit that it
+        made."""
         request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)
         info = self._stub.InspectTransaction(request)
         return info.responses[-1].commit if len(info.requests) > self._size else None

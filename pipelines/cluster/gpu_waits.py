@@ -1,6 +1,7 @@
 """The pipelines whose workers wait for GPUs: for those that others hold, which Kubernetes resolves by itself, or for
 those that no machine has."""
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ _ASK_EVERY = 15.0
 
 _MOST_HOLDERS = 3
 
+_NVIDIA = "nvidia.com/gpu"
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineWait:
@@ -27,6 +30,9 @@ class PipelineWait:
 
     state: str
     text: str
+
+
+_TO_BE_PLACED = PipelineWait("waiting", "waiting for Kubernetes to place its worker: a node has GPUs to spare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +79,16 @@ class GpuWaits:
         if machine is not None:
             found = {name: on_machine(machine, name, wish, name in crashing) for name, wish in wishes.items()}
             return {name: wait for name, wait in found.items() if wait is not None}
-        short = [
-            name
-            for name in wishes
-            if any(
-                is_short(text, infos[name].details.resource_limits.gpu.type)
-                for text in (*([infos[name].reason] if name in crashing else ()), *(said or {}).get(name, ()))
-            )
-        ]
+        reasons = {
+            name: [*([infos[name].reason] if name in crashing else ()), *(said or {}).get(name, ())] for name in wishes
+        }
+        kinds = {name: infos[name].details.resource_limits.gpu.type or _NVIDIA for name in wishes}
+        short = [name for name in wishes if any(is_short(text, kinds[name]) for text in reasons[name])]
         self._ask((short, wishes))
         waits = {name: on_cluster(self._holdings, self._connection.project, name, wishes) for name in short}
+        for name in short:
+            if waits[name] is None and all(_is_only_short(text, kinds[name]) for text in reasons[name]):
+                waits[name] = _TO_BE_PLACED
         return {name: wait for name, wait in waits.items() if wait is not None}
 
     def _ask(self, situation: tuple[Sequence[str], Mapping[str, GpuDemand]]) -> None:
@@ -100,7 +106,14 @@ class GpuWaits:
 
 def is_short(reason: str, kind: str) -> bool:
     """Whether Kubernetes gives a shortage of this kind of GPUs as a reason."""
-    return f"Insufficient {kind or 'nvidia.com/gpu'}" in reason
+    return f"Insufficient {kind or _NVIDIA}" in reason
+
+
+def _is_only_short(reason: str, kind: str) -> bool:
+    """Whether Kubernetes gives no other reason, as it still does for a moment after a GPU was given back."""
+    causes = " ".join(reason.split()).partition(" preemption: ")[0]
+    only = rf".*0/(\d+) nodes are available: \1 Insufficient {re.escape(kind)}[.:]*"
+    return re.fullmatch(only, causes) is not None
 
 
 def on_machine(machine: GpuMachine, name: str, wish: GpuDemand, crashing: bool) -> PipelineWait | None:

@@ -8,6 +8,7 @@ from pipelines.client import repository
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.pipeline_owner import own
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_waits import PipelineWait
 from pipelines.cluster.job_waits import JobWaits
@@ -42,13 +43,13 @@ class GraphReader:
         return graph(self._connection.project, ProjectState(infos, found, self._found_waits, self._held, self._sizes))
 
     def _look_closely(self, infos: Mapping[str, Any]) -> None:
-        working = [
-            self._connection.retry(self._jobs.with_workers, job)
-            for job in self._jobs_of.values()
-            if job is not None and not job.ended
-        ]
-        self._found_waits = self._waits.look(infos, working)
-        machine = self._connection.retry(gpu_holders.local_leases, self._connection)
+        going = [job for job in self._jobs_of.values() if job is not None and not job.ended]
+        with parallel_reads() as reads:
+            working = reads.map(lambda job: self._connection.retry(self._jobs.with_workers, job), going)
+            leases = reads.submit(self._connection.retry, gpu_holders.local_leases, self._connection)
+            sizes = reads.submit(self._connection.retry, repository.sizes, self._connection)
+            self._found_waits = self._waits.look(infos, list(working))
+        machine = leases.result()
         self._held = None
         if machine is not None:
             held: dict[str, int] = {}
@@ -56,7 +57,7 @@ class GraphReader:
                 name = each.pipeline.removeprefix(f"{self._connection.project}/")
                 held[name] = held.get(name, 0) + each.gpus
             self._held = held
-        self._sizes = self._connection.retry(repository.sizes, self._connection)
+        self._sizes = sizes.result()
 
 
 def _states(jobs: Mapping[str, Job | None]) -> set[tuple[str, str, str]]:

@@ -19,10 +19,12 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.client.services import service_discovery, service_roles
 from pipelines.cluster import gpu_holders
 from pipelines.specifications import segment_numbers
 from pipelines.specifications.segment_numbers import SegmentNumbers
+from stages.backbone.backbone_spec import BackboneSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +92,30 @@ class LibraryOverview:
 
 def read(connection: Connection) -> LibraryOverview:
     """The facts about the library of a connection."""
-    pipelines = connection.retry(ProjectJobs(connection).pipelines)
-    index = connection.retry(_index, connection)
-    number = sum(int(each["count"]) for each in index)
+    with parallel_reads() as reads:
+        index = reads.submit(connection.retry, _index, connection)
+        queries = reads.submit(connection.retry, lambda: len(list(Repository(connection, "queries").list())))
+        pushed = reads.submit(
+            connection.retry, lambda: backbones.current_backbone(Repository(connection, backbones.REPO))
+        )
+        leases = reads.submit(connection.retry, gpu_holders.local_leases, connection)
+        disk = reads.submit(_disk, connection)
+        pipelines = connection.retry(ProjectJobs(connection).pipelines)
+        addresses = tuple(_addresses(connection, pipelines))
+    number = sum(int(each["count"]) for each in index.result())
     preprocess, render = (_variables(pipelines, name) for name in ("preprocess", "render"))
-    leases = gpu_holders.local_leases(connection)
+    machine = leases.result()
     return LibraryOverview(
         pictures=number,
-        queries=len(connection.retry(lambda: list(Repository(connection, "queries").list()))),
-        model=connection.retry(_model, connection, {str(each["model"]) for each in index}),
+        queries=queries.result(),
+        model=_model(pushed.result(), {str(each["model"]) for each in index.result()}),
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
         growth=growth(pipelines.values(), number),
-        disk=_disk(connection),
-        gpus=None if leases is None else GpuUsage(leases.total, leases.allocated),
-        addresses=tuple(_addresses(connection, pipelines)),
+        disk=disk.result(),
+        gpus=None if machine is None else GpuUsage(machine.total, machine.allocated),
+        addresses=addresses,
     )
 
 
@@ -124,8 +134,7 @@ def _index(connection: Connection) -> list[Mapping[str, Any]]:
         return []  # another index: what is in it is not known here
 
 
-def _model(connection: Connection, indexed: set[str]) -> ModelSummary | None:
-    spec = backbones.current_backbone(Repository(connection, backbones.REPO))
+def _model(spec: BackboneSpec | None, indexed: set[str]) -> ModelSummary | None:
     if spec is None:
         return None
     return ModelSummary(spec.name, spec.image_size, spec.dimension, spec.precision, bool(indexed - {spec.sha256}))

@@ -14,6 +14,7 @@ from pipelines.client.jobs.datums import DatumFailure, JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.cluster import gpu_holders, gpu_waits, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
 from pipelines.cluster.job_waits import STOPPED, JobWaits, older
@@ -92,31 +93,45 @@ def read(
 ) -> ProjectStatus:
     """The status of these pipelines, and of the optional ones that are deployed. `most` is as for `rejections`."""
     jobs = ProjectJobs(connection)
-    there = jobs.pipelines()
-    names = [*usual, *(name for name in optional if name in there)]
-    said, unknown = _troubles(connection)
-    troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
-    newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
-    queues = {name: _queue(jobs, there[name]) for name in newest}
-    running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
-    idle = {name for name, queue in queues.items() if not queue}
-    waits: dict[str, PipelineWait] = GpuWaits(connection).look(there, running, idle, troubles)
-    reasons = _reasons(JobWaits(connection), there, {name: queue[-1] for name, queue in queues.items() if queue})
-    found = [
-        _pipeline(connection, there[n], newest[n], queues[n], troubles[n], waits.get(n), reasons.get(n))
-        for n in names
-        if n in there
-    ]
+    with parallel_reads() as reads:
+        rejected = reads.submit(rejections, connection, most)
+        lacking = reads.submit(notes, connection)
+        told = reads.submit(_troubles, connection)
+        there = jobs.pipelines()
+        names = [*usual, *(name for name in optional if name in there)]
+        watched = [name for name in there if name in names or _wants_gpus(there[name])]
+        queued = reads.map(lambda name: _queue(jobs, there[name]), watched)
+        newest = dict(zip(watched, reads.map(jobs.newest, watched), strict=True))
+        queues = dict(zip(watched, queued, strict=True))
+        said, unknown = told.result()
+        troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
+        reasons = reads.submit(
+            _reasons, connection, there, {name: queue[-1] for name, queue in queues.items() if queue}
+        )
+        running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
+        idle = {name for name, queue in queues.items() if not queue}
+        waits: dict[str, PipelineWait] = GpuWaits(connection).look(there, running, idle, troubles)
+        why = reasons.result()
+        found = list(
+            reads.map(
+                lambda name: _pipeline(
+                    connection, there[name], newest[name], queues[name], troubles[name], waits.get(name), why.get(name)
+                ),
+                [name for name in names if name in there],
+            )
+        )
     missing = [name for name in names if name not in there]
     late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
-    return ProjectStatus(found, missing, rejections(connection, most), [*late, *unknown, *notes(connection)])
+    return ProjectStatus(found, missing, rejected.result(), [*late, *unknown, *lacking.result()])
 
 
-def _reasons(waits: JobWaits, there: Mapping[str, Any], current: Mapping[str, Job]) -> dict[str, PipelineWait]:
+def _reasons(connection: Connection, there: Mapping[str, Any], current: Mapping[str, Job]) -> dict[str, PipelineWait]:
     """The waits for other things than GPUs and a cluster's nodes; `current` are the first jobs that have not ended."""
-    found = {name: waits.reason(there[name], job, current) for name, job in current.items()}
+    waits = JobWaits(connection)
+    with parallel_reads() as reads:
+        found = reads.map(lambda job: waits.reason(there[job.pipeline], job, current), current.values())
     stopped = {name: PipelineWait("paused", STOPPED.format(name)) for name, info in there.items() if info.stopped}
-    return stopped | {name: wait for name, wait in found.items() if wait is not None}
+    return stopped | {name: wait for name, wait in zip(current, found, strict=True) if wait is not None}
 
 
 def _queue(jobs: ProjectJobs, info: Any) -> list[Job]:
@@ -178,8 +193,10 @@ def _pipeline(
 def rejections(connection: Connection, most: int | None = None) -> list[RejectedFile]:
     """The rejected files of the library and of the queries, by name: all or, of each, up to `most` of them."""
     found: list[RejectedFile] = []
-    for pipeline, repo in REJECTING.items():
-        lines = map(json.loads, connection.retry(_records, connection, pipeline, most))
+    with parallel_reads() as reads:
+        records = reads.map(lambda pipeline: connection.retry(_records, connection, pipeline, most), REJECTING)
+    for repo, read in zip(REJECTING.values(), records, strict=True):
+        lines = map(json.loads, read)
         found += [RejectedFile(repo, line["source"], line["stage"], line["reason"]) for line in lines]
     return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
 
@@ -193,19 +210,20 @@ def _records(connection: Connection, pipeline: str, most: int | None) -> list[by
 def notes(connection: Connection, all_empty: bool = True) -> list[str]:
     """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size or without a
     scale. all_empty: whether it is also said that nothing is asked yet."""
-    there = {repo: connection.retry(Repository(connection, repo).exists, "/") for repo in _LACKING}
-    lacking = [note for repo, note in _LACKING.items() if not there[repo] and (all_empty or repo != "queries")]
-    pipelines = connection.retry(ProjectJobs(connection).pipelines)
-    of_backbone = connection.retry(_backbone_notes, connection, pipelines)
-    return [*lacking, *of_backbone]
+    with parallel_reads() as reads:
+        there = reads.map(lambda repo: connection.retry(Repository(connection, repo).exists, "/"), _LACKING)
+        of_backbone = reads.submit(connection.retry, _backbone_notes, connection)
+    found = dict(zip(_LACKING, there, strict=True))
+    lacking = [note for repo, note in _LACKING.items() if not found[repo] and (all_empty or repo != "queries")]
+    return [*lacking, *of_backbone.result()]
 
 
-def _backbone_notes(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
+def _backbone_notes(connection: Connection) -> list[str]:
     models = Repository(connection, backbones.REPO)
     backbone = backbones.current_backbone(models)
     if backbone is None:
         return []
-    return [*_mismatch(backbone, pipelines), *_without_scale(backbone, models)]
+    return [*_mismatch(backbone, ProjectJobs(connection).pipelines()), *_without_scale(backbone, models)]
 
 
 def _without_scale(backbone: BackboneSpec, models: Repository) -> list[str]:

@@ -13,7 +13,7 @@ from pipelines.analysis.measurement import inherited_settings
 from pipelines.client.deployment import deployment, image_sizes, part_sizes
 from pipelines.client.deployment.deployment import DEPLOYED_BY
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
-from pipelines.client.pipeline_owner import ANNOTATION
+from pipelines.client.pipeline_owner import is_own
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs
@@ -23,6 +23,7 @@ from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgr
 from pipelines.upgrades.spec_merge import MergedSpec
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from pipelines.upgrades.upgrade_steps import UpgradeStep
+from stages.datum.text_format import enumerated
 
 _ENV = ("transform", "env")
 
@@ -57,6 +58,11 @@ def plan(
     wanted = {each.name: (each, on_top) for each, on_top in zip(installed, asked, strict=True) if each.name in names}
     if not wanted.keys() & there.keys():
         raise LookalikeError("none of these pipelines is deployed here: nothing to upgrade; see `lookalike deploy`")
+    if foreign := sorted(name for name in wanted.keys() & there.keys() if not is_own(there[name])):
+        raise LookalikeError(
+            f"{enumerated(foreign)} in this project {'is' if len(foreign) == 1 else 'are'} not lookalike's: give the "
+            f"library a project of its own, or have `lookalike deploy` replace {foreign[0]}; nothing was changed"
+        )
     found = {
         name: MergedSpec(on_top, (), ()) if name in as_written else spec_merge.merge_spec(draft, on_top, there[name])
         for name, (draft, on_top) in wanted.items()
@@ -82,7 +88,7 @@ def plan(
     steps += [
         UpgradeStep(name, "unused", spec_commit=info.spec_commit.id)
         for name, info in sorted(there.items())
-        if ANNOTATION in info.details.metadata.annotations and name not in known
+        if is_own(info) and name not in known
     ]
     before = {step.pipeline: step.spec_commit for step in steps if step.is_sent}
     record = upgrade_records.next_record(there.values(), before)

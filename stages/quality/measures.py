@@ -68,7 +68,7 @@ def ranks(k: int) -> list[int]:
 def names(ks: Sequence[int]) -> list[str]:
     """The measures: precision and recall at each of `ks`, then the average precision and the reciprocal rank at the
     last of them."""
-    return [*(f"precision@{k}" for k in ks), *(f"recall@{k}" for k in ks), f"mAP@{ks[-1]}", "MRR"]
+    return [*(f"precision@{k}" for k in ks), *(f"recall@{k}" for k in ks), f"mAP@{ks[-1]}", f"MRR@{ks[-1]}"]
 
 
 def measure(judged: RelevanceMatrix, ks: Sequence[int]) -> _Floats:

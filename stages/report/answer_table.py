@@ -46,7 +46,7 @@ def rows(answer: Mapping[str, Any], query: str = "") -> list[Row]:
     """The rows of an answer to a search, in its order. query: its name, if not the names of the pictures in it."""
     asked = query or ", ".join(each["name"] for each in answer.get("pictures", ()))
     found: list[Row] = []
-    for picture in answer["neighbours"]:
+    for picture in answer["neighbors"]:
         own = {name: picture[name] for name in (*_FIRST, "id") if name in picture}
         for source in picture["sources"]:
             facts = {name: value for name, value in source.items() if name not in ("number", "attributes")}

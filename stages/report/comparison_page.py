@@ -34,7 +34,7 @@ def shown(found: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any
     """The rows of the table of measures: what the mean is over, the measure's name, and its values."""
     ks = found["ks"]
     names = [f"precision@{k}" for k in dict.fromkeys((1, *(each for each in (3, 5) if each in ks), ks[-1]))]
-    names += [f"recall@{ks[-1]}", f"mAP@{ks[-1]}", "MRR"]
+    names += [f"recall@{ks[-1]}", f"mAP@{ks[-1]}", f"MRR@{ks[-1]}"]
     yield from (("queries", name, found["micro"][name]) for name in names)
     yield "labels", "precision@1", found["macro"]["precision@1"]
 

@@ -87,7 +87,7 @@ def _told(answer: Mapping[str, Any]) -> Told:
     commits = answer["commits"]["index"], answer["commits"]["library"]
     if "folder" in answer:
         return Told(*commits, frozenset((each["path"], "", each["id"]) for each in answer["pictures"]), "", ())
-    found = answer["neighbours"]
+    found = answer["neighbors"]
     sources = frozenset((source["path"], source["sha256"], each["id"]) for each in found for source in each["sources"])
     question = f"{[each['id'] for each in answer['pictures']]} {answer['metric']} {answer['combine']}"
     return Told(*commits, sources, question, tuple((each["rank"], each["id"], each["distance"]) for each in found))

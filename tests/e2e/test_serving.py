@@ -67,7 +67,7 @@ def search(url: str, picture: bytes, headers: dict[str, str] | None = None) -> d
 
 def nearest(answer: dict[str, Any]) -> Neighbours:
     """The three nearest in an answer of the service, which has more where some are near-duplicates."""
-    found = answer["neighbours"][:3]
+    found = answer["neighbors"][:3]
     return [(each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in found]
 
 
@@ -108,8 +108,8 @@ def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(
         answer = search(url, paint(3, 1))
         assert nearest(answer) == in_batch(world, "mine.png")
         assert answer["commits"]["index"] == world.newest("index")
-        assert asked(url, "GET", answer["neighbours"][0]["original"]) == (200, paint(3))
-        status, page = asked(url, "GET", f"/trace/{answer['neighbours'][0]['id']}")
+        assert asked(url, "GET", answer["neighbors"][0]["original"]) == (200, paint(3))
+        status, page = asked(url, "GET", f"/trace/{answer['neighbors'][0]['id']}")
         assert status == 200
         assert b"trip/3.png" in page
         added = world.add({"trip/near.png": paint(3, 1)})
@@ -117,7 +117,7 @@ def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(
         next_line(process, "13 pictures")
         answer = search(url, paint(3, 1))
         assert answer["commits"]["index"] == added
-        assert answer["neighbours"][0]["distance"] == 0
+        assert answer["neighbors"][0]["distance"] == 0
         assert nearest(answer)[0][2] == ["trip/near.png"]
         assert nearest(answer) == in_batch(world, "mine.png")
         world.settle(world.remove("trip/near.png"))

@@ -40,7 +40,7 @@ def answer(**changes: Any) -> dict[str, Any]:
         "group": 2,
     }
     found = {
-        "neighbours": [first, second],
+        "neighbors": [first, second],
         "commits": {"project": "default", "index": "1" * 32, "library": "2" * 32, "model": "3" * 32},
         "model": {"described": "small at 32 px", "sha256": "5eed" * 16},
         "metric": "euclidean",
@@ -74,7 +74,7 @@ def test_groups_are_folded_in_tiles_and_sources_keep_their_numbers() -> None:
     assert [len(each) for each in found.groups] == [1, 1]
     assert [found[0].number(at) for at in (0, 1, 2, -1)] == [1, 0, 2, -1]
     copies = answer()
-    copies["neighbours"][1]["group"] = 1
+    copies["neighbors"][1]["group"] = 1
     folded = Neighbours(copies, thumbnail)
     assert [[each.rank for each in group] for group in folded.groups] == [[1, 2]]
     page = PageDocument(folded._repr_html_())
@@ -97,7 +97,7 @@ def test_arrow_and_pandas_have_one_row_for_each() -> None:
 
 
 def test_an_answer_without_neighbours_is_a_table_with_the_same_columns() -> None:
-    found = Neighbours(answer(neighbours=[]), thumbnail)
+    found = Neighbours(answer(neighbors=[]), thumbnail)
     assert found.to_arrow().schema == Neighbours.schema
     assert list(found.to_pandas().columns) == Neighbours.schema.names
     assert "0 pictures" in repr(found)

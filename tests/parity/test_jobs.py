@@ -26,6 +26,17 @@ def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, c
     assert place.read(name, "/b") == "4"
 
 
+def test_links_are_not_counted_as_uploaded(place: Place, pfs: MakeInput, client: Client) -> None:
+    """Neither those to inputs, which are copied by reference or not, nor those out of /pfs: `tarutil.Export` skips
+    them, and only its headers are counted (src/server/worker/datum/datum.go)."""
+    script = "echo 1234 > /tmp/own; ln -s /tmp/own /pfs/out/own; ln -s /pfs/in/a /pfs/out/b; echo 12 > /pfs/out/c"
+    for lazy in (False, True):
+        repo = place.repo()
+        name = place.pipeline(script, input=pfs(repo, name="in", lazy=lazy))
+        job = place.job(name, place.put(repo, a="1" * 100))
+        assert (job.stats.upload_bytes, place.paths(name)) == (3, ["/b", "/c", "/own"])
+
+
 def test_deleting_an_input_deletes_its_output(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))

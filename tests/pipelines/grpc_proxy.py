@@ -1,10 +1,11 @@
-"""A server that passes calls on to another one, hears them, and may not know some, or fail some."""
+"""A server that passes calls on to another one, hears them, may be far away, and may not know some, or fail some."""
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import grpc
 import python_pachyderm
@@ -39,35 +40,47 @@ class BusyDatabase:
         return left[method] >= 0
 
 
-class _Passing(grpc.GenericRpcHandler):
-    """Passes every call on, except those whose method begins with `unknown`, and tells `heard` each that has ended."""
+@dataclass(frozen=True)
+class _Behaviour:
+    """What a server does with calls beside passing them on, see `passed_on`."""
 
-    def __init__(
-        self, channel: grpc.Channel, unknown: str, heard: Callable[[str], None], database: BusyDatabase
-    ) -> None:
-        self._channel, self._unknown, self._heard, self._database = channel, unknown, heard, database
+    unknown: str
+    heard: Callable[[str], None]
+    latency: float
+    refused: Mapping[str, str]
+    database: BusyDatabase = field(default_factory=BusyDatabase)
+
+
+class _Passing(grpc.GenericRpcHandler):
+    """Passes every call on, and behaves so."""
+
+    def __init__(self, channel: grpc.Channel, behaviour: _Behaviour) -> None:
+        self._channel, self._behaviour = channel, behaviour
 
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
-        if details.method.startswith(self._unknown):
+        behaviour = self._behaviour
+        if details.method.startswith(behaviour.unknown):
             return None
         call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
-
         method = details.method.rpartition("/")[2]
 
         def through(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             metadata = tuple(each for each in context.invocation_metadata() if each[0] != "user-agent")
-            if self._database.refuses(method):
+            time.sleep(behaviour.latency)
+            if reason := behaviour.refused.get(method):
+                context.abort(grpc.StatusCode.UNKNOWN, reason)
+            if behaviour.database.refuses(method):
                 context.abort(*ABORTED)
             try:
                 replies = call(requests, metadata=metadata)
-                if self._database.fails(method):
+                if behaviour.database.fails(method):
                     list(replies)
                     context.abort(*ABORTED)
                 yield from replies
             except grpc.RpcError as error:
                 context.abort(error.code(), error.details() or "")
             finally:
-                self._heard(method)
+                behaviour.heard(method)
 
         return grpc.stream_stream_rpc_method_handler(through)
 
@@ -77,13 +90,17 @@ def passed_on(
     connection: Connection,
     unknown: str = "none",
     heard: Callable[[str], None] = lambda method: None,
+    latency: float = 0.0,
+    refused: Mapping[str, str] | None = None,
     database: BusyDatabase | None = None,
 ) -> Iterator[Connection]:
-    """The connection, through a server that does not know the methods that begin so, and that may have a busy
-    database."""
+    """The connection, through a server that does not know the methods that begin so, is as far away as `latency` says,
+    in seconds, and may have a busy database. heard: is told each call that has ended. refused: texts with which calls
+    are refused, by method."""
+    behaviour = _Behaviour(unknown, heard, latency, refused or {}, database or BusyDatabase())
     target = connection.address.removeprefix("grpc://")
-    with grpc.insecure_channel(target) as channel, ThreadPoolExecutor(8) as threads:
-        server = grpc.server(threads, handlers=[_Passing(channel, unknown, heard, database or BusyDatabase())])
+    with grpc.insecure_channel(target) as channel, ThreadPoolExecutor(64) as threads:
+        server = grpc.server(threads, handlers=[_Passing(channel, behaviour)])
         address = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         server.start()
         client = python_pachyderm.Client.new_from_pachd_address(address)

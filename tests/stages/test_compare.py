@@ -74,7 +74,7 @@ def test_the_better_side_and_the_labels_that_differ_are_found() -> None:
     first = found["micro"]["precision@1"]
     assert (first["a"], first["b"], first["difference"]) == (0.75, 1.0, 0.25)
     assert first["low"] <= 0.25 <= first["high"]
-    assert found["micro"]["MRR"]["a"] == pytest.approx((6 + 0 + 1 / 2) / 8)
+    assert found["micro"][f"MRR@{found['ks'][-1]}"]["a"] == pytest.approx((6 + 0 + 1 / 2) / 8)
     assert [(each["label"], each["only_b"], each["a"]) for each in found["labels"]] == [("cat", 2, 0.5)]
     assert found["verdict"]["better"] == ""
     assert found["verdict"]["words"] == "B finds more at rank 1, but chance can explain it"

@@ -3,7 +3,7 @@ server, its workers and the samples come from there."""
 
 import json
 import os
-import shutil
+import re
 import site
 import subprocess
 import sys
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from stages.backbone.photographs import open_photograph
+from tests import wheels
 from tests.command import CommandResult
+from tests.wheels import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("localpachd", "lookalike", "pipelines", "speclang", "specs", "stages")
-DOCUMENTS = ("LICENSE", "README.md", "pyproject.toml")
+_NO_INDEX = re.compile("No matching distribution found|connection broken|Max retries exceeded")
 
 
 class Installed:
@@ -44,23 +44,10 @@ class Installed:
         return typed.stdout + typed.stderr
 
 
-def copied(to: Path) -> Path:
-    """A copy of the sources in a directory."""
-    for name in SOURCES:
-        shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in DOCUMENTS:
-        shutil.copy2(ROOT / name, to / name)
-    return to
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built of a copy of the sources: a build leaves files beside them."""
-    copy = copied(tmp_path_factory.mktemp("source"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", copy, copy], check=True)
-    (found,) = copy.glob("*.whl")
-    return found
+    """The wheel, with its constraints beside it."""
+    return wheels.build(tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +70,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def clone(tmp_path: Path) -> tuple[Path, Path]:
     """A copy of the sources called lookalike, and the Python of an environment in which it is installed in place."""
-    directory, environment, tools = copied(tmp_path / "lookalike"), tmp_path / "env", tmp_path / "tools"
+    directory, environment, tools = wheels.copied(tmp_path / "lookalike"), tmp_path / "env", tmp_path / "tools"
     tools.mkdir()
     (packages,) = (Path(each) for each in site.getsitepackages())
     for found in (*packages.glob("setuptools*"), packages / "_distutils_hack"):
@@ -177,3 +164,26 @@ def test_the_installed_demo_answers_the_sample_queries(installed: Installed) -> 
     answers = (installed.home / "demo" / "results" / "sample-queries" / "neighbors.jsonl").read_text().splitlines()
     assert len(answers) == 54
     assert all(len(json.loads(line)["neighbors"]) == 3 for line in answers)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_pip_installs_it_with_all_it_needs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """From the index that pip uses on this machine. Then one command, in any directory, makes a library."""
+    venv.create(tmp_path / "env", with_pip=True, symlinks=True)
+    pip = [str(tmp_path / "env" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    constraints = ["--constraint", str(wheel.with_name("constraints.txt"))]
+    done = subprocess.run([*pip, *constraints, str(wheel)], capture_output=True, text=True)
+    if done.returncode and _NO_INDEX.search(done.stderr):
+        pytest.skip(f"pip reaches no index of packages here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    command, photos = Installed(tmp_path / "env" / "bin" / "lookalike", tmp_path), tmp_path / "here" / "photos"
+    photos.mkdir(parents=True)
+    for name in ("cat", "coffee"):
+        open_photograph(name).save(photos / f"{name}.png")
+    try:
+        assert "put 2 files into images" in command.says("add", "photos", at="here")
+        said = command.says("query", "photos/cat.png", at="here")
+        assert "photos/cat.png" in said and "same picture" in said
+    finally:
+        command.types("down", at="here")

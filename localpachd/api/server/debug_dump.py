@@ -20,7 +20,6 @@ from localpachd.api.schema.schema import debug_pb2, pfs_pb2, pps_pb2
 from localpachd.api.server.admin_servicers import ADDITIONAL
 from localpachd.database import Database
 from localpachd.diagnosis import profiles, server_facts
-from localpachd.diagnosis.redaction import SecretRedaction, secret_values
 from localpachd.diagnosis.tar_archive import TarArchive, packed
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps import job_rows, log_queries
@@ -28,6 +27,7 @@ from localpachd.pps.pipelines import ALL_VERSIONS
 from localpachd.pps.pps_entities import Pipeline
 from localpachd.pps.pps_service import PpsService
 from localpachd.worker.secret_store import SecretStore
+from speclang.redaction import SecretRedaction, secret_values
 
 APP, POD = "pachd", "localpachd"
 """The server as an app with one pod."""

@@ -9,7 +9,7 @@ import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localpachd.errors import PachError
@@ -31,14 +31,15 @@ class OutputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FoundOutput:
-    """A file of the output: its path there, its place on this machine, its bytes and the number of its names, and its
-    content if that is in the store already."""
+    """A file of the output: its path there, its place on this machine, its bytes and the number of its names, its
+    content if that is in the store already, and whether a link led to it."""
 
     path: str
     place: str
     size: int
     names: int
     content: FileContent | None
+    linked: bool = False
 
 
 class OutputCollector:
@@ -86,12 +87,12 @@ class OutputCollector:
 
     def _stored(self, each: FoundOutput, tree: Path) -> OutputFile:
         if each.content is not None:
-            return OutputFile(each.path, each.content)
+            return OutputFile(each.path, each.content, each.linked)
         place = each.place
         if place.startswith(self._inside_tree):
             place = f"{tree}/{place.removeprefix(self._inside_tree)}"
         try:
-            return OutputFile(each.path, self._chunks.store(self._read(place)))
+            return OutputFile(each.path, self._chunks.store(self._read(place)), each.linked)
         except OSError as failure:
             raise OutputError(f"cannot upload /pfs/out{_printable(each.path)}: {_said(failure)}") from failure
 
@@ -121,7 +122,7 @@ class OutputCollector:
     def _entry(self, place: str, path: str, link: bool) -> Iterator[FoundOutput]:
         try:
             if link:
-                yield from self._link(place, path)
+                yield from (replace(each, linked=True) for each in self._link(place, path))
             else:
                 yield from self._kept(place, path)
         except OSError as failure:

@@ -6,8 +6,8 @@ Knows files on this machine and the names that they get in the library; contacts
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
@@ -50,6 +50,11 @@ class LabelPlan:
     def contents(self) -> dict[str, bytes]:
         """The content of each file to put."""
         return {name: format_csv(rows) for name, rows in self.files.items()}
+
+    def without(self, names: Set[str]) -> "LabelPlan":
+        """The plan with the pictures of these names not counted."""
+        of = {name: label for name, label in self.of.items() if name not in names}
+        return replace(self, of=of, unlabelled=[name for name in self.unlabelled if name not in names])
 
 
 def plan(arguments: Sequence[Path], found: PictureSources, files: Sequence[Path] = ()) -> LabelPlan:

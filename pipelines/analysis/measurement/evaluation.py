@@ -156,5 +156,15 @@ def export(connection: Connection, to: Path) -> EvaluationReport:
         raise LookalikeError(NOTHING)
     to.mkdir(parents=True, exist_ok=True)
     connection.retry(report.extract, "/", to)
-    values = [json.loads((to / name).read_bytes()) for name in (METRICS, CALIBRATION)]
-    return EvaluationReport(to, *values)
+    metrics = read_metrics((to / METRICS).read_bytes())
+    return EvaluationReport(to, metrics, json.loads((to / CALIBRATION).read_bytes()))
+
+
+def read_metrics(content: bytes) -> dict[str, Any]:
+    """The values of a file of measures. Before version 4 of evaluate the name of the reciprocal rank did not say that
+    it looks at the first k neighbours alone."""
+    found: dict[str, Any] = json.loads(content)
+    for mean in ("micro", "macro"):
+        if "MRR" in found.get(mean, ()):
+            found[mean][f"MRR@{found['ks'][-1]}"] = found[mean].pop("MRR")
+    return found

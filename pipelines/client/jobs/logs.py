@@ -1,6 +1,7 @@
 """The lines that user code and workers have written to the logs of pipelines."""
 
 import heapq
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,19 @@ class LogFilter:
         return not self.datum or self.datum in line.paths or line.datum.startswith(self.datum)
 
 
+_NO_WORKERS = re.compile("no pods belonging to the rc .* were found")
+"""Pachyderm's words where no worker of a pipeline runs and Loki keeps no logs."""
+
+
+def _unreadable(error: grpc.RpcError) -> str:
+    if _NO_WORKERS.search(str(error.details())):
+        return (
+            "no worker of it runs now, and a cluster without Loki keeps no logs of workers that have ended: ask again "
+            "while a job runs, or install Loki with Pachyderm's chart"
+        )
+    return str(error.details())
+
+
 class PipelineLogs:
     """The logs of one project's pipelines."""
 
@@ -61,7 +76,7 @@ class PipelineLogs:
                 except grpc.RpcError as error:
                     if error.code() == grpc.StatusCode.UNAVAILABLE:
                         raise
-                    unreadable[pipeline] = str(error.details())
+                    unreadable[pipeline] = _unreadable(error)
 
         newest = heapq.nlargest(most, enumerate(lines()), key=_order)
         return [line for _, line in sorted(newest, key=_order)], unreadable
@@ -69,7 +84,12 @@ class PipelineLogs:
     def follow(self, choice: LogFilter) -> Iterator[LogLine]:
         """Every line of a choice of one pipeline, those to come too, until the pipeline is deleted."""
         (pipeline,) = choice.pipelines
-        return self._lines(pipeline, choice, follow=True)
+        try:
+            yield from self._lines(pipeline, choice, follow=True)
+        except grpc.RpcError as error:
+            if _NO_WORKERS.search(str(error.details())):
+                raise LookalikeError(f"the log of {pipeline} cannot be read: {_unreadable(error)}") from error
+            raise
 
     def _lines(self, pipeline: str, choice: LogFilter, follow: bool = False) -> Iterator[LogLine]:
         request = pps_pb2.GetLogsRequest(follow=follow)

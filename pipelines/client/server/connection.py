@@ -2,6 +2,7 @@
 
 import atexit
 import queue
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -83,6 +84,7 @@ class Connection:
     waiting: Callable[[str], None] = _quiet
     namespace: str = ""
     doing: str = ""
+    _outage: "_Outage" = field(default_factory=lambda: _Outage(), init=False, repr=False, compare=False)
 
     @cached_property
     def pfs(self) -> Any:
@@ -98,7 +100,6 @@ class Connection:
         """The result of `read`, which is called again from its beginning while the server does not answer, as when
         pachd restarts, and says so. Never for calls that change anything: nobody knows how far such a call has come.
         Raises LookalikeError after LONGEST."""
-        outage: _Outage | None = None
         while True:
             try:
                 found = read(*given, **named)
@@ -106,11 +107,9 @@ class Connection:
                 failed = cause(error)
                 if failed is None or not is_unavailable(failed):
                     raise
-                outage = outage or _Outage(self)
-                outage.wait(failed)
+                self._outage.wait(self, failed)
             else:
-                if outage is not None:
-                    outage.end()
+                self._outage.end(self)
                 return found
 
     def change(self, call: Callable[[], _Found], happened: Callable[[], Any | None] = _unknown) -> _Found:
@@ -208,25 +207,34 @@ _FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.
 
 
 class _Outage:
-    """An outage that begins now."""
+    """The outage of a connection's server, if there is one: of all reads at a time, so that people hear of it once."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._began = time.monotonic()
-        until = datetime.now() + LONGEST
-        self._reason = (
-            f"the library's server at {connection.address} does not answer, trying again until {until:%H:%M:%S}"
-        )
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._began: float | None = None
+        self._reason = ""
 
-    def wait(self, failed: grpc.RpcError) -> None:
+    def wait(self, connection: Connection, failed: grpc.RpcError) -> None:
         """Waits for the next attempt."""
-        if time.monotonic() - self._began > LONGEST.total_seconds():
-            raise LookalikeError(explain(failed)) from failed
-        self._connection.waiting(self._reason)
+        with self._lock:
+            if self._began is None:
+                self._began = time.monotonic()
+                until = f"{datetime.now() + LONGEST:%H:%M:%S}"
+                self._reason = (
+                    f"the library's server at {connection.address} does not answer, trying again until {until}"
+                )
+            if time.monotonic() - self._began > LONGEST.total_seconds():
+                raise LookalikeError(explain(failed)) from failed
+            connection.waiting(self._reason)
         time.sleep(_TRIES_AGAIN)
 
-    def end(self) -> None:
+    def end(self, connection: Connection) -> None:
         """The server has answered."""
-        self._connection.waiting(
-            f"the library's server at {self._connection.address} answers again, at {datetime.now():%H:%M:%S}"
-        )
+        if self._began is None:
+            return
+        with self._lock:
+            if self._began is not None:
+                self._began = None
+                connection.waiting(
+                    f"the library's server at {connection.address} answers again, at {datetime.now():%H:%M:%S}"
+                )

@@ -75,7 +75,7 @@ class SearchClient:
         """The answer of POST /search to one question. options: further fields of a question; None leaves one out.
         Raises SearchError."""
         files: list[QueryPicture] = []
-        return self._answered("/search", _question(pictures, options, files), files)
+        return _renamed(self._answered("/search", _question(pictures, options, files), files))
 
     def classify(self, pictures: Sequence[QueryPicture], **options: Any) -> dict[str, Any]:
         """The answer of POST /classify to one question; see search."""
@@ -92,7 +92,7 @@ class SearchClient:
             for answer in self._answered("/search", {"requests": questions}, files)["answers"]:
                 if "error" in answer:
                     raise SearchError(str(answer["error"]["message"]), 400, str(answer["error"]["code"]))
-                found.append(answer)
+                found.append(_renamed(answer))
         return found
 
     def _answered(self, path: str, asked: Mapping[str, Any], files: Sequence[QueryPicture]) -> dict[str, Any]:
@@ -247,3 +247,8 @@ def _refusal(status: int, content: bytes, words: str) -> SearchError:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def _renamed(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with its `neighbors`, which services before version 8 spell like the pipeline."""
+    return {"neighbors": answer.pop("neighbours"), **answer} if "neighbours" in answer else answer

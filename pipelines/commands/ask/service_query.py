@@ -87,9 +87,9 @@ def _nearest(answer: Mapping[str, Any]) -> dict[str, Any]:
     for their distances."""
     scale = answer.get("scale")  # an older service has none
     scaled = DistanceLimits(**scale) if scale else None
-    found = answer["neighbours"][: answer["k"]]
+    found = answer["neighbors"][: answer["k"]]
     named = [{**each, "likeness": likeness(scaled, each["distance"], each["same"])} for each in found]
-    return {**answer, "neighbours": named}
+    return {**answer, "neighbors": named}
 
 
 def _good(found: QueryEntries) -> QueryEntries:
@@ -114,7 +114,7 @@ def _line(names: Sequence[str], answer: Mapping[str, Any]) -> tuple[str, Mapping
                 "likeness": each["likeness"],
                 "sources": [source["path"] for source in each["sources"]],
             }
-            for each in answer["neighbours"]
+            for each in answer["neighbors"]
         ],
         "query": answer["pictures"][0]["id"],
         "sources": list(names),

@@ -88,6 +88,7 @@ def add(
     unreadable = {**found.unreadable, **written.unreadable}
     say_unreadable(unreadable)
     rejected = conclude_all(connection, done, wait, UploadedNames("images", frozenset(written.names)))
+    planned = planned.without({each.source for each in rejected})
     conflicts = _conflicts(connection, planned)
     if as_json:
         say_json(

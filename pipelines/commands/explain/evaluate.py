@@ -140,7 +140,7 @@ def _measures(metrics: Mapping[str, Any]) -> Table:
     """The measures with their intervals, over queries and over labels."""
     k = metrics["facts"]["k"]
     table = plain_table("with 95 % intervals", numbers=("mean over queries", "mean over labels"))
-    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", "MRR")):
+    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}")):
         table.add_row(name, *(_estimate(metrics[mean][name]) for mean in ("micro", "macro")))
     return table
 

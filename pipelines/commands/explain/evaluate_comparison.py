@@ -57,7 +57,7 @@ def _table(found: Mapping[str, Any]) -> Table:
     for name in ("metric", "A", "B", "difference", "95 % interval", ""):
         table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "") else "right")
     k = found["ks"][-1]
-    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", "MRR")):
+    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}")):
         values = found["micro"][name]
         better = f"{values['better'].upper()}, beyond chance" if values["better"] else "chance"
         table.add_row(

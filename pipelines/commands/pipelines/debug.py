@@ -88,9 +88,14 @@ def dump(
 ) -> None:
     """Write everything that a report of a bug needs into one archive: versions, history, logs, the state of the server.
 
-    localpachd hides secrets in it, Pachyderm does not. Look through it before you send it.
+    Secret variables and tokens are hidden in it, and a cluster's tables of tokens and values of Helm left out. Look
+    through it before you send it: a secret that user code writes into its log cannot always be told.
     """
-    debug_dump.save(open_connection(address), file, lambda part, done, total: say(f"  {part}: {done} of {total}"))
+    left_out = debug_dump.save(
+        open_connection(address), file, lambda part, done, total: say(f"  {part}: {done} of {total}")
+    )
+    if left_out:
+        say(f"left out {files(left_out)} that may hold secrets: {debug_dump.LEFT_OUT} in it names them")
     say(f"wrote {display_path(file)}: look through it before you send it")
 
 

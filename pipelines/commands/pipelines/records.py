@@ -1,7 +1,7 @@
 """The commands for the records that a server keeps: commits, jobs with their datums, and logs."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby
 from typing import Annotated
 
 import typer
@@ -14,16 +14,19 @@ from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.jobs.logs import LogFilter, LogLine, PipelineLogs
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, LimitOption, PipelineArgument
-from pipelines.commands.kit.terminal import coloured, console, local_time, say, say_json
+from pipelines.commands.kit.terminal import coloured, console, local_time, say, say_all, say_json
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
-from stages.datum.text_format import counted, visible
+from stages.datum.text_format import counted, first_of, visible
 
 app = App()
+
+_MOST_NAMED = 4
 
 
 @app.command(examples=("lookalike commits", "lookalike commits images --limit 5", "lookalike commits render --json"))
@@ -79,8 +82,9 @@ def jobs(
         _show_datums(connection, name, job, limit, as_json)
         return
     there = ProjectJobs(connection)
-    found = [each for of in _chosen(there, name) for each in there.last(of, limit)]
-    found = sorted(found, key=_created, reverse=True)[:limit]
+    with parallel_reads() as reads:
+        of_each = reads.map(lambda of: there.last(of, limit), _chosen(there, name))
+    found = sorted(chain.from_iterable(of_each), key=_created, reverse=True)[:limit]
     if as_json:
         say_json(found)
     elif found:
@@ -205,11 +209,14 @@ def _show_line(line: LogLine, as_json: bool) -> None:
 
 
 def _say_unreadable(unreadable: Mapping[str, str], found: Sequence[LogLine]) -> None:
-    if unreadable and not found:
-        name, reason = next(islice(unreadable.items(), 1))
-        raise LookalikeError(f"the log of {name} cannot be read: {reason}")
+    """Names the pipelines without a readable log, those of one reason together."""
+    names: dict[str, list[str]] = {}
     for name, reason in unreadable.items():
-        say(f"the log of {name} cannot be read: {reason}")
+        names.setdefault(reason, []).append(name)
+    said = [f"the log of {first_of(of, _MOST_NAMED)} cannot be read: {reason}" for reason, of in names.items()]
+    if said and not found:
+        raise LookalikeError("; ".join(said))
+    say_all(said)
 
 
 def _must_exist(connection: Connection, repo: str) -> None:

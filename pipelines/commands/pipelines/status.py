@@ -62,11 +62,11 @@ def show_status(
     if graph is not None:
         _show_graph(connection, graph, output, as_json)
         return
-    facts = library_overview.read(connection)
     here = specs_directory.current()
     usual = [spec.name for spec in pipeline_specs.load(here)]
     most = None if as_json else display.MOST_COUNTED
     found = pipeline_status.read(connection, usual, optional_specs.names(here), most)
+    facts = library_overview.read(connection)  # later, so that the index of a job that has ended is counted
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})

@@ -26,6 +26,11 @@ _LOOK_EVERY = 0.5
 _STARTS_WITHIN = 180.0
 """Seconds after which a service whose job runs, and that does not answer, cannot be reached from here."""
 
+_GAP = (
+    "each new commit starts it again: for some seconds it refuses connections, and then answers from the old index; a "
+    "Deployment has no such gap: `lookalike specs` writes it, see docs/serving.md"
+)
+
 
 def change(connection: Connection, asked: ServiceOptions, role: ServiceRole, ends: bool) -> None:
     """Deploys the service, or deletes it. Raises LookalikeError."""
@@ -61,6 +66,8 @@ def deploy(connection: Connection, wanted: ServiceOptions, role: ServiceRole = S
     found = _answering(connection, role)
     if found is not None:
         say(f"{role.command}: {found.url}")
+    if connection.retry(gpu_holders.local_leases, connection) is None:
+        say(_GAP)
 
 
 def off(connection: Connection, role: ServiceRole = SEARCH) -> None:

@@ -83,7 +83,7 @@ def answer(
     neighbours that were found."""
     metric = _metric(snapshot, asked)
     return {
-        "neighbours": list(_neighbours(snapshot, asked, pictures, points, ranking)),
+        "neighbors": list(_neighbours(snapshot, asked, pictures, points, ranking)),
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": metric,

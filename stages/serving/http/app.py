@@ -32,7 +32,7 @@ from stages.serving.http.search_routes import SearchRoutes
 from stages.serving.http.session_routes import SessionRoutes
 from stages.serving.http.trace_renderer import TraceRenderer
 
-VERSION = "1"
+VERSION = "2"
 """Of the API."""
 
 

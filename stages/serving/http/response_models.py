@@ -74,7 +74,7 @@ class QueryPictureBody(AnswerPart):
 class SearchBody(AnswerPart):
     """The answer to a search."""
 
-    neighbours: list[NeighbourBody]
+    neighbors: list[NeighbourBody]
     pictures: list[QueryPictureBody]
     k: int = Field(examples=[12])
     metric: Literal["euclidean", "cosine"]

@@ -77,3 +77,18 @@ def test_the_digits_of_segments(draft: Any, text: str, flaws: int) -> None:
     assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
         (FlawLevel.ERROR, "transform.env.SEGMENT_DIGITS", f'"{text}" is not a whole number from 1 to 8')
     ] * flaws
+
+
+def test_library_queries_and_service_have_one_backend(draft: Any) -> None:
+    """Without the variable it is TensorFlow. Specifications beside them may be deployed with an overlay."""
+    library, plain = draft("features", **runs("features", KERAS_BACKEND="jax")), draft("features", **runs("features"))
+    for stage, name in (("features", "features-queries"), ("serve", "serve")):
+        other = draft(name, **runs(stage, KERAS_BACKEND="torch"))
+        same = draft(name, **runs(stage, KERAS_BACKEND="jax"))
+        usual = draft(name, **runs(stage, KERAS_BACKEND="tensorflow"))
+        assert not suite.check([library, same]).findings and not suite.check([plain, usual]).findings
+        assert not suite.check([other], neighbours=[library]).findings
+        for drafts, theirs, said in (([library, other], "torch", "jax"), ([plain, same], "jax", "tensorflow")):
+            (found,) = suite.check(drafts).findings
+            assert (found.pipeline, found.flaw.level) == (name, FlawLevel.ERROR)
+            assert found.flaw.why.startswith(f"{theirs} computes queries and {said} the library: ")

@@ -154,6 +154,36 @@ def test_a_cluster_is_asked_for_the_holders(
     assert GpuWaits(like_a_cluster).look({**infos, "index": info("index", "RUNNING")}, {"features"}) == {}
 
 
+NODES = "0/3 nodes are available: "
+MOMENT = PipelineWait("waiting", "waiting for Kubernetes to place its worker: a node has GPUs to spare")
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (SHORT, MOMENT),
+        (f"{NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
+        (f"FailedScheduling: {NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
+        (f"{NODES}1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {{a: b}}.", None),
+        (f"{NODES}3 Insufficient memory, 3 Insufficient nvidia.com/gpu.", None),
+    ],
+)
+def test_a_gpu_that_changes_hands_is_no_crash(
+    reason: str,
+    expected: PipelineWait | None,
+    serve_api: Callable[[Any], str],
+    like_a_cluster: Connection,
+) -> None:
+    """The holder has given it back, and Kubernetes' last reason of the next worker is still the shortage."""
+    worker = kube_answers.pod("index-v1-x", "index", phase="Pending", gpus=1, project=like_a_cluster.project)
+    answers = {
+        "/api/v1/nodes": [kube_answers.node("gpu-a", gpus=1)], "/api/v1/pods": [worker], "/api/v1/events": []
+    }  # fmt: skip
+    serve_api(answers)
+    infos = {"features": info("features", "RUNNING"), "index": info("index", "CRASHING", reason)}
+    assert GpuWaits(like_a_cluster).look(infos, {"index"}).get("index") == expected
+
+
 def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "1").address))
     gate, names = tmp_path / "gate", ["first", "second"]

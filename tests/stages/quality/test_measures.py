@@ -39,7 +39,7 @@ def test_measures_are_their_definitions(seed: int, k: int) -> None:
             assert values[f"recall@{at}"] == pytest.approx(sum(right[:at]) / relevant)
         precisions = [sum(right[:at]) / at for at in range(1, k + 1) if right[at - 1]]
         assert values[f"mAP@{k}"] == pytest.approx(sum(precisions) / min(relevant, depth))
-        assert values["MRR"] == pytest.approx(1 / (1 + right.index(True)) if any(right) else 0)
+        assert values[f"MRR@{k}"] == pytest.approx(1 / (1 + right.index(True)) if any(right) else 0)
 
 
 def test_average_precision_is_scikit_learns_where_all_right_ones_are_ranked() -> None:

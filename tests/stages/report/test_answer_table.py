@@ -25,7 +25,7 @@ def answer(*sources: Sequence[Source], **known: Any) -> dict[str, Any]:
         {"rank": at, "id": f"{at:064}", "distance": 0.25, "group": at, "sources": group, **facts}
         for at, group in enumerate(listed, 1)
     ]
-    return {"neighbours": found, "pictures": [{"name": "mine.png"}]}
+    return {"neighbors": found, "pictures": [{"name": "mine.png"}]}
 
 
 def encoded(given: Any, media_type: str) -> bytes:

@@ -238,7 +238,7 @@ def test_json_in_a_form_is_as_small_as_elsewhere(service: Service) -> None:
     about = b'Content-Disposition: form-data; name="request"; filename="a.json"\r\n\r\n'
     refused(service.ask("/search", form(about + brackets), FORM), 413, "too-large")
     asked = form(about + b'{"k": 2}', ABOUT + made(1))
-    assert len(service.ask("/search", asked, FORM).data["neighbours"]) == 2
+    assert len(service.ask("/search", asked, FORM).data["neighbors"]) == 2
 
 
 def test_a_large_header_of_a_part_takes_no_memory(service: Service) -> None:

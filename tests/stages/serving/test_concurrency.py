@@ -119,8 +119,8 @@ def test_pictures_that_wait_share_a_pass_and_a_product(held: Service, gated: Gat
         answers = [each.result() for each in (first, *others)]
     assert gated.passes == [1, 10]
     for seed, answer in enumerate(answers, 1):
-        assert answer.data["neighbours"][0]["sources"][0]["path"].endswith(f"/{seed:02}.png")
-        assert answer.data["neighbours"][0]["distance"] == 0
+        assert answer.data["neighbors"][0]["sources"][0]["path"].endswith(f"/{seed:02}.png")
+        assert answer.data["neighbors"][0]["distance"] == 0
     assert held.metric('lookalike_serve_batch_size_sum{work="search"}') == 11
     assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 11
 
@@ -131,7 +131,7 @@ def test_searches_with_one_filter_share_a_product(held: Service, gated: Gated) -
     files = [made(seed) for seed in range(16)]
     answers = held.search(asked, files).data["answers"]
     alone = [held.search({"filter": "trip/", "k": seed + 1}, [files[seed]]).data for seed in range(16)]
-    assert [each["neighbours"] for each in answers] == [each["neighbours"] for each in alone]
+    assert [each["neighbors"] for each in answers] == [each["neighbors"] for each in alone]
     assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 16 + 16
 
 
@@ -240,7 +240,7 @@ def test_an_answer_that_takes_too_long_is_given_up(ready: Snapshot, gated: Gated
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too-slow", "5")
         several = {"requests": [{"pictures": [{"upload": 0}]}, {"id": ready.library.id(0), "k": 1}]}
         first, second = service.search(several, [made(1)]).data["answers"]
-        assert first["error"]["code"] == "too-slow" and second["neighbours"][0]["distance"] == 0
+        assert first["error"]["code"] == "too-slow" and second["neighbors"][0]["distance"] == 0
         gated.gate.set()
         until(lambda: service.metric('lookalike_serve_waiting{work="features"}') == 0)
         assert service.search({"k": 3}, [made(2)]).status == 200

@@ -136,7 +136,7 @@ def asked(service: Service, question: Mapping[str, Any], files: list[bytes]) -> 
 
 def listed(answer: Mapping[str, Any]) -> list[tuple[str, float, list[str]]]:
     """The K nearest; an answer has more where some are near-duplicates."""
-    nearest = answer["neighbours"][:K]
+    nearest = answer["neighbors"][:K]
     return [(each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in nearest]
 
 
@@ -169,7 +169,7 @@ def test_the_service_answers_as_the_batch_pipelines(
             (picture,) = answer["pictures"]
             assert picture["known"] == path.startswith(f"{ENTRY}/known ")
             if picture["known"]:
-                assert answer["neighbours"][0]["id"] == picture["id"]
+                assert answer["neighbors"][0]["id"] == picture["id"]
                 again = asked(service, {"k": K, "metric": metric, "id": picture["id"]}, [])
                 assert listed(again) == expected[path], path
 

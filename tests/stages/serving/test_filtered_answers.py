@@ -159,7 +159,7 @@ def test_a_service_is_exact_under_every_filter(world: World, condition: Any, row
     question = {"id": world.names[row], "k": _K, "where": where, "filter": folder}
     answer = world.service.search(question)
     assert answer.status == 200, answer.body
-    found = answer.data["neighbours"]
+    found = answer.data["neighbors"]
     assert [each["id"] for each in found] == [id for id, _ in expected]
     np.testing.assert_allclose([each["distance"] for each in found], [distance for _, distance in expected], 1e-6)
     with lookalike.Library.open(f"http://127.0.0.1:{world.service.port}") as library:

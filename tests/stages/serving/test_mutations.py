@@ -122,7 +122,7 @@ def test_mutated_requests_are_answered_or_refused_with_a_reason(service: Service
     seed = 0 if settings.default.derandomize else secrets.randbelow(1 << 30)
     started = valid(service)
     assert all(good(each, send(service.client(), each)) for each in started)
-    usual = service.search({"k": 12}, [made(5)]).data["neighbours"]
+    usual = service.search({"k": 12}, [made(5)]).data["neighbors"]
     found: Counter[int] = Counter()
     counting = threading.Lock()
 
@@ -140,7 +140,7 @@ def test_mutated_requests_are_answered_or_refused_with_a_reason(service: Service
         list(threads.map(ask, range(CLIENTS)))
     assert sum(found.values()) == REQUESTS
     assert found[200] > REQUESTS / 20 and found[400] > REQUESTS / 20
-    assert service.search({"k": 12}, [made(5)]).data["neighbours"] == usual
+    assert service.search({"k": 12}, [made(5)]).data["neighbors"] == usual
     assert peak.growth < GROWTH
 
 

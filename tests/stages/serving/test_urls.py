@@ -27,14 +27,12 @@ def fetching(ready: Snapshot) -> Iterator[Service]:
 def test_a_picture_by_url_is_searched_as_one_that_is_uploaded(fetching: Service) -> None:
     with web(saying(made(3), "Content-Type: text/html")) as server:
         data = fetching.search({"url": server.url("/a.png"), "k": 3}).data
-        assert data["neighbours"] == fetching.search({"k": 3}, [made(3)]).data["neighbours"]
+        assert data["neighbors"] == fetching.search({"k": 3}, [made(3)]).data["neighbors"]
         assert data["pictures"][0]["name"] == server.url("/a.png") and data["pictures"][0]["known"]
         asked = {"pictures": [{"url": server.url("/b.png"), "box": [0, 0, 0.5, 0.5]}, {"upload": 0}], "k": 3}
         uploaded = {"pictures": [{"upload": 1, "box": [0, 0, 0.5, 0.5]}, {"upload": 0}], "k": 3}
         files = [made(5), made(3)]
-        assert (
-            fetching.search(asked, files[:1]).data["neighbours"] == fetching.search(uploaded, files).data["neighbours"]
-        )
+        assert fetching.search(asked, files[:1]).data["neighbors"] == fetching.search(uploaded, files).data["neighbors"]
 
 
 def test_what_cannot_be_fetched_or_is_no_picture_is_refused_with_the_reason(fetching: Service) -> None:
@@ -79,7 +77,7 @@ def test_one_picture_that_cannot_be_fetched_ends_its_question_alone(fetching: Se
     with web(saying(made(1))) as good, web(saying(b"", status="404 Not Found")) as bad:
         asked = [{"url": good.url(), "k": 1}, {"pictures": [{"url": good.url()}, {"url": bad.url()}]}]
         first, second = fetching.search({"requests": asked}).data["answers"]
-        assert first["neighbours"][0]["distance"] == 0
+        assert first["neighbors"][0]["distance"] == 0
         reason = "127.0.0.1 answers with HTTP 404"
         named = [{"picture": 1, "message": reason}]
         assert second["error"] == {"code": "url-not-fetched", "message": reason, "pictures": named}

@@ -5,7 +5,7 @@ import * as words from "../kit/text-format.js";
 
 /** The line above the tiles: "12 of 540 pictures · euclidean · exact · 41 ms". */
 export function summary(answer, pictures) {
-  const parts = [`${found(answer.neighbours)}${pictures ? ` of ${words.number(pictures)}` : ""}`, answer.metric];
+  const parts = [`${found(answer.neighbors)}${pictures ? ` of ${words.number(pictures)}` : ""}`, answer.metric];
   parts.push(exactness(answer), words.seconds(time(answer)));
   return parts.join(" · ");
 }
@@ -55,7 +55,7 @@ export function show(answer, tracing) {
     ["Time", times(seconds)],
   ];
   const again = command("To search this version of the library later: ", `lookalike serve --at ${commits.index}`);
-  fill("provenance", rows, again, files(answer.neighbours, tracing));
+  fill("provenance", rows, again, files(answer.neighbors, tracing));
 }
 
 /** Fills a panel with rows, of which those without a value are left out, and with what follows them. */

@@ -28,7 +28,7 @@ export class Answers extends QuestionView {
 
   /** The pictures on the page in their order, for the larger view. */
   get pictures() {
-    return (this.#shown?.answer.neighbours ?? []).map((each) => ({ ...each, neighbour: each }));
+    return (this.#shown?.answer.neighbors ?? []).map((each) => ({ ...each, neighbour: each }));
   }
 
   /** Shows the answer to a state. signal: ends what is under way. */
@@ -40,7 +40,7 @@ export class Answers extends QuestionView {
     byId("downloads").replaceChildren(menu(this.#downloads(state, this.#shown.answer)));
   }
 
-  #downloads(state, { neighbours }) {
+  #downloads(state, { neighbors: neighbours }) {
     const save = (name, made) => () => made().then((blob) => saveAs(blob, name), (failure) => notices.complain(failure.message));
     const files = neighbours.map(({ id, sources: [first] }) => ({ id, ...first }));
     const { zip } = this.standing.current ?? {};
@@ -69,7 +69,7 @@ export class Answers extends QuestionView {
   }
 
   #draw({ answer, unfolded }) {
-    const { neighbours } = answer;
+    const { neighbors: neighbours } = answer;
     const { current } = this.standing;
     const title = `Pictures like ${titleOf(answer)}`;
     document.title = `${title} · lookalike`;
@@ -83,7 +83,7 @@ export class Answers extends QuestionView {
   }
 
   #drawTiles(answer, unfolded) {
-    const { neighbours } = answer;
+    const { neighbors: neighbours } = answer;
     const groups = results.folded(neighbours).filter((group) => group.length > 1);
     const open = groups.length > 0 && groups.every(([first]) => unfolded.has(first.group));
     const fold = byId("fold");
@@ -115,6 +115,6 @@ function titleOf(answer) {
 /** The button for twice as many neighbours, if there may be more. */
 function further(answer, most) {
   const k = Math.min(most, answer.k * 2);
-  if (results.folded(answer.neighbours).length < answer.k || k <= answer.k) return [];
+  if (results.folded(answer.neighbors).length < answer.k || k <= answer.k) return [];
   return [button(`Show ${words.number(k)} instead of ${words.number(answer.k)}`, null, () => moves.set({ k }), { class: "more" })];
 }

@@ -68,12 +68,23 @@ def parts(request: tuple[str, dict[str, str], bytes]) -> Sequence[bytes]:
     return [each.removeprefix(b"\r\n").removesuffix(b"\r\n") for each in request[2].split(b"--" + boundary)][1:-1]
 
 
+def test_the_answer_of_an_older_service_is_read() -> None:
+    """Which spelled `neighbors` like the pipeline."""
+    with (
+        server((200, {"k": 1, "neighbours": []}), (200, {"answers": [{"neighbours": []}]})) as (url, _),
+        at(url) as old,
+    ):
+        asked = [QueryPicture(id="a" * 64)]
+        assert old.search(asked) == {"k": 1, "neighbors": []}
+        assert old.search_each(asked) == [{"neighbors": []}]
+
+
 def test_a_question_without_files_is_json(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("0123456789abcdef\n")
-    with server((200, {"neighbours": []}), (200, b"jpeg")) as (url, heard), at(url, token) as searches:
+    with server((200, {"neighbors": []}), (200, b"jpeg")) as (url, heard), at(url, token) as searches:
         asked = [QueryPicture(id="a" * 64), QueryPicture(url="https://example.org/x.png", box=(0, 0, 0.5, 1))]
-        assert searches.search(asked, k=3, metric=None) == {"neighbours": []}
+        assert searches.search(asked, k=3, metric=None) == {"neighbors": []}
         assert searches.thumbnail("a" * 64) == b"jpeg"
     path, headers, body = heard.requests[0]
     assert (path, headers["Content-Type"], headers["Authorization"]) == (

@@ -162,6 +162,12 @@ def test_folders_become_labels(here: Command, as_user: Connection) -> None:
     assert "with several labels, and so without any: pets/dog/3.png (cat and dog)\n" in said
 
 
+def test_a_rejected_picture_is_not_counted(here: Command, preprocessing: Connection) -> None:
+    (here.directory / "pets" / "dog" / "torn.png").write_bytes(picture(5)[:40])
+    said = here.says("classify", "add", "pets")
+    assert "images: pets/dog/torn.png: " in said and "4 of 4 pictures with 2 labels: cat 2, dog 2\n" in said
+
+
 def test_idx_files_are_pictures_with_labels(here: Command, as_user: Connection) -> None:
     digits = here.directory / "digits"
     digits.mkdir()

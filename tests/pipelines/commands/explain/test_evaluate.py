@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pipelines.analysis.measurement import evaluation
 from pipelines.analysis.measurement.evaluation import NOTHING
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.jobs.jobs import ProjectJobs
@@ -83,6 +84,7 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     assert "pipeline evaluate: created\n" in said
     assert "24 of 24 pictures with a label, 3 labels: 24 queries\n" in said
     assert re.search(r"^precision@1 +1\.000 \(1\.000 to 1\.000\) +1\.000 \(1\.000 to 1\.000\)$", said, re.MULTILINE)
+    assert re.search(r"^MRR@10 +1\.000 ", said, re.MULTILINE)
     assert "dog for ape" in said or "ape for dog" in said
     assert "to use it: lookalike deploy --set THRESHOLD=" in said
     assert said.endswith("report: results/evaluation/index.html\n")
@@ -129,6 +131,13 @@ def test_labels_that_say_nothing(filled: Command) -> None:
     said = filled.says("evaluate", "--labels", one)
     assert "left out mine.csv, line 4: a line needs a source and a label" in said
     assert "all labelled pictures have the label 'cat': any answer is right, so give some pictures another" in said
+
+
+def test_reports_of_older_versions_are_read() -> None:
+    """In which the reciprocal rank did not say how far it looks."""
+    found = evaluation.read_metrics(b'{"ks": [1, 10], "micro": {"mAP@10": 1, "MRR": 2}, "macro": {"MRR": 3}}')
+    assert found == {"ks": [1, 10], "micro": {"mAP@10": 1, "MRR@10": 2}, "macro": {"MRR@10": 3}}
+    assert evaluation.read_metrics(b'{"queries": 0}') == {"queries": 0}
 
 
 def test_files_that_cannot_be_put(command: Command) -> None:

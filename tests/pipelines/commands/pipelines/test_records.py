@@ -14,6 +14,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.grpc_proxy import passed_on
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.stages.scenes import saved
 
@@ -127,6 +128,18 @@ def test_a_log_is_followed_until_ctrl_c(judged: Job, command: Command, as_user: 
     done = command.run("logs", "--follow")
     assert done.returncode == 2
     assert "name the pipeline to follow" in done.stderr
+
+
+def test_a_cluster_that_keeps_no_logs_is_explained(judged: Job, command: Command, as_user: Connection) -> None:
+    """In words, whether all logs are asked for, one, or one that is followed."""
+    deploy_specs(as_user, *(shell_spec(name, "queries") for name in ("a", "b")))
+    refused = {"GetLogs": 'no pods belonging to the rc "t-say-v1" were found'}
+    words = "cannot be read: no worker of it runs now, and a cluster without Loki keeps no logs of workers that have"
+    with passed_on(as_user, refused=refused) as through:
+        for arguments, names in (((), "a, b, say"), (("say",), "say"), (("say", "--follow"), "say")):
+            said = command.fails("logs", *arguments, "--address", through.address)
+            told = sorted(said.removeprefix("the log of ").partition(f" {words}")[0].split(", "))
+            assert ", ".join(told) == names and "pods belonging" not in said, said
 
 
 def test_without_any_the_commands_say_so(as_user: Connection, command: Command) -> None:

@@ -1,6 +1,8 @@
 """The head of the status: the facts about a library, for people and as JSON."""
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_sp
 from stages.knn import gpu_notices
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import deploy_specs, shell_spec
+from tests.pipelines.grpc_proxy import passed_on
+from tests.pipelines.stand_ins import deploy_specs, shell_spec, wait_for
 from tests.servers import OwnPort
 
 pytestmark = pytest.mark.late_alone
@@ -101,6 +104,38 @@ def test_a_service_waits_behind_none_of_its_jobs(as_user: Connection, command: C
     assert len(states) == 2
     assert "waits behind" not in said
     assert "serve is at work" not in said
+
+
+def test_calls_that_do_not_depend_on_each_other_are_made_at_once(library: Connection, command: Command) -> None:
+    """With a server as far away as a cluster."""
+    limits = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
+    deploy_specs(library, *(shell_spec(f"more-{at}", "images", resource_limits=limits) for at in range(8)))
+    for question in ("status", "jobs"):
+        calls: list[str] = []
+        with passed_on(library, heard=calls.append, latency=0.1) as far:
+            began = time.monotonic()
+            command.says(question, "--address", far.address)
+            assert time.monotonic() - began < 0.1 * len(calls) / 2, (question, calls)
+
+
+def test_the_index_of_a_job_that_has_ended_is_counted(
+    as_user: Connection, command: Command, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
+    """Also if the job ends while the status is read."""
+    gate = tmp_path / "gate"
+    transform = {"image": "shell:1", "cmd": ["sh"], "stdin": [wait_for(gate), *INDEX.splitlines()]}
+    deploy_specs(as_user, pipeline("index", transform=transform))
+    commit = Repository(as_user, "images").write([PutFile("/a.png", b"")])
+
+    def heard(method: str) -> None:
+        if method == "GetFileTAR" and not gate.exists():
+            gate.touch()
+            wait_for_jobs(commit)
+
+    with passed_on(as_user, heard=heard) as through:
+        told = json.loads(command.says("status", "--json", "--address", through.address))
+    (index,) = (each for each in told["pipelines"] if each["name"] == "index")
+    assert index["job"]["state"] != "success" or told["library"]["pictures"] == 2400
 
 
 def test_a_gpu_that_a_stage_does_not_use_is_told(

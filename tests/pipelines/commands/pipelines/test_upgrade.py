@@ -20,7 +20,7 @@ from pipelines.upgrades import upgrade_plan, upgrade_transaction
 from pipelines.upgrades.upgrade_records import UpgradeRecord
 from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
-from tests.pipelines.stand_ins import SpecFiles, deploy_specs, shell_spec
+from tests.pipelines.stand_ins import SpecFiles, create_foreign, deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -183,6 +183,19 @@ def test_pipelines_that_are_new_or_no_longer_used(library: Library) -> None:
     library.connection.client.delete_pipeline("reader", project_name=library.connection.project)
     assert "deleted, with its output: the upgrade created it" in library.upgrade("--back")
     assert library.versions() == {"first": 1, "render": 1}
+
+
+def test_pipelines_of_pachctl_are_ours_and_other_peoples_are_not(library: Library) -> None:
+    """By their stage, without the annotation of a deployment."""
+    library.connection.client.create_repo("images", project_name=library.connection.project)
+    for name, repo, script in (("first", "images", FIRST), ("render", "first", RENDER), ("older", "images", "true")):
+        create_foreign(library.connection, document(name, repo, script, LOOKALIKE_STAGE=f"{name}-0", K="3"))
+    create_foreign(library.connection, document("theirs", "images", "true"))
+    said = library.upgrade()
+    assert re.search(r"^older +no longer used: stays as it is", said, re.MULTILINE) and "theirs" not in said
+    assert library.versions() == {"first": 2, "render": 2, "older": 1, "theirs": 1}
+    library.write(document("theirs", "images", "true", LOOKALIKE_STAGE="theirs-1"))
+    assert library.command.fails("upgrade", "--dry-run").startswith("theirs in this project is not lookalike's: give")
 
 
 def test_a_choice_that_cannot_be_kept_is_refused_until_someone_decides(library: Library) -> None:

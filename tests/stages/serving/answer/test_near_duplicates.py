@@ -137,7 +137,7 @@ def test_k_neighbours_are_the_first_k_groups_of_the_whole_ranking(
     whole = numbers.index(k) + 1 if k in numbers else len(numbers)
     question = {name: asked[name] for name in ("metric", "combine", "filter")} | {"k": k, "max_distance": limit}
     question["pictures"] = [{"id": library.id(row)} for row in asked["rows"]]
-    found = service.search(question).data["neighbours"]
+    found = service.search(question).data["neighbors"]
     expected = list(zip(range(1, whole + 1), (library.id(row) for row, _ in ranking), numbers, strict=False))
     listed = [each for at, each in enumerate(expected) if at < k or numbers[:at].count(each[2]) <= MOST_LISTED]
     assert [(each["rank"], each["id"], each["group"]) for each in found] == listed

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
 FIELDS = {
-    *("neighbours", "pictures", "k", "metric", "scale", "combine", "filter", "where", "max_distance", "exact"),
+    *("neighbors", "pictures", "k", "metric", "scale", "combine", "filter", "where", "max_distance", "exact"),
     *("recall", "commits", "model", "devices", "seconds"),
 }
 NEIGHBOUR = {
@@ -38,7 +38,7 @@ NEIGHBOUR = {
 
 def paths(answer: Mapping[str, Any]) -> list[str]:
     """The first source of each neighbour."""
-    return [each["sources"][0]["path"] for each in answer["neighbours"]]
+    return [each["sources"][0]["path"] for each in answer["neighbors"]]
 
 
 def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Service, ready: Snapshot) -> None:
@@ -46,8 +46,8 @@ def test_an_uploaded_picture_finds_itself_with_everything_about_it(service: Serv
     assert answer.status == 200
     data = answer.data
     assert set(data) == FIELDS
-    assert [set(each) for each in data["neighbours"]] == [NEIGHBOUR] * 3
-    first, second, third = data["neighbours"]
+    assert [set(each) for each in data["neighbors"]] == [NEIGHBOUR] * 3
+    first, second, third = data["neighbors"]
     assert (first["rank"], first["distance"], first["same"], first["near"], first["group"]) == (1, 0, True, True, 1)
     digest, size = hashlib.sha256(made(7)).hexdigest(), len(made(7))
     source = Source("trip/north/07.png", digest, 160, 120, size)
@@ -79,7 +79,7 @@ def test_an_answer_as_a_table_has_the_same_neighbours(service: Service) -> None:
     table = service.ask("/search", asked, {"Content-Type": kind, "Accept": "text/csv"})
     assert (table.status, table.headers["content-type"]) == (200, "text/csv; charset=utf-8")
     rows = list(csv.DictReader(io.StringIO(table.body.decode(), newline="")))
-    files = [(each["rank"], each["distance"], source) for each in data["neighbours"] for source in each["sources"]]
+    files = [(each["rank"], each["distance"], source) for each in data["neighbors"] for source in each["sources"]]
     assert [(int(each["rank"]), float(each["distance"]), each["path"]) for each in rows] == [
         (rank, distance, source["path"]) for rank, distance, source in files
     ]
@@ -95,7 +95,7 @@ def test_all_ways_to_ask_for_a_picture_give_the_same_neighbours(service: Service
     by_form = service.search({"k": 5}, [made(3)]).data
     by_number = service.search({"k": 5, "pictures": [{"upload": 0}]}, [made(3)]).data
     by_id = service.search({"k": 5, "id": by_body["pictures"][0]["id"]}).data
-    assert by_body["neighbours"] == by_form["neighbours"] == by_number["neighbours"] == by_id["neighbours"]
+    assert by_body["neighbors"] == by_form["neighbors"] == by_number["neighbors"] == by_id["neighbors"]
     assert by_id["pictures"][0]["name"] == "trip/north/03.png"
     assert by_form["pictures"][0]["name"] == "0.png"
 
@@ -113,7 +113,7 @@ def test_a_body_in_chunks_of_unknown_length_is_a_body(service: Service) -> None:
 def test_a_new_picture_is_not_known(service: Service) -> None:
     data = service.search({"k": 2}, [made(1000)]).data
     assert data["pictures"][0]["known"] is False
-    assert not any(each["same"] for each in data["neighbours"])
+    assert not any(each["same"] for each in data["neighbors"])
 
 
 def test_distances_are_those_of_the_vectors(service: Service, ready: Snapshot) -> None:
@@ -122,25 +122,25 @@ def test_distances_are_those_of_the_vectors(service: Service, ready: Snapshot) -
     (vector,) = ready.embedder(pixels[None])
     rows = np.arange(len(ready.library))
     expected = np.sort(np.sqrt(((ready.library.vectors(rows).astype(np.float64) - vector) ** 2).sum(axis=1)))
-    np.testing.assert_allclose([each["distance"] for each in data["neighbours"]], expected, rtol=1e-6)
+    np.testing.assert_allclose([each["distance"] for each in data["neighbors"]], expected, rtol=1e-6)
 
 
 def test_a_copy_is_another_source_and_a_near_duplicate_is_in_the_same_group(service: Service) -> None:
     data = service.search({"k": 42}, [made(0)]).data
-    first, second = data["neighbours"][:2]
+    first, second = data["neighbors"][:2]
     assert [each["path"] for each in first["sources"]] == ["copies/00 again.png", "trip/south/00.png"]
     assert second["sources"][0]["path"] == "copies/00 smaller.jpg"
     assert (second["same"], second["near"], second["group"]) == (False, True, 1)
-    groups = [each["group"] for each in data["neighbours"]]
+    groups = [each["group"] for each in data["neighbors"]]
     assert sorted(set(groups)) == list(range(1, max(groups) + 1))
     assert groups.count(1) == 2
-    cosine = {each["id"]: each for each in service.search({"k": 42, "metric": "cosine"}, [made(0)]).data["neighbours"]}
-    assert [cosine[each["id"]]["near"] for each in data["neighbours"]] == [each["near"] for each in data["neighbours"]]
+    cosine = {each["id"]: each for each in service.search({"k": 42, "metric": "cosine"}, [made(0)]).data["neighbors"]}
+    assert [cosine[each["id"]]["near"] for each in data["neighbors"]] == [each["near"] for each in data["neighbors"]]
 
 
 def test_the_first_source_is_inside_the_filter(service: Service) -> None:
     for filter, number in (("", 0), ("copies/", 0), ("trip/", 1), ("**/south/*", 1)):
-        found = service.search({"k": 1, "filter": filter}, [made(0)]).data["neighbours"][0]
+        found = service.search({"k": 1, "filter": filter}, [made(0)]).data["neighbors"][0]
         names = ["copies/00 again.png", "trip/south/00.png"]
         assert [each["path"] for each in found["sources"]] == (names[::-1] if number else names)
         assert [each["number"] for each in found["sources"]] == ([1, 0] if number else [0, 1])
@@ -148,34 +148,34 @@ def test_the_first_source_is_inside_the_filter(service: Service) -> None:
 
 
 def test_k_metric_filter_and_distance(service: Service) -> None:
-    assert len({each["group"] for each in service.search({}, [made(5)]).data["neighbours"]}) == 12
-    assert len(service.search({"k": 1000}, [made(5)]).data["neighbours"]) == 41
+    assert len({each["group"] for each in service.search({}, [made(5)]).data["neighbors"]}) == 12
+    assert len(service.search({"k": 1000}, [made(5)]).data["neighbors"]) == 41
     cosine = service.search({"k": 41, "metric": "cosine"}, [made(5)]).data
-    assert cosine["metric"] == "cosine" and cosine["neighbours"][0]["distance"] == 0
-    assert max(each["distance"] for each in cosine["neighbours"]) <= 2
+    assert cosine["metric"] == "cosine" and cosine["neighbors"][0]["distance"] == 0
+    assert max(each["distance"] for each in cosine["neighbors"]) <= 2
     north = service.search({"k": 41, "filter": "trip/north/"}, [made(4)]).data
-    assert len(north["neighbours"]) == 20 and all(each.startswith("trip/north/") for each in paths(north))
+    assert len(north["neighbors"]) == 20 and all(each.startswith("trip/north/") for each in paths(north))
     pattern = service.search({"k": 41, "filter": "*1?.png"}, [made(4)]).data
     assert sorted(path[-6:] for path in paths(pattern)) == [f"1{digit}.png" for digit in range(10)]
     everything = service.search({"k": 41}, [made(4)]).data
-    limit = everything["neighbours"][9]["distance"]
+    limit = everything["neighbors"][9]["distance"]
     near = service.search({"k": 41, "max_distance": limit}, [made(4)]).data
-    assert near["neighbours"] == [each for each in everything["neighbours"] if each["distance"] <= limit]
+    assert near["neighbors"] == [each for each in everything["neighbors"] if each["distance"] <= limit]
     assert near["max_distance"] == limit
-    assert service.search({"k": 41, "exact": True}, [made(4)]).data["neighbours"] == everything["neighbours"]
+    assert service.search({"k": 41, "exact": True}, [made(4)]).data["neighbors"] == everything["neighbors"]
     by_url = service.ask("/search?k=2&filter=trip/&metric=cosine&exact=true&box=0,0,0.5,0.5&max_distance=9", made(4))
     assert by_url.code == "wrong-type"
     typed = {"Content-Type": "image/png"}
     by_url = service.ask("/search?k=2&filter=trip/&metric=cosine&exact=true&box=0,0,0.5,0.5", made(4), typed)
     asked = {"k": 2, "filter": "trip/", "metric": "cosine", "exact": True, "box": [0, 0, 0.5, 0.5]}
-    assert by_url.data["neighbours"] == service.search(asked, [made(4)]).data["neighbours"]
+    assert by_url.data["neighbors"] == service.search(asked, [made(4)]).data["neighbors"]
 
 
 def test_no_picture_may_be_an_answer(service: Service) -> None:
     for asked in ({"filter": "nowhere/"}, {"filter": "nowhere/", "metric": "cosine", "exact": True}):
         for files in ([made(1)], [made(1), made(2)]):
             answer = service.search(asked, files)
-            assert (answer.status, answer.data["neighbours"]) == (200, [])
+            assert (answer.status, answer.data["neighbors"]) == (200, [])
 
 
 def test_a_box_is_searched_as_the_picture_that_it_cuts_out(service: Service) -> None:
@@ -184,25 +184,25 @@ def test_a_box_is_searched_as_the_picture_that_it_cuts_out(service: Service) -> 
     wide.paste(drawn(9), (160, 0))
     for box, seed in (([0, 0, 0.5, 1], 8), ([0.5, 0, 1, 1], 9)):
         cut = service.search({"box": box, "k": 3}, [file(wide)]).data
-        assert cut["neighbours"] == service.search({"k": 3}, [made(seed)]).data["neighbours"]
+        assert cut["neighbors"] == service.search({"k": 3}, [made(seed)]).data["neighbors"]
         assert (cut["pictures"][0]["width"], cut["pictures"][0]["height"]) == (320, 120)
-    whole = service.search({"k": 3}, [made(8)]).data["neighbours"]
-    assert service.search({"k": 3, "box": [0, 0, 1, 1]}, [made(8)]).data["neighbours"] == whole
+    whole = service.search({"k": 3}, [made(8)]).data["neighbors"]
+    assert service.search({"k": 3, "box": [0, 0, 1, 1]}, [made(8)]).data["neighbors"] == whole
 
 
 def test_several_pictures_together(service: Service) -> None:
     either = service.search({"k": 4, "combine": "any"}, [made(10), made(11)]).data
     assert set(paths(either)[:2]) == {"trip/south/10.png", "trip/north/11.png"}
-    assert [each["distance"] for each in either["neighbours"][:2]] == [0, 0]
+    assert [each["distance"] for each in either["neighbors"][:2]] == [0, 0]
     both = service.search({"k": 41, "combine": "all"}, [made(10), made(11)]).data
     one, other = (
-        {each["id"]: each["distance"] for each in service.search({"k": 41}, [made(seed)]).data["neighbours"]}
+        {each["id"]: each["distance"] for each in service.search({"k": 41}, [made(seed)]).data["neighbors"]}
         for seed in (10, 11)
     )
-    assert {each["id"]: each["distance"] for each in both["neighbours"]} == {id: max(one[id], other[id]) for id in one}
+    assert {each["id"]: each["distance"] for each in both["neighbors"]} == {id: max(one[id], other[id]) for id in one}
     mixed = {"k": 41, "pictures": [{"upload": 0}, {"id": service.id_of("trip/north/11.png")}], "combine": "all"}
-    assert service.search(mixed, [made(10)]).data["neighbours"] == both["neighbours"]
-    assert [each["same"] for each in either["neighbours"]] == [True, True, False, False]
+    assert service.search(mixed, [made(10)]).data["neighbors"] == both["neighbors"]
+    assert [each["same"] for each in either["neighbors"]] == [True, True, False, False]
 
 
 def test_boxes_of_one_upload_are_read_by_several_threads(service: Service) -> None:
@@ -225,7 +225,7 @@ def test_several_requests_in_one_call_one_of_them_bad(service: Service) -> None:
     answer = service.search({"requests": [good, bad, broken, good]}, [made(2), b"not a picture"])
     assert answer.status == 200
     first, second, third, fourth = answer.data["answers"]
-    assert first["neighbours"] == fourth["neighbours"] == service.search({"k": 3}, [made(2)]).data["neighbours"]
+    assert first["neighbors"] == fourth["neighbors"] == service.search({"k": 3}, [made(2)]).data["neighbors"]
     assert second["error"]["code"] == "not-in-library" and "0000" in second["error"]["message"]
     assert third["error"]["code"] == "not-a-picture"
 
@@ -234,7 +234,7 @@ def test_the_scale_of_the_model_gives_words_and_leaves_one_metric(
     ready: Snapshot, embedder: "Embedder", tmp_path: Path
 ) -> None:
     with services.running(SnapshotState("ready", snapshot=ready)) as service:
-        everything = service.search({"k": 41}, [made(6)]).data["neighbours"]
+        everything = service.search({"k": 41}, [made(6)]).data["neighbors"]
         assert {each["likeness"] for each in everything} <= {"same picture", "near copy", None}
         assert service.ask("/status").data["metrics"] == ["euclidean", "cosine"]
     far = sorted(each["distance"] for each in everything)
@@ -244,14 +244,14 @@ def test_the_scale_of_the_model_gives_words_and_leaves_one_metric(
     scaled = services.snapshot(ready.library, embedder, tmp_path, scale=scale)
     with services.running(SnapshotState("ready", snapshot=scaled)) as service:
         assert service.ask("/status").data["metrics"] == ["euclidean"]
-        found = service.search({"k": 41}, [made(6)]).data["neighbours"]
+        found = service.search({"k": 41}, [made(6)]).data["neighbors"]
         words = [each["likeness"] for each in found]
         assert words[0] == "same picture"
         assert words[1:] == sorted(words[1:], key=("near copy", "very similar", "similar", "weak").index)
         assert {"very similar", "similar", "weak"} <= set(words)
         for each in found[1:]:
             assert each["likeness"] == limits.likeness(each["distance"])
-        by_cosine = service.search({"k": 41, "metric": "cosine"}, [made(6)]).data["neighbours"]
+        by_cosine = service.search({"k": 41, "metric": "cosine"}, [made(6)]).data["neighbors"]
         assert {each["likeness"] for each in by_cosine[1:]} == {"weak"}
 
 
@@ -262,12 +262,12 @@ def test_similarity_is_there_with_a_calibration_of_the_metric(
     calibrated = services.snapshot(ready.library, embedder, tmp_path, similarity=calibration)
     with services.running(SnapshotState("ready", snapshot=calibrated)) as service:
         assert service.ask("/status").data["calibrated"] is True
-        found = service.search({"k": 41}, [made(6)]).data["neighbours"]
+        found = service.search({"k": 41}, [made(6)]).data["neighbors"]
         assert found[0]["similarity"] == 100  # the same picture, whatever the calibration says of distance 0
         assert [each["similarity"] for each in found[1:]] == list(
             calibration.per_cent([each["distance"] for each in found[1:]])
         )
-        other = service.search({"k": 3, "metric": "cosine"}, [made(6)]).data["neighbours"]
+        other = service.search({"k": 3, "metric": "cosine"}, [made(6)]).data["neighbors"]
         assert [each["similarity"] for each in other] == [None] * 3
 
 
@@ -291,7 +291,7 @@ def test_states_before_there_is_a_library(service: Service) -> None:
 
 def test_status(service: Service) -> None:
     data = service.ask("/status").data
-    assert (data["state"], data["pictures"], data["metric"], data["version"]) == ("ready", 41, "euclidean", "1")
+    assert (data["state"], data["pictures"], data["metric"], data["version"]) == ("ready", 41, "euclidean", "2")
     assert data["k"] == {"default": 12, "most": 1000}
     assert (data["trace"], data["follows"], data["calibrated"]) == (False, True, False)
     assert data["limits"] == {"bytes": 64 << 20, "pictures": 16}

@@ -133,13 +133,13 @@ def test_a_search_within_attributes_has_k_pictures(asked: Service, held: Snapsho
     answer = asked.search({"id": id, "k": k, "where": where})
     assert answer.status == 200
     SearchBody.model_validate(answer.data, strict=True)
-    assert answer.data["where"] == where and len({each["group"] for each in answer.data["neighbours"]}) == k
+    assert answer.data["where"] == where and len({each["group"] for each in answer.data["neighbors"]}) == k
     table = held.library.attributes.table
     mask = parse_where(where, table.columns).mask(table)
     vectors = np.concatenate([each.vectors for each in held.library.segments]).astype(np.float64)
     distances = np.where(mask, np.sqrt(((vectors - vectors[1]) ** 2).sum(axis=1)), np.inf)
     nearest = np.argsort(distances, kind="stable")[:k]
-    assert [each["id"] for each in answer.data["neighbours"]] == [held.library.id(int(row)) for row in nearest]
+    assert [each["id"] for each in answer.data["neighbors"]] == [held.library.id(int(row)) for row in nearest]
 
 
 @pytest.mark.parametrize("path", ["/facets", "/pictures", "/places"])
@@ -169,7 +169,7 @@ def test_bad_parameters_are_refused_in_words(asked: Service, held: Snapshot) -> 
     refused = asked.search({"id": held.library.id(0), "where": "seen > 3"})
     assert (refused.status, refused.code) == (400, "bad-filter")
     several = asked.search({"requests": [{"id": held.library.id(0), "where": "x"}, {"id": held.library.id(0)}]})
-    assert several.data["answers"][0]["error"]["code"] == "bad-filter" and several.data["answers"][1]["neighbours"]
+    assert several.data["answers"][0]["error"]["code"] == "bad-filter" and several.data["answers"][1]["neighbors"]
 
 
 def test_answers_are_described_with_examples(asked: Service) -> None:

@@ -132,7 +132,7 @@ def test_paths_that_are_not_utf8_arrive_as_they_are(embedder: "Embedder", tmp_pa
     library = services.library(tmp_path / "index", embedder, {ODD: made(1), "other/a.png": made(2)})
     state = SnapshotState("ready", snapshot=services.snapshot(library, embedder, tmp_path / "cache"))
     with services.running(state) as service:
-        assert service.search({"k": 1}, [made(1)]).data["neighbours"][0]["sources"][0]["path"] == ODD
+        assert service.search({"k": 1}, [made(1)]).data["neighbors"][0]["sources"][0]["path"] == ODD
         listed = service.ask("/library?folder=odd").data["pictures"]
         assert [each["path"] for each in listed] == [ODD]
         assert service.search({"k": 1, "id": listed[0]["id"]}).data["pictures"][0]["name"] == ODD
@@ -275,8 +275,8 @@ def test_a_region_of_a_library_picture_is_that_of_its_original(with_originals: S
     id = service.id_of("b/turned.tiff")
     found = service.search({"id": id, "box": box}).data
     same = service.search({"box": box, "pictures": []}, [services.file(services.drawn(4))]).data
-    assert [each["distance"] for each in found["neighbours"]] == [each["distance"] for each in same["neighbours"]]
-    assert found["neighbours"][0]["distance"] > 0
+    assert [each["distance"] for each in found["neighbors"]] == [each["distance"] for each in same["neighbors"]]
+    assert found["neighbors"][0]["distance"] > 0
     assert (found["pictures"][0]["name"], found["pictures"][0]["known"]) == ("b/turned.tiff", False)
     assert service.search({"id": service.id_of("a/lost.png"), "box": box}).code == "gone"
 

@@ -153,7 +153,7 @@ def test_a_region_of_a_picture_that_browsers_cannot_show_is_where_it_is_seen(tab
     tab.answered("scan.tiff", tiles=12)
     box = [float(edge) for edge in asked(tab)["box"][0].split(",")]
     assert box == pytest.approx([0, 0, 0.5, 1], abs=0.06)
-    found = service.search({"pictures": [{"upload": 0, "box": box}]}, [services.file(upright)]).data["neighbours"]
+    found = service.search({"pictures": [{"upload": 0, "box": box}]}, [services.file(upright)]).data["neighbors"]
     assert [each["sources"][0]["path"].rpartition("/")[2] for each in found] == [
         each.strip() for each in tab.find("#tiles .name bdi").all_text_contents()
     ]

@@ -3,7 +3,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from localpachd.diagnosis.redaction import HIDDEN, SecretRedaction, secret_values
+from speclang.redaction import HIDDEN, SecretRedaction, secret_values
 
 texts = st.text('ab1 é"\\\n\t/+', max_size=30)
 secrets = texts.filter(lambda text: len(text.strip()) >= 6)

@@ -1,4 +1,4 @@
-"""Hiding secrets in text that leaves the server."""
+"""Secrets in specifications, and text without them."""
 
 import base64
 import json
