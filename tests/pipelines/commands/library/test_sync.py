@@ -32,7 +32,8 @@ def trip(command: Command) -> Path:
 @pytest.fixture
 def repo(as_user: Connection) -> Connection:
     """The user's library with the repo of pictures only: nothing is computed."""
-    as_user.client.create_repo("images", project_name=as_user.project)
+    for repo in ("images", "masks"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
     return as_user
 
 

@@ -22,6 +22,7 @@ from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read
 from stages.decode.stl10 import RECORD
+from stages.record import masks
 from stages.record.framing import Framing
 from tests.command import Command
 
@@ -145,7 +146,7 @@ def test_a_different_archive_is_refused(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def repos(connection: Connection) -> Iterator[Connection]:
-    for name in (snapshots.REPO, "queries"):
+    for name in (snapshots.REPO, masks.REPO, "queries"):
         connection.client.create_repo(name, project_name=connection.project)
     yield connection
 
