@@ -7,6 +7,7 @@ bytes, until their sets are squashed: a set holds the files of `images` and what
 
 import tempfile
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,8 +29,10 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from pipelines.specifications.pipeline_specs import SOURCES
-from stages.record.file_kinds import has_picture_extension
+from stages.record.file_kinds import kind_of
 from stages.record.pfs_names import unescape
+
+_READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,10 @@ def joined(connection: Connection) -> BlockRewrite:
         live = {block: len(library.names_in(block)) for block in library.blocks}
         most = [block for block, number in live.items() if 2 * number <= len(library.hashes(block))]
         small = [block for block, number in live.items() if 2 * number <= limit and block not in most]
-        files = [unescape(entry) for entry in library.entries if entry not in library.blocks and entry[-1] != "/"]
-        files = [name for name in files if has_picture_extension(name)]
+        single = [entry for entry in library.entries if entry not in library.blocks and entry[-1] != "/"]
+        with ThreadPoolExecutor(_READERS) as readers:
+            heads = readers.map(library.head, single)
+            files = [unescape(entry) for entry, head in zip(single, heads, strict=True) if kind_of(head).is_picture]
     kept = sum(live[block] for block in (*most, *small)) + len(files)
     if -(-kept // limit) >= len(most) + len(small) + len(files):  # as for one small block beside large ones
         small, files, kept = [], [], sum(live[block] for block in most)

@@ -17,6 +17,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.blocks import ByteRange
 from stages.record import block_names, masks, picture_containers
+from stages.record.file_kinds import HEAD
 from stages.record.pfs_names import is_block, unescape
 
 REPO = "images"
@@ -118,6 +119,10 @@ class LibrarySnapshot:
     def content(self, path: str) -> Iterator[bytes]:
         """The bytes of a file, piece by piece."""
         return self._repo.pieces(path)
+
+    def head(self, entry: str) -> bytes:
+        """The first bytes of a top-level file, which tell its kind."""
+        return self._repo.read(f"/{entry}", most=HEAD)
 
     @cached_property
     def _earlier(self) -> frozenset[str]:

@@ -65,4 +65,4 @@ def price(connection: Connection, rewrite: BlockRewrite) -> str:
     work = f"{counted(rewrite.kept, 'picture', 'pictures')} to decode and compute again{f', {time}' if time else ''}"
     gone = counted(rewrite.hidden, "removed picture", "removed pictures")
     dropped = f"; the bytes of {gone} go" if rewrite.hidden else ""
-    return f"{of} become {counted(rewrite.made, 'block', 'blocks')}: {work}{dropped}"
+    return f"writes {counted(rewrite.made, 'new block', 'new blocks')} in place of {of}: {work}{dropped}"

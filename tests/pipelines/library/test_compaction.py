@@ -24,8 +24,8 @@ def test_small_blocks_and_single_files_are_joined(place: Place) -> None:
     for first in range(1000, 1040, 20):
         place.add(many(range(first, first + 20)))
     for number in range(2000, 2005):
-        place.add(many([number]))
-    place.add({"all.zip": b"PK\3\4"})
+        place.add({f"photos/{number}.jpg": b"\xff\xd8\xff%d" % number})
+    place.add({"all.zip": b"PK\3\4", "none.txt": b"no picture"})
     library, full = place.library(), next(name for name, of in place.blocks().items() if len(of) == 400)
     rewrite = compaction.joined(place.connection)
     assert (len(rewrite.blocks), len(rewrite.files), rewrite.hidden) == (3, 5, 0)
@@ -33,7 +33,7 @@ def test_small_blocks_and_single_files_are_joined(place: Place) -> None:
     before, heard = place.commits(), list[int]()
     compaction.write(place.connection, rewrite, heard.append)
     assert (place.library(), place.commits(), sum(heard)) == (library, before + 1, 145)
-    assert place.entries() == {full, "all.zip", *place.blocks()}
+    assert place.entries() == {full, "all.zip", "none.txt", *place.blocks()}
     assert len(place.blocks()) == 2
     assert not compaction.joined(place.connection)
 

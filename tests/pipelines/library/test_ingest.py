@@ -13,7 +13,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import ingest
 from pipelines.library.library_commit import SINGLE_FILES
 from stages.record import block_names
-from stages.record.pfs_names import is_block
+from stages.record.pfs_names import is_block, unescape
 from tests.pipelines.library.filled_library import Place, many
 from tests.pipelines.library.picture_contents import ODD
 
@@ -286,15 +286,27 @@ def test_words_choose_pictures(place: Place, in_blocks: bool) -> None:
 
 
 def test_random_changes(place: Place) -> None:
-    """A library after many changes equals a dictionary after the same."""
+    """A library after many changes equals a dictionary after the same, and nothing is put into a block but what is new:
+    everything else keeps its datum."""
     lot, held = random.Random(5), dict[str, bytes]()
-    for step in range(6):
+    for step in range(12):
+        before, put = place.repo.entries(), dict[str, bytes]()
         numbers = lot.sample(range(1600), lot.choice([3, 40, 1100]))
         if held and lot.random() < 0.4:
             names = [name for name in many(numbers) if name in held]
             place.remove(*names) if names else None
             held = {name: content for name, content in held.items() if name not in names}
         else:
-            place.add(many(numbers, step))
-            held |= many(numbers, step)
+            put = many(numbers, lot.randrange(step + 1))  # some are as they were once
+            place.add(put)
+        new = {name: content for name, content in put.items() if held.get(name) != content}
+        held |= put
         assert place.library() == held
+        after = place.repo.entries()
+        same = {name for name, content in before.items() if after.get(name) == content}
+        made = {name for name in after.keys() - same if is_block(name)}
+        assert not made & before.keys(), "a block was written again"
+        names = [name for block in made for name in place.blocks()[block]]
+        alone = {unescape(name) for name in after.keys() - same - made}
+        assert {*names, *alone} <= new.keys()
+        assert len(names) == len(set(names))
