@@ -267,7 +267,10 @@ def _mask_edits(library: LibrarySnapshot, hidden: Mapping[str, AbstractSet[str]]
     edits: list[FileEdit] = [DeleteFile(path) for path in sorted(library.masks.keys() - there)]
     for block, names in hidden.items():
         path = masks.path(block)
-        edits.append(PutFile(path, masks.content(names)) if names else DeleteFile(path))
+        if names:
+            edits.append(PutFile(path, masks.content(names)))
+        elif path in library.masks:
+            edits.append(DeleteFile(path))
     return edits
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a block removed, brought back, replaced and purged: what is computed for it, and what commands say of it."""
+"""Pictures of a block removed, brought back, replaced and purged: what is computed, and what commands say of it."""
 
 import json
 from pathlib import Path

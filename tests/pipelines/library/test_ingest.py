@@ -15,7 +15,7 @@ from pipelines.library.library_commit import SINGLE_FILES
 from stages.record import block_names
 from stages.record.pfs_names import is_block, unescape
 from tests.pipelines.library.filled_library import Place, many
-from tests.pipelines.library.picture_contents import ODD
+from tests.pipelines.library.picture_contents import ODD, earlier_blocks, untar
 
 pytestmark = pytest.mark.late_alone
 
@@ -108,6 +108,24 @@ def test_the_mask_of_a_block_that_others_deleted_goes(place: Place) -> None:
     place.add({"a.jpg": b"one"})
     assert place.library() == {**many([*range(400, 450), *range(451, 500)]), "a.jpg": b"one"}
     assert [*place.masked().values()] == [{"photos/0450.jpg"}]
+
+
+def test_blocks_of_an_earlier_version_stay_and_get_masks(place: Place) -> None:
+    held = many(range(900))
+    blocks = earlier_blocks(held, "0", "10", "11")
+    place.repo.write([PutFile(f"/{name}", content) for name, content in blocks.items()])
+    before = place.repo.entries()
+    assert ingest.present(place.connection, ["photos/0007.jpg", "a.jpg"]) == (
+        ["photos/0007.jpg"], {"a.jpg": "not in the library"}
+    )  # fmt: skip
+    place.remove("photos/0007.jpg", "photos/0008.jpg")
+    place.add({**many([8, 9]), **many([10], 1)})
+    assert place.library() == {**{n: c for n, c in held.items() if n != "photos/0007.jpg"}, **many([10], 1)}
+    assert {**place.repo.entries(), **before} == place.repo.entries(), "no block was written"
+    assert sorted(name for names in place.masked().values() for name in names) == [*many([7, 10])]
+    gone = untar(blocks[block_names.file_name("0")])
+    place.remove(*gone.keys() - {"photos/0007.jpg", "photos/0010.jpg"})
+    assert block_names.file_name("0") not in place.entries()
 
 
 def test_without_masks_one_is_told_to_upgrade(place: Place) -> None:

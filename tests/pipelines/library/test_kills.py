@@ -1,4 +1,4 @@
-"""A writer of the library that dies in the middle: a replaced picture is the old one or the new one, never both or none."""
+"""A writer of the library that dies in the middle: a replaced picture is the old or the new one, never both or none."""
 
 import subprocess
 import sys
