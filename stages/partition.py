@@ -1,4 +1,5 @@
-"""The partition stage: a bucket of the parts that features computed, dealt to the segments of the index.
+"""The partition stage: a bucket of the parts that features computed, dealt to the segments of the index without the
+pictures that masks hide.
 
 So neither the backbone nor preprocess knows the segments: another number of them costs a copy of the vectors. Imports
 no model. Runs as `python -m stages.partition`, under Pachyderm or on plain directories.
@@ -9,13 +10,12 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
     raise SystemExit(contract.run("stages.partition"))
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stages.datum.contract import Datum, StageError
 from stages.datum.progress import Progress
@@ -23,11 +23,10 @@ from stages.datum.stage_parameters import integer
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import read_bucket
-from stages.files.tables.image_table import BucketTable
-from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailPlace
-from stages.record import part_names
+from stages.files.thumbnail_files import DIRECTORY, SUFFIX, ThumbnailFiles
+from stages.record import masks, part_names
 
-VERSION = 6
+VERSION = 7
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 _LIBRARY = "library"
@@ -43,14 +42,19 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
     <part>.parquet (stages.files.tables.index_table) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
-    preprocess, with <part>/<source>.thumbnails at the same depth. Writes for each segment that has pictures of the
-    bucket /library/<segment>/<bucket>.parquet (stages.files.tables.image_table), sorted by id, and in the same order
-    /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A picture in several
-    parts is one row, with all its sources and the thumbnail of the smallest (stages.record.sources.chosen).
+    preprocess, with <part>/<source>.thumbnails at the same depth; `masks`, the directory /library/<bucket> of masks
+    (stages.record.masks), if there is one, which may be the only one of these. Writes for each segment that has
+    pictures of the bucket /library/<segment>/<bucket>.parquet (stages.files.tables.image_table), sorted by id, and in
+    the same order /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A
+    picture in several parts is one row, with all its sources and the thumbnail of the smallest
+    (stages.record.sources.chosen).
     """
     digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=part_names.MOST_DIGITS)
 
     def process(datum: Datum) -> None:
+        if datum.inputs.keys() == {masks.REPO}:
+            print("partition: the masks of this bucket have no pictures to hide")
+            return
         datum.require(
             "partition needs /library/<bucket> of features and /thumbnails/<bucket> of preprocess; if the "
             "specification is right, an older version of preprocess wrote the packs: lookalike deploy --reprocess "
@@ -69,24 +73,37 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def _deal(datum: Datum, bucket: str, digits: int) -> None:
-    merged = read_bucket(datum.inputs["features"].path)
+    parts, shown = datum.inputs["features"].path, datum.inputs["thumbnails"].path
+    merged = read_bucket(parts, shown, _masks(datum))
+    if merged is None:
+        print(f"partition: no pictures of bucket {bucket} are left")
+        return
     images, segments = merged.images, list(_segments(merged.images.ids, digits))
-    progress = Progress("pictures", len(images))
-    read = np.empty((len(images), images.origin.dimension), np.dtype("<f4"))
-    merged.vectors.copy(datum.inputs["features"].path, read, "features")
+    progress, thumbnails = Progress("pictures", len(images)), ThumbnailFiles(shown, "preprocess")
     for name, rows in segments:
-        np.save(_made(datum.out, vector_files.DIRECTORY, name) / f"{bucket}{vector_files.SUFFIX}", read[rows])
-        table = BucketTable.of(images.part(rows), bucket=bucket)
-        table.write(_made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
-    del read  # before the thumbnails take as much
-    shown = _read(merged.thumbnails, datum.inputs["thumbnails"].path)
-    for name, rows in segments:
-        thumbnail_files.write(datum.out / DIRECTORY / name / f"{bucket}{SUFFIX}", shown[rows])
-        progress.add(rows.stop - rows.start)
+        vectors = np.empty((rows.stop - rows.start, images.origin.dimension), np.dtype("<f4"))
+        merged.vectors.of(range(rows.start, rows.stop)).copy(parts, vectors, "features")
+        np.save(_made(datum.out, vector_files.DIRECTORY, name) / f"{bucket}{vector_files.SUFFIX}", vectors)
+        images.part(rows).write(_made(datum.out, _LIBRARY, name) / f"{bucket}.parquet")
+        target = datum.out / DIRECTORY / name / f"{bucket}{SUFFIX}"
+        thumbnail_files.write(target, map(thumbnails.read, merged.thumbnails[rows]))
+        progress.add(len(vectors))
     print(
         f"partition: {counted(len(images), 'picture', 'pictures')} of bucket {bucket} in "
         f"{counted(len(segments), 'segment', 'segments')}"
     )
+
+
+def _masks(datum: Datum) -> Mapping[str, Collection[str]]:
+    """What the masks of the bucket hide. Raises StageError for a damaged one, which would show what was removed."""
+    given = datum.inputs.get(masks.REPO)
+    try:
+        return masks.read_bucket(given.path) if given is not None else {}
+    except ValueError as error:
+        raise StageError(
+            f"{error}; put it again, a JSON string with the path of a picture in each line, or delete it from the repo "
+            f"{masks.REPO}"
+        ) from error
 
 
 def _made(out: Path, kind: str, segment: str) -> Path:
@@ -102,24 +119,3 @@ def _segments(ids: Sequence[str], digits: int) -> Iterator[_Segment]:
         rows = slice(first, first + sum(1 for _ in members))
         yield _Segment(name, rows)
         first = rows.stop
-
-
-def _read(places: Sequence[ThumbnailPlace], directory: Path) -> NDArray[np.object_]:
-    """The thumbnails at these places, JPEG files, by row; each file is read once."""
-    found = np.empty(len(places), object)
-    by_file: dict[str, list[int]] = {}
-    for row, place in enumerate(places):
-        by_file.setdefault(place.part, []).append(row)
-    for name, rows in by_file.items():
-        path = directory / f"{name}{SUFFIX}"
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as failure:
-            raise StageError(
-                f"{path.name}, a file of thumbnails, is missing: an older version of preprocess wrote its pack; "
-                "reprocess it: lookalike deploy --reprocess preprocess"
-            ) from failure
-        for row in rows:
-            _, begin, size = places[row]
-            found[row] = thumbnail_files.check(content[begin : begin + size], places[row], path.name, "preprocess")
-    return found

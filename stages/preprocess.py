@@ -26,21 +26,18 @@ from stages.record import part_names
 from stages.record.framing import FITS, Framing
 from stages.record.pfs_names import QUESTION_FILE, unescape
 
-VERSION = 15
+VERSION = 16
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
 
 
 def start(environment: Mapping[str, str]) -> PreprocessStage:
-    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop), BUCKETS (the number of parts that share the lone
-    pictures, 64) and PART (about how many of a datum's pictures make a part, 400)."""
+    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop) and PART (about how many of a datum's pictures make a
+    part, 400)."""
     side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
     return PreprocessStage(
         Framing(side, one_of(environment, "FIT", FITS)),
-        buckets=integer(
-            environment, "BUCKETS", default=part_names.BUCKETS, lowest=1, highest=16**part_names.BUCKET_DIGITS
-        ),
         part=integer(environment, part_names.VARIABLE, default=part_names.PART, lowest=1, highest=part_names.MOST),
     )
 
@@ -49,23 +46,22 @@ class PreprocessStage:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
     images: packs `/library/<part>/<src>.npy` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
-    bucket being two levels (stages.record.part_names.directory); if something was rejected,
+    bucket being two levels (stages.record.part_names.directory); beside these `<sha256>.thumbnails`, the thumbnail of a
+    further source with these bytes of a picture, if it is another one; if something was rejected,
     `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and
     `<src>.thumbnails` beside it; if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and
     `/rejected/queries/<src>.jsonl`; for an entry with a question.json (stages.files.question) `<src>.question.json`, or
     no pictures if the pipelines cannot answer it. src: 16 hex digits of the sha256 of the datum's path in its repo,
     since no two datums may write to one path.
 
-    features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
-    which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
-    of their own, about one for each `part` pictures, so that pictures added later do not compute them again.
+    features computes one part at a time. Each datum has parts of its own, about one for each `part` pictures, so that
+    pictures added or removed later do not compute them again.
     """
 
-    def __init__(self, framing: Framing, buckets: int, part: int = part_names.PART) -> None:
+    def __init__(self, framing: Framing, part: int = part_names.PART) -> None:
         """part: about how many pictures make a part."""
         self._decoders = DecoderProcesses()
         self.framing = framing
-        self.buckets = buckets
         self.part = part
 
     def __call__(self, datum: Datum) -> None:
@@ -101,26 +97,20 @@ class PreprocessStage:
         print(f"{STAGE}: {len(distinct)} pictures, {len(rejections)} rejected")
 
     def _write_library(self, distinct: DistinctPictures, out: Path, src: str) -> None:
-        lone = len(distinct) == 1
         for prefix, members in distinct.by_prefix(part_names.digits(len(distinct), self.part)):
-            part = part_names.bucket(members[0].id, self.buckets) if lone else part_names.name(src, prefix)
+            part = part_names.name(src, prefix)
             shown = out / thumbnail_files.DIRECTORY / part_names.directory(part) / part
-            self._write_pack(distinct, members, out / "library" / part / src, shown / src, named=lone)
+            self._write_pack(distinct, members, out / "library" / part / src, shown / src)
+            for sha256, thumbnail in distinct.further_thumbnails(members):
+                thumbnail_files.write(shown / f"{sha256}{thumbnail_files.SUFFIX}", [thumbnail])
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
         self._write_pack(distinct, distinct.pictures(), entry / src, entry / src)
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
-    def _write_pack(
-        self,
-        distinct: DistinctPictures,
-        members: Sequence[PackPicture],
-        pack: Path,
-        shown: Path,
-        named: bool = False,
-    ) -> None:
-        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members), named)
+    def _write_pack(self, distinct: DistinctPictures, members: Sequence[PackPicture], pack: Path, shown: Path) -> None:
+        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members))
         thumbnail_files.write(shown.with_suffix(thumbnail_files.SUFFIX), distinct.thumbnails(members))
 
 

@@ -176,6 +176,8 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["diff"] = [*diff.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "replaced", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed", "missing"]
+    so["remove --purge"] = ["commit", "removed", "computed", "squashed", "kept"]
+    so["compact"] = ["commit", "blocks", "files", "made", "computed", "dropped"]
     so["evaluate"] = ["directory", "metrics", "calibration"]
     so["duplicates"] = ["directory", "removable", "frees", "groups", "near"]
     so["quality"] = ["directory", "commit", "pictures", "lists"]

@@ -16,7 +16,6 @@ from pipelines.library.picture_sources import PictureSource
 from stages import preprocess
 from stages.datum.contract import Datum, DatumInput
 from stages.files.packs import Pack, read_pack
-from stages.record import block_names
 
 _SHARE = 0.9  # of the library
 _SEED = 0
@@ -63,15 +62,17 @@ def process(stage: Callable[[Datum], None], out: Path, *inputs: DatumInput) -> N
         stage(Datum({each.name: each for each in inputs}, out))
 
 
-def write_block(path: Path, spans: Mapping[str, ByteRange]) -> Path:
-    """Writes the block of these pictures, given by true name."""
+def write_block(directory: Path, spans: Mapping[str, ByteRange]) -> Path:
+    """Writes the block of these pictures, given by true name, into a directory."""
+    block = blocks.block(spans)
+    path = directory / block.name
     with path.open("wb") as file:
-        file.writelines(blocks.tar(spans))
+        file.writelines(block.tar())
     return path
 
 
 def _in_blocks(sources: Sequence[PictureSource], directory: Path) -> Iterator[Path]:
     directory.mkdir(parents=True)
     spans = {source.name: source.span for source in sources}
-    for prefix, names in sorted(blocks.divide(spans).items()):
-        yield write_block(directory / block_names.file_name(prefix), {name: spans[name] for name in names})
+    for each in blocks.cut(spans):
+        yield write_block(directory, each)

@@ -25,9 +25,6 @@ from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from stages.datum.contract import DatumInput
 from stages.decode.stl10 import RECORD, record_name
 from stages.preprocess import start
-from stages.record import block_names
-
-_BLOCK = block_names.file_name("")
 
 
 def measure(rounds: int) -> Result:
@@ -95,7 +92,7 @@ def _jpegs(directory: Path, size: tuple[int, int] = (96, 96)) -> Path:
         crop = photograph.crop(crop_box(photograph.size, 0, photograph.width, lot))
         crop.resize(size, Image.Resampling.LANCZOS).save(path, quality=92)
         spans[path.name] = ByteRange(path)
-    return write_block(directory / _BLOCK, spans)
+    return write_block(directory, spans)
 
 
 def _stl10(directory: Path) -> Path:
@@ -108,7 +105,7 @@ def _stl10_block(directory: Path) -> Path:
     spans = {
         record_name(UNLABELLED, each): ByteRange(directory / UNLABELLED, each * RECORD, RECORD) for each in records
     }
-    return write_block(directory / _BLOCK, spans)
+    return write_block(directory, spans)
 
 
 def _large(directory: Path) -> Path:

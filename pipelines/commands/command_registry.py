@@ -27,6 +27,7 @@ GROUPS = {
         "remove": CommandEntry("library.remove", "Remove pictures from the library, or queries."),
         "restore": CommandEntry("library.restore", "Put removed pictures, or older versions, back as they were."),
         "undo": CommandEntry("library.undo", "Take the last change of the library's pictures back."),
+        "compact": CommandEntry("library.compact", "Join small blocks and single files, at a price that is shown."),
         "duplicates": CommandEntry("library.duplicates", "Find exact copies in the library, and near ones on request."),
         "attributes": CommandEntry("library.attributes", "Give pictures attributes from tables of your own."),
         "quality": CommandEntry("library.quality_report", "List blurred, dark, flat and odd pictures, to look at."),

@@ -1,22 +1,26 @@
 """Ingest blocks: tar archives of at most 400 pictures, or of as many as a part has, so that a large library does not
 have a datum for each picture.
 
-A picture's block depends on names alone: blocks are the leaves of a binary tree over the hashes of names, and a leaf
-above the limit is divided in two. So pictures of the same names are in the same blocks whatever happened before, and a
-changed picture changes one block. Knows tar files, no server.
+Blocks are cut from pictures in the order of their names, so those of one folder lie in few of them, and never change.
+Each begins with the list of its pictures, so that nobody has to read all of it to learn their names, and is named by
+that list. Knows tar files, no server.
 """
 
 import errno
+import hashlib
 import tarfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import FileIO
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
-from stages.record.block_names import BITS, bits_of
+from stages.record import block_names
+from stages.record.block_names import BlockMember
 from stages.record.part_names import PART
-from stages.record.pfs_names import escape_path, unescape
+from stages.record.pfs_names import MEMBERS_FILE, escape_path, unescape
 
 LIMIT = PART
 """Most pictures in a block of a library whose parts have their usual size."""
@@ -36,82 +40,76 @@ class ByteRange:
     prefix: bytes = b""
 
 
-def free_branch(name: str, prefixes: Iterable[str]) -> str:
-    """The prefix of the new block for a picture that belongs to none of these: the largest empty branch."""
-    bits = bits_of(name)
-    return bits[: 1 + max((_common(bits, prefix) for prefix in prefixes), default=-1)]
+@dataclass(frozen=True)
+class IngestBlock:
+    """A block to put: its pictures in the order of their names, each with its bytes."""
+
+    pictures: tuple[tuple[BlockMember, ByteRange], ...]
+
+    @cached_property
+    def listed(self) -> bytes:
+        """The list of its pictures."""
+        return block_names.format_list(member for member, _ in self.pictures)
+
+    @cached_property
+    def name(self) -> str:
+        """Its PFS name."""
+        return block_names.listed_name(self.listed)
+
+    def tar(self) -> Iterator[bytes]:
+        """Its bytes, piece by piece. Raises OSError if a picture cannot be read, or is not the listed one any more."""
+        yield from _padded(_header(MEMBERS_FILE, len(self.listed)), [self.listed], len(self.listed))
+        length = tarfile.BLOCKSIZE + _rounded(len(self.listed))
+        # Pictures out of one file follow each other: it is opened once for all of them.
+        for path, some in groupby(self.pictures, key=lambda each: each[1].path):
+            with _opened(path) as file:
+                for member, span in some:
+                    start = _header(escape_path(member.path), member.size)
+                    yield from _padded(start, _checked(file, member, span), member.size)
+                    length += len(start) + _rounded(member.size)
+        yield bytes(2 * tarfile.BLOCKSIZE)
+        yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
 
 
-def _common(bits: str, prefix: str) -> int:
-    return next((at for at, bit in enumerate(prefix) if bits[at] != bit), len(prefix))
+def cut(spans: Mapping[str, ByteRange], limit: int = LIMIT) -> Iterator[dict[str, ByteRange]]:
+    """The pictures of one block after the other."""
+    ordered = sorted(spans.items(), key=itemgetter(0))
+    for first in range(0, len(ordered), limit):
+        yield dict(ordered[first : first + limit])
 
 
-def divide(names: Iterable[str], prefix: str = "", limit: int = LIMIT) -> dict[str, set[str]]:
-    """The names of one leaf divided into leaves, by prefix: itself, or its parts if it holds more than `limit`."""
-    return _divide([(bits_of(name), name) for name in names], prefix, limit)
+def block(spans: Mapping[str, ByteRange]) -> IngestBlock:
+    """The block of these pictures, each of which is read. Raises OSError if one cannot be read."""
+    return IngestBlock(tuple((measure(name, span), span) for name, span in sorted(spans.items(), key=itemgetter(0))))
 
 
-def _divide(placed: list[tuple[str, str]], prefix: str, limit: int) -> dict[str, set[str]]:
-    if len(placed) <= limit or len(prefix) == BITS - 1:
-        return {prefix: {name for _, name in placed}} if placed else {}
-    leaves: dict[str, set[str]] = {}
-    for longer in (prefix + "0", prefix + "1"):
-        leaves |= _divide([each for each in placed if each[0].startswith(longer)], longer, limit)
-    return leaves
+def measure(name: str, span: ByteRange) -> BlockMember:
+    """A picture's hash and size. Raises OSError, which names the file, if it cannot be read."""
+    found, size = hashlib.sha256(), 0
+    for piece in content(span):
+        found.update(piece)
+        size += len(piece)
+    return BlockMember(name, found.hexdigest(), size)
 
 
-def join(
-    shrunk: Mapping[str, Collection[str]],
-    others: Iterable[str],
-    names_of: Callable[[str], Collection[str]],
-    limit: int = LIMIT,
-) -> tuple[dict[str, set[str]], set[str]]:
-    """Leaves that have lost names, by prefix, joined with their neighbours wherever one block is now enough.
-
-    `others` are the prefixes of all other leaves, whose names `names_of` tells: only those next to a shrunken one are
-    asked for. Returns the leaves to write, and the prefixes of those that are gone.
-    """
-    leaves = {prefix: set(names) for prefix, names in shrunk.items()}
-    rest = set(others)
-    gone = set(shrunk)
-    for deepest in sorted(shrunk, key=len, reverse=True):
-        prefix = deepest
-        while prefix and prefix in leaves:
-            twin = prefix[:-1] + ("0" if prefix[-1] == "1" else "1")
-            if any(each != twin and each.startswith(twin) for each in rest | leaves.keys()):
-                break  # the other half is divided, so it holds more than one block can
-            beside = leaves[twin] if twin in leaves else set(names_of(twin)) if twin in rest else set()
-            if len(leaves[prefix]) + len(beside) > limit:
-                break
-            if twin in rest:
-                rest.discard(twin)
-                gone.add(twin)
-            leaves[prefix[:-1]] = beside | leaves.pop(prefix)
-            leaves.pop(twin, None)
-            prefix = prefix[:-1]
-    written = {prefix: names for prefix, names in leaves.items() if names}
-    return written, gone - written.keys()
+def _padded(start: bytes, pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    yield start
+    yield from pieces
+    yield bytes(-size % tarfile.BLOCKSIZE)
 
 
-def tar(members: Mapping[str, ByteRange]) -> Iterator[bytes]:
-    """The block of these pictures, by true name, piece by piece: equal pictures give equal bytes.
+def _rounded(size: int) -> int:
+    return size + -size % tarfile.BLOCKSIZE
 
-    Raises OSError if one cannot be read.
-    """
-    length = 0
-    # Pictures out of one file follow each other: it is opened once for all of them.
-    for path, some in groupby(sorted(members.items()), key=lambda member: member[1].path):
-        with _opened(path) as file:
-            for name, span in some:
-                size = _size(span)
-                start = _header(escape_path(name), size)
-                yield start
-                yield from _read(file, span, size)
-                padding = -size % tarfile.BLOCKSIZE
-                yield bytes(padding)
-                length += len(start) + size + padding
-    yield bytes(2 * tarfile.BLOCKSIZE)
-    yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
+
+def _checked(file: FileIO, member: BlockMember, span: ByteRange) -> Iterator[bytes]:
+    """The bytes of a picture, if they are still those that the list promises."""
+    found = hashlib.sha256()
+    for piece in _read(file, span, member.size):
+        found.update(piece)
+        yield piece
+    if found.hexdigest() != member.sha256:
+        raise OSError(errno.EIO, "it has changed while it was read", str(span.path))
 
 
 def content(span: ByteRange) -> Iterator[bytes]:
@@ -175,4 +173,5 @@ def _read(file: FileIO, span: ByteRange, size: int) -> Iterator[bytes]:
 def read(block: Path) -> dict[str, ByteRange]:
     """The pictures of a block by true name. Raises tarfile.TarError for an invalid archive."""
     with tarfile.open(block, mode="r:") as archive:
-        return {unescape(each.name): ByteRange(block, each.offset_data, each.size) for each in archive if each.isfile()}
+        pictures = (each for each in archive if each.isfile() and each.name != MEMBERS_FILE)
+        return {unescape(each.name): ByteRange(block, each.offset_data, each.size) for each in pictures}

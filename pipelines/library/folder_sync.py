@@ -19,9 +19,10 @@ from pipelines.client.repository import CopyFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_hashes import HashProgress, PictureHashes, state_of
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot, own_path
+from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
 from stages.datum.text_format import counted
 from stages.record.pfs_names import is_system_file
 

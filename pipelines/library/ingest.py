@@ -6,42 +6,39 @@ A picture is a top-level file of its own or is in a block; never both, whoever w
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets
-from pipelines.client.repository import DeleteFile, EditUpload, FileEdit, Repository
+from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
+from pipelines.library import blocks, library_commit
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.folder_sync import FolderDifference
-from pipelines.library.library_commit import LibraryCommit, PictureChoice, UploadProgress
+from pipelines.library.library_commit import LibraryCommit, OtherEdits, PictureChoice, UploadProgress
 from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
-
-_MOST_KEPT = 8
-"""Most blocks that are kept between the comparison and the upload."""
-
-
-OtherEdits = Mapping[str, Iterable[FileEdit]]
-"""Edits of other repos, by name, that belong to a change of pictures; a repo without edits gets no commit."""
+from pipelines.library.snapshots import REPO, LibrarySnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
     """The outcome of a write: the true names of the pictures put or removed, its commit, "" if there was nothing to do,
     the reasons for which files could not be read, by path on disk, and, of the pictures to put that the library had
-    already, whether they were equal."""
+    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to. lone:
+    the number of files of the library that are no blocks."""
 
     names: list[str]
     commit: str
     unreadable: dict[str, str] = field(default_factory=dict)
     held: Mapping[str, bool] = field(default_factory=dict)
+    hidden: int = 0
+    lone: int = 0
 
     @property
     def files(self) -> int:
@@ -77,8 +74,8 @@ def add(
                 return IngestResult([], "", held=held)
         with FileSets(connection) as filesets:
             changing = LibraryCommit(connection, filesets, downloads, sources, most_single=most_single, report=report)
-            commit = _write(connection, filesets, changing, beside)
-            return IngestResult(changing.names, commit, changing.unreadable, held)
+            commit = changing.make(beside=beside)
+            return IngestResult(changing.names, commit, changing.unreadable, held, changing.hidden, changing.lone)
 
 
 def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[PictureSource]) -> dict[str, bool]:
@@ -87,18 +84,14 @@ def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[P
     library = LibrarySnapshot(connection, CommitWriter(connection, REPO).newest(), downloads)
     by_name = {each.name: each for each in sources}
     found: dict[str, bool] = {}
-    by_leaf = library.by_leaf(by_name)
-    for prefix, names in by_leaf.items():
-        block = library.block(prefix)
+    for block, names in library.by_block(by_name).items():
+        hashes = library.hashes(block) if block else {}
         for name in names:
-            files = library.files(name)
-            if name not in block and not files:
-                continue
-            there = digest(blocks.content(block[name]) if name in block else library.content(files[0]))
-            with contextlib.suppress(OSError):
-                found[name] = there == digest(blocks.content(by_name[name].span))
-        if len(by_leaf) > _MOST_KEPT:
-            library.forget(prefix)
+            files = [] if block else library.files(name)
+            if block or files:
+                there = hashes[name] if block else digest(library.content(files[0]))
+                with contextlib.suppress(OSError):
+                    found[name] = there == digest(blocks.content(by_name[name].span))
     return found
 
 
@@ -128,8 +121,8 @@ def mirror(
         changing = LibraryCommit(
             connection, filesets, downloads, sources, present, most_single, report, different.copies
         )
-        commit = CommitWriter(connection, REPO).make(changing.content)
-        return IngestResult(changing.names, commit, changing.unreadable)
+        commit = changing.make()
+        return IngestResult(changing.names, commit, changing.unreadable, hidden=changing.hidden, lone=changing.lone)
 
 
 def remove(connection: Connection, words: Sequence[str]) -> IngestResult:
@@ -183,12 +176,15 @@ def remove_on(connection: Connection, names: Collection[str], head: str, descrip
 def remove_all(connection: Connection) -> str:
     """Removes everything from `images`; returns the commit."""
 
-    def content(parent: str) -> str:
-        library = LibrarySnapshot(connection, parent, BlockDownloads(Path()))
-        return filesets.make(Repository(connection, REPO).requests(map(DeleteFile, library.paths())))
+    def content(parents: Mapping[str, str]) -> dict[str, str]:
+        edits = {
+            name: [DeleteFile(each.path) for each in Repository(connection, name, parent).files()] if parent else []
+            for name, parent in parents.items()
+        }
+        return {name: filesets.make(Repository(connection, name).requests(each)) for name, each in edits.items()}
 
     with FileSets(connection) as filesets:
-        return CommitWriter(connection, REPO).make(content)
+        return library_commit.write(connection, content)
 
 
 def _absence(library: LibrarySnapshot, name: str) -> str:
@@ -208,26 +204,5 @@ def _remove(
     """head: the only commit to remove from, None for whichever is the newest."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
-        commit = _write(connection, filesets, changing, beside, description, head)
-        return IngestResult(changing.removed, commit)
-
-
-def _write(
-    connection: Connection,
-    filesets: FileSets,
-    changing: LibraryCommit,
-    beside: OtherEdits,
-    description: str = "",
-    head: str | None = None,
-) -> str:
-    """Makes the commit set of a change of pictures, and returns its id."""
-    uploads = {
-        repo: EditUpload(Repository(connection, repo), filesets, edits) for repo, edits in beside.items() if edits
-    }
-
-    def content(parents: Mapping[str, str]) -> dict[str, str]:
-        others = {repo: each.content(parents[repo]) for repo, each in uploads.items()}
-        return {REPO: changing.content(parents[REPO]), **others}
-
-    writer = CommitWriter(connection, REPO, *uploads)
-    return writer.make_set(content, description, None if head is None else {REPO: head})
+        commit = changing.make(description, head, beside)
+        return IngestResult(changing.removed, commit, hidden=changing.hidden)

@@ -5,8 +5,8 @@ Nothing is rewritten: the change stays in the history, and what took it back is 
 this back makes the first one again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pipelines.client.commit_history import CommitHistory, CommitRecord, FilePair
 from pipelines.client.commit_writer import MovedHeadError
@@ -15,8 +15,9 @@ from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, write_se
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.snapshots import REPO
+from stages.record import masks
 
-_REPOS = (REPO, LABELS, ATTRIBUTES)
+_REPOS = (REPO, masks.REPO, LABELS, ATTRIBUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +42,49 @@ class RepoChange:
 
 
 LastChange = tuple[RepoChange, ...]
-"""The changes of one commit set, at least one; of pictures first."""
+"""The changes of one commit set, at least one; of pictures first, and then of their masks, if there are any."""
 
 
 def read(connection: Connection) -> LastChange:
     """The newest commit set that changed a file. Raises LookalikeError if there is none, or while one is open."""
     history = CommitHistory(connection)
-    found = [each for repo in _REPOS if (each := _last(history, repo)) is not None]
+    records = {repo: _records(history, repo) for repo in _REPOS}
+    found = [each for repo in _REPOS if (each := _last(history, repo, records[repo])) is not None]
     if not found:
         raise LookalikeError("there is nothing to take back: no pictures have been added or removed yet")
-    newest = max(found, key=lambda each: each.made.started)
-    return tuple(each for each in found if each.made.id == newest.made.id)
+    newest = max(found, key=lambda each: each.made.started).made.id
+    return tuple(
+        _change(history, repo, records[repo], number)
+        for repo in _REPOS
+        for number, each in enumerate(records[repo])
+        if each.id == newest
+    )
 
 
-def _last(history: CommitHistory, repo: str) -> RepoChange | None:
-    """The newest change of a repo; the file that it began with, which states nothing, is none."""
-    records = [*history.records(repo)]
-    if records and records[0].open:
+def _records(history: CommitHistory, repo: str) -> Sequence[CommitRecord]:
+    """The commits of a repo, the newest first. Raises LookalikeError while one is open."""
+    found = [*history.records(repo)]
+    if found and found[0].open:
         raise LookalikeError(
-            f"{repo} is being written to (commit {records[0].id}): wait until `lookalike commits {repo}` shows its end"
+            f"{repo} is being written to (commit {found[0].id}): wait until `lookalike commits {repo}` shows its end"
         )
-    for made, before in pairwise([*records, None]):
-        if made is None or not (files := history.pairs(repo, history.ended(made).id)):
-            continue
-        if [each.path for each in files] != [FIRST_FILES.get(repo, ("", b""))[0]]:
-            return RepoChange(made, records[0].id, before.id if before is not None else "", tuple(files))
+    return found
+
+
+def _last(history: CommitHistory, repo: str, records: Sequence[CommitRecord]) -> RepoChange | None:
+    """The newest change of a repo; the file that it began with, which states nothing, is none."""
+    for number in range(len(records)):
+        change = _change(history, repo, records, number)
+        if change.files and [each.path for each in change.files] != [FIRST_FILES.get(repo, ("", b""))[0]]:
+            return change
     return None
+
+
+def _change(history: CommitHistory, repo: str, records: Sequence[CommitRecord], number: int) -> RepoChange:
+    """What one of the commits of a repo changed, perhaps nothing."""
+    made = history.ended(records[number])
+    before = records[number + 1].id if number + 1 < len(records) else ""
+    return RepoChange(made, records[0].id, before, tuple(history.pairs(repo, made.id)))
 
 
 def take_back(connection: Connection, change: LastChange) -> str:

@@ -1,29 +1,35 @@
-"""The content of a commit that puts pictures into the library and removes others, on top of any other commit.
+"""The content of the commits that put pictures into the library and remove others, on top of any others: of `images`,
+and of `masks`, which hide the pictures of blocks that are replaced or removed.
 
-What has been uploaded for a leaf of blocks is used again as long as the leaf and the pictures for it are the same:
-after another writer's commit only the blocks that this changed are built again.
+Blocks are immutable, so nothing that is there is read, and preprocess and features compute what is new. What has been
+uploaded is used again after another writer's commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.deployment import part_sizes
+from pipelines.client.deployment.deployment import has_repo
 from pipelines.client.file_sets import FileSets
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile, Repository
+from pipelines.client.repository import CopyFile, DeleteFile, EditUpload, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
+from pipelines.library.block_store import BlockDownloads, BlockUploads
+from pipelines.library.blocks import ByteRange, IngestBlock
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, BlockDownloads, BlockUploads, LibrarySnapshot, block_path, own_path
+from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
+from stages.record import masks
+from stages.record.block_names import BlockMember
 
-SINGLE_FILES = 1000
-"""Up to so many pictures are put as top-level files of their own, however few blocks they would change."""
+SINGLE_FILES = 8
+"""Up to so many pictures are put as top-level files of their own."""
 
-_REWRITTEN = 3
-"""Pictures of blocks that preprocess and features compute again in about the time that they take for one more that is a
-file of its own, and so a datum."""
+OtherEdits = Mapping[str, Iterable[FileEdit]]
+"""Edits of other repos, by name, that belong to a change of pictures; a repo without edits gets no commit."""
 
 UploadProgress = Callable[[int], None]
 """Called with the number of files put since the last call."""
@@ -31,28 +37,33 @@ UploadProgress = Callable[[int], None]
 PictureChoice = Callable[[LibrarySnapshot], Iterable[str]]
 """Names the pictures of a library to remove, by true name. Raises LookalikeError to remove none."""
 
-_Key = tuple[str, bytes | None, tuple[str, ...], bool]
-"""A leaf's prefix, the hash of its block, the names of the pictures for it, and whether new ones go into blocks."""
 
+@dataclass(slots=True)
+class _Changes:
+    """What a commit does to the pictures of a library: the names that blocks hide from now on, and those that they hide
+    no more, by block; the names whose files go; the pictures that become files; and the bytes of those for new
+    blocks."""
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """The outcome for the pictures of one leaf or several: file sets of the new blocks, the paths of blocks that are
-    gone, the names of the pictures in blocks, and the pictures that become files of their own."""
+    hidden: dict[str, set[str]] = field(default_factory=dict)
+    shown: dict[str, set[str]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    single: list[PictureSource] = field(default_factory=list)
+    packed: dict[str, ByteRange] = field(default_factory=dict)
 
-    filesets: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    packed: tuple[str, ...] = ()
-    single: tuple[PictureSource, ...] = ()
+    def hide(self, library: LibrarySnapshot, name: str, but: str = "") -> None:
+        """Takes a picture out of every block except one."""
+        for block in library.holders(name):
+            if block != but and name not in library.hidden(block):
+                self.hidden.setdefault(block, set()).add(name)
 
 
 class LibraryCommit:
-    """Pictures being put and removed. most_single: the most that become files of their own, except for those that are
-    in a block already; of more, all go into blocks. None for SINGLE_FILES, or more if many blocks would change: all
-    pictures of a block that gets a new one are computed again. copies: of pictures of the library equal to some to
-    put, by name; used where these become files.
+    """Pictures being put and removed. most_single: the most that become files of their own; of more, all go into
+    blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
+    blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    `removed` are the names of the pictures that the last content removes.
+    Of the last content, `removed` are the names of the pictures that it removes, `hidden` is the number of those that
+    blocks hold on to, and `lone` that of the files that are no blocks.
     """
 
     def __init__(
@@ -65,8 +76,11 @@ class LibraryCommit:
         most_single: int | None = None,
         report: UploadProgress = lambda _: None,
         copies: Mapping[str, CopyFile] | None = None,
+        repack: Sequence[str] = (),
     ) -> None:
         self.removed: list[str] = []
+        self.hidden = 0
+        self.lone = 0
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -75,16 +89,15 @@ class LibraryCommit:
         self._downloads = downloads
         self._uploads = BlockUploads(self._repo, filesets)
         self._choose = choose
-        self._most_single = most_single
-        self._in_blocks = False
+        self._repack = repack
+        self._most_single = SINGLE_FILES if most_single is None else most_single
         self._report = report
         self._copies = copies or {}
-        self._leaves: dict[_Key, _Leaf] = {}
+        self._measured: dict[str, BlockMember] = {}
         self._files: dict[str, frozenset[str]] = {}
         """The file sets of pictures that are files of their own, with the names in each."""
         self._limit = part_sizes.part(info.details for info in ProjectJobs(connection).pipelines().values())
         self._sources = {each.name: each for each in sources}
-        self._given = len(sources)
         self._many = self._holding_many(sources)
 
     @property
@@ -92,41 +105,62 @@ class LibraryCommit:
         """The true names of the pictures to put that could be read."""
         return list(self._sources)
 
-    def content(self, parent: str) -> str:
-        """The file set that puts and removes the pictures on top of a commit.
+    def make(self, description: str = "", head: str | None = None, beside: OtherEdits = MappingProxyType({})) -> str:
+        """Makes the commit, and returns its id. head: the only commit of `images` that may be below it, see
+        CommitWriter.make_set. beside: goes into the same commit set."""
+        uploads = {
+            repo: EditUpload(Repository(self._connection, repo), self._filesets, edits)
+            for repo, edits in beside.items()
+            if edits
+        }
+
+        def content(parents: Mapping[str, str]) -> dict[str, str]:
+            others = {repo: each.content(parents[repo]) for repo, each in uploads.items()}
+            return {**self.content(parents), **others}
+
+        return write(self._connection, content, description, head, uploads)
+
+    def content(self, parents: Mapping[str, str]) -> dict[str, str]:
+        """The file sets, by repo, that put and remove the pictures on top of commits.
 
         Raises LookalikeError if none can be read, or if a name is taken by something that cannot be replaced.
         """
-        library = LibrarySnapshot(self._connection, parent, self._downloads)
+        library = LibrarySnapshot(self._connection, parents[REPO], self._downloads, parents.get(masks.REPO, ""))
         self.removed = list(dict.fromkeys(self._choose(library)))
-        shrunk: dict[str, set[str]] = {}
-        for name in self.removed:
-            home = library.home(name)
-            if home is not None:
-                shrunk.setdefault(home, set()).add(name)
-        by_leaf = library.by_leaf(self._sources)
-        self._in_blocks = self._given > self._most(library, by_leaf)
-        if shrunk:
-            leaves = [self._together(library, by_leaf, shrunk)]
-        else:
-            leaves = [self._leaf(library, prefix, names) for prefix, names in by_leaf.items()]
-        self._put_files(library, [source for leaf in leaves for source in leaf.single])
+        while True:
+            try:
+                changes = self._planned(library)
+                packed = self._put_blocks(changes.packed)
+                self._put_files(library, changes.single)
+                break
+            except OSError as error:
+                self._leave_out(error)
         if self.unreadable and not self._sources and not self.removed:
             path, reason = next(iter(self.unreadable.items()))
             raise LookalikeError(f"cannot read {path}: {reason}: nothing was put")
-        removals = self._removals(library, leaves)
-        parts = [*self._files, *(each for leaf in leaves for each in leaf.filesets)]
+        hidden = _masks_after(library, changes)
+        empty = [block for block, names in hidden.items() if names >= library.hashes(block).keys()]
+        removals = self._removals(library, changes, [block for block in empty if block not in packed])
+        parts = [*self._files, *packed.values()]
         if removals or not parts:
             parts.append(self._filesets.make(self._repo.requests(removals)))
-        return self._filesets.compose(parts)
+        kept = hidden | dict.fromkeys(empty, frozenset[str]())
+        self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
+        self.lone = len(library.entries) - len(library.blocks) + len(changes.single)
+        edits = _mask_edits(library, kept)
+        return {REPO: self._filesets.compose(parts), **self._masks(edits, parents)}
 
-    def _most(self, library: LibrarySnapshot, by_leaf: Iterable[str]) -> int:
-        """The most pictures that become files of their own."""
-        if self._most_single is not None:
-            return self._most_single
-        rewritten = self._limit * sum(prefix in library.blocks for prefix in by_leaf)
-        single = len(library.entries) - len(library.blocks)  # their parts get the new ones, and are computed again
-        return max(SINGLE_FILES, (rewritten - single) // _REWRITTEN)
+    def _masks(self, edits: Sequence[FileEdit], parents: Mapping[str, str]) -> dict[str, str]:
+        """The file set for `masks`, if the library has that repo."""
+        if masks.REPO in parents:
+            repo = Repository(self._connection, masks.REPO)
+            return {masks.REPO: self._filesets.make(repo.requests(edits))}
+        if edits:
+            raise LookalikeError(
+                f"nothing was changed: the library has no repo {masks.REPO}, since an earlier version made it. Run "
+                "`lookalike upgrade`, then this again"
+            )
+        return {}
 
     def _holding_many(self, sources: Sequence[PictureSource]) -> set[str]:
         """The names of files that may hold many pictures. Leaves out those that cannot be opened."""
@@ -139,84 +173,59 @@ class LibraryCommit:
                 self._leave_out(error)
         return found
 
-    def _leaf(self, library: LibrarySnapshot, prefix: str, names: Sequence[str]) -> _Leaf:
-        while True:
-            sources = [self._sources[name] for name in names if name in self._sources]
-            key = (prefix, library.blocks.get(prefix), tuple(each.name for each in sources), self._in_blocks)
-            try:
-                if key not in self._leaves:
-                    self._leaves[key] = self._packed(library, prefix, sources)
-                    library.forget(prefix)
-                return self._leaves[key]
-            except OSError as error:
-                self._leave_out(error)
+    def _planned(self, library: LibrarySnapshot) -> _Changes:
+        """Raises OSError if a picture cannot be read."""
+        changes = _Changes(gone=[*self.removed])
+        for name in self.removed:
+            changes.hide(library, name)
+        new = [each for each in self._sources.values() if not self._is_in_block(library, each, changes)]
+        for each in new:
+            changes.hide(library, each.name)
+        changes.single = [each for each in new if each.name in self._many]
+        lone = [each for each in new if each.name not in self._many]
+        if len(lone) <= self._most_single:
+            changes.single += lone
+        else:
+            changes.packed = {each.name: each.span for each in lone}
+        for block in self._repack:
+            held = library.pictures(block)
+            changes.packed = {**held, **changes.packed}
+            changes.hidden.setdefault(block, set()).update(held)
+        for name in self.removed:
+            changes.packed.pop(name, None)
+        return changes
 
-    def _packed(self, library: LibrarySnapshot, prefix: str, sources: Sequence[PictureSource]) -> _Leaf:
-        """Uploads the blocks of a leaf with the pictures that belong into them."""
-        packed, single = self._placed(library, prefix, sources)
-        if not packed:
-            return _Leaf(single=single)
-        spans = library.block(prefix) | packed
-        leaves = blocks.divide(spans, prefix, self._limit)
-        made = self._uploads.put_all(leaves, spans, lambda names: self._report(len(names & packed.keys())))
-        divided = (block_path(prefix),) if prefix in library.blocks and prefix not in leaves else ()
-        return _Leaf(made, divided, tuple(packed), single)
+    def _is_in_block(self, library: LibrarySnapshot, source: PictureSource, changes: _Changes) -> bool:
+        """Whether a block that stays holds a picture with these bytes, which is then shown again if it was hidden."""
+        holders = [block for block in library.holders(source.name) if block not in self._repack]
+        if not holders:
+            return False
+        sha256 = self._member(source.name, source.span).sha256
+        equal = [block for block in holders if library.hashes(block)[source.name] == sha256]
+        if not equal:
+            return False
+        block = min(equal, key=lambda each: source.name in library.hidden(each))
+        changes.shown.setdefault(block, set()).add(source.name)
+        changes.hide(library, source.name, but=block)
+        changes.gone.append(source.name)
+        return True
 
-    def _together(
-        self, library: LibrarySnapshot, by_leaf: Mapping[str, Sequence[str]], shrunk: Mapping[str, AbstractSet[str]]
-    ) -> _Leaf:
-        """Uploads the blocks of all leaves that get or lose pictures; those that have become small are joined."""
-        while True:
-            try:
-                return self._joined(library, by_leaf, shrunk)
-            except OSError as error:
-                self._leave_out(error)
+    def _member(self, name: str, span: ByteRange) -> BlockMember:
+        if name not in self._measured:
+            self._measured[name] = blocks.measure(name, span)
+        return self._measured[name]
 
-    def _joined(
-        self, library: LibrarySnapshot, by_leaf: Mapping[str, Sequence[str]], shrunk: Mapping[str, AbstractSet[str]]
-    ) -> _Leaf:
-        after: dict[str, set[str]] = {}
-        touched: set[str] = set()
-        spans: dict[str, ByteRange] = {}
-        put: dict[str, ByteRange] = {}
-        single: list[PictureSource] = []
-        for prefix in sorted(by_leaf.keys() | shrunk.keys()):
-            sources = [self._sources[name] for name in by_leaf.get(prefix, ()) if name in self._sources]
-            packed, alone = self._placed(library, prefix, sources)
-            single += alone
-            if packed or prefix in shrunk:
-                touched.add(prefix)
-                put |= packed
-                spans |= library.block(prefix) | packed
-                names = (library.block(prefix).keys() - shrunk.get(prefix, set())) | packed.keys()
-                after |= blocks.divide(names, prefix, self._limit) or {prefix: set()}
-        written, joined = blocks.join(after, library.blocks.keys() - touched, library.block, self._limit)
-        for prefix in joined - touched:
-            spans |= library.block(prefix)
-        gone = ((touched | joined) - written.keys()) & library.blocks.keys()
-        made = self._uploads.put_all(written, spans, lambda names: self._report(len(names & put.keys())))
-        return _Leaf(made, tuple(map(block_path, sorted(gone))), tuple(put), tuple(single))
-
-    def _placed(
-        self, library: LibrarySnapshot, prefix: str, sources: Sequence[PictureSource]
-    ) -> tuple[dict[str, ByteRange], tuple[PictureSource, ...]]:
-        """The pictures of a leaf that belong into its blocks, and those that become files of their own."""
-        held = library.block(prefix)
-        taken = next((each for each in sources if each.name in self._many and each.name in held), None)
-        if taken is not None:
-            raise LookalikeError(
-                f"{taken.path} holds many pictures, but the library has a single picture of that name: remove that "
-                f"first, with `lookalike remove`"
-            )
-        packed = {
-            each.name: each.span
-            for each in sources
-            if (self._in_blocks or each.name in held) and each.name not in self._many
-        }
-        return packed, tuple(each for each in sources if each.name not in packed)
+    def _put_blocks(self, packed: Mapping[str, ByteRange]) -> dict[str, str]:
+        """Uploads new blocks; the file set of each by its name. Raises OSError if a picture cannot be read."""
+        planned = (
+            IngestBlock(tuple((self._member(name, span), span) for name, span in each.items()))
+            for each in blocks.cut(packed, self._limit)
+        )
+        return self._uploads.put_all(planned, self._report)
 
     def _put_files(self, library: LibrarySnapshot, sources: Sequence[PictureSource]) -> None:
-        """Uploads the pictures that become files of their own, unless they are uploaded."""
+        """Uploads the pictures that become files of their own, unless they are uploaded. Raises OSError if one cannot
+        be read."""
         for each in sources:
             if f"{own_path(each.name)[1:]}/" in library.entries:
                 raise LookalikeError(
@@ -224,28 +233,24 @@ class LibraryCommit:
                     f"`lookalike remove {each.name}/`"
                 )
         there = self._uploaded()
-        while new := [each for each in sources if each.name not in there and each.name in self._sources]:
+        new = {each.name: each for each in sources if each.name not in there}
+        if new:
             edits = [
-                self._copies.get(each.name) or PutFile(own_path(each.name), blocks.content(each.span)) for each in new
+                self._copies.get(name) or PutFile(own_path(name), blocks.content(each.span))
+                for name, each in new.items()
             ]
-            try:
-                made = self._filesets.make(self._repo.requests(edits, lambda _: self._report(1)))
-            except OSError as error:
-                self._leave_out(error)
-            else:
-                self._files[made] = frozenset(each.name for each in new)
-                return
+            made = self._filesets.make(self._repo.requests(edits, lambda _: self._report(1)))
+            self._files[made] = frozenset(new)
 
-    def _removals(self, library: LibrarySnapshot, leaves: Sequence[_Leaf]) -> list[FileEdit]:
-        """The removal of blocks that are gone, and of pictures where they are not any more."""
-        uploaded = self._uploaded()
-        paths = [path for leaf in leaves for path in leaf.gone]
-        paths += [path for name in self.removed for path in library.files(name)]
-        for leaf in leaves:
-            for name in leaf.packed:
-                paths += [*library.files(name), *([own_path(name)] if name in uploaded else [])]
-            for each in leaf.single:
-                paths += [path for path in library.files(each.name) if path != own_path(each.name)]
+    def _removals(self, library: LibrarySnapshot, changes: _Changes, blocks_gone: Sequence[str]) -> list[FileEdit]:
+        """The removal of blocks without pictures, and of files where they are not any more."""
+        single = {each.name for each in changes.single}
+        paths = [f"/{block}" for block in blocks_gone]
+        for name in (*changes.gone, *changes.packed):
+            paths += library.files(name)
+        for name in single:
+            paths += [path for path in library.files(name) if path != own_path(name)]
+        paths += [own_path(name) for name in self._uploaded() - single]
         return [DeleteFile(path) for path in dict.fromkeys(paths)]
 
     def _uploaded(self) -> frozenset[str]:
@@ -260,3 +265,40 @@ class LibraryCommit:
         self.unreadable[path] = error.strerror or str(error)
         for name in doomed:
             del self._sources[name]
+
+
+def _masks_after(library: LibrarySnapshot, changes: _Changes) -> dict[str, frozenset[str]]:
+    """The names that blocks hide after a change, for those in which it changes."""
+    return {
+        block: (library.hidden(block) | changes.hidden.get(block, set())) - changes.shown.get(block, set())
+        for block in sorted(changes.hidden.keys() | changes.shown.keys())
+    }
+
+
+def _mask_edits(library: LibrarySnapshot, hidden: Mapping[str, AbstractSet[str]]) -> list[FileEdit]:
+    """The edits of masks to these; those of entries that are gone are removed."""
+    there = set(map(masks.path, library.entries))
+    edits: list[FileEdit] = [DeleteFile(path) for path in sorted(library.masks.keys() - there)]
+    for block, names in hidden.items():
+        path = masks.path(block)
+        if names:
+            edits.append(PutFile(path, masks.content(names)))
+        elif path in library.masks:
+            edits.append(DeleteFile(path))
+    return edits
+
+
+def write(
+    connection: Connection,
+    content: Callable[[Mapping[str, str]], Mapping[str, str]],
+    description: str = "",
+    head: str | None = None,
+    others: Iterable[str] = (),
+) -> str:
+    """Makes one commit set with changes of the library, and returns its id. content: gives the file sets of `images`,
+    of `masks` if it is given a parent there, and of other repos, see CommitWriter.make_set. head: the only commit of
+    `images` that may be below, None for any."""
+    repos = [REPO, masks.REPO] if has_repo(connection, masks.REPO) else [REPO]
+    return CommitWriter(connection, *repos, *others).make_set(
+        content, description, None if head is None else {REPO: head}
+    )

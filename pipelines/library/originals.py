@@ -15,9 +15,10 @@ from PIL import Image
 
 from pipelines.client.server.connection import Connection
 from pipelines.library import archive_members, blocks, result_folders, result_sheets
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.result_sheets import ResultSheet
-from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import LibrarySnapshot
 from stages.decode import stl10, stl10_records
 from stages.record.pfs_names import escape_path
 
@@ -64,20 +65,20 @@ def fetch(
     """
     library = LibrarySnapshot(connection, commit, BlockDownloads(scratch))
     found: dict[str, Path] = {}
-    for prefix, inside in sorted(library.by_leaf(wanted).items()):
+    for block, inside in sorted(library.by_block(wanted).items()):
         for name in inside:
             content = _content(library, name, scratch)
             if content is not None:
                 found[name] = _written(name, content, to)
             report(1)
-        library.forget(prefix)
+        library.forget(block)
     return found
 
 
 def _content(library: LibrarySnapshot, name: str, scratch: Path) -> Iterator[bytes] | None:
     home = library.home(name)
     if home is not None:
-        return blocks.content(library.block(home)[name])
+        return blocks.content(library.pictures(home)[name])
     files = library.files(name)
     if files:
         return library.content(files[0])

@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,17 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import snapshots
+from pipelines.library.block_store import BlockDownloads
+from pipelines.library.snapshots import LibrarySnapshot
 from stages.datum.contract import DatumInput
 from stages.decode import picture_reader, stl10, stl10_records
 from stages.decode.decoder_processes import DecoderProcesses
-from stages.record import block_names, picture_containers
+from stages.record import picture_containers
 from stages.record.framing import PAD, Framing, unpadded
 
 _SIDE = 256
@@ -67,9 +70,13 @@ def from_disk(image: str) -> Image.Image | None:
 
 def from_library(connection: Connection, name: str) -> Image.Image:
     """A picture in the library by its true name, as shown on result sheets. Raises LookalikeError if it is missing."""
-    repo = Repository(connection, snapshots.REPO)
+    commit = CommitWriter(connection, snapshots.REPO).newest()
+    repo = Repository(connection, snapshots.REPO, commit)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, DecoderProcesses(1) as decoders:
-        for path in _holders(repo, name):
+        library = LibrarySnapshot(connection, commit, BlockDownloads(Path(scratch)))
+        for path, _ in picture_containers.possible(name, partial(_home, library)) if commit else ():
+            if not repo.is_file(path):
+                continue
             file = Path(scratch) / "datum"
             with file.open("wb") as target:
                 repo.fetch(path, target)
@@ -80,11 +87,10 @@ def from_library(connection: Connection, name: str) -> Image.Image:
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")
 
 
-def _holders(repo: Repository, name: str) -> Iterator[str]:
-    """The files in `images` that may hold a picture of this name."""
-    there = (path.strip("/") for path in repo.list())
-    prefixes = {prefix for path in there if (prefix := block_names.prefix_of(path)) is not None}
-    return (path for path, _ in picture_containers.possible(name, prefixes) if repo.is_file(path))
+def _home(library: LibrarySnapshot, name: str) -> list[str]:
+    """The path of the block that has a picture of the library, if one does."""
+    home = library.home(name)
+    return [] if home is None else [f"/{home}"]
 
 
 def half_blocks(picture: Image.Image, columns: int) -> Text:

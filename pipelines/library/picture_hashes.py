@@ -54,20 +54,16 @@ class PictureHashes:
         """All pictures below a folder of the library, by true name. Reads the blocks and files that this
         machine has not read before; `report` hears of every block."""
         found: dict[str, LibraryPicture] = {}
-        for prefix, content in library.blocks.items():
-            held = self._kept.get(content)
-            if held is None:
-                held = {name: digest(blocks.content(span)) for name, span in library.block(prefix).items()}
-                library.forget(prefix)
-                self._kept.put(content, held)
-            found |= {name: LibraryPicture(digest) for name, digest in held.items() if name.startswith(f"{folder}/")}
+        for block in library.blocks:
+            held = library.names_in(block)
+            found |= {name: LibraryPicture(sha256) for name, sha256 in held.items() if name.startswith(f"{folder}/")}
             report(1)
         for name, path, content in library.outside_blocks(folder):
-            held = self._kept.get(content)
-            if held is None or _ALONE not in held:
-                held = {_ALONE: digest(library.content(path))}
-                self._kept.put(content, held)
-            found[name] = LibraryPicture(held[_ALONE], path)
+            kept = self._kept.get(content)
+            if kept is None or _ALONE not in kept:
+                kept = {_ALONE: digest(library.content(path))}
+                self._kept.put(content, kept)
+            found[name] = LibraryPicture(kept[_ALONE], path)
         self._kept.save()
         return found
 

@@ -10,7 +10,6 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks, picture_sources
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
-from stages.record import block_names
 from stages.record.file_kinds import HEAD, why_unreadable
 from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, unescape
 
@@ -127,13 +126,12 @@ def put_in_blocks(
     """Puts pictures as the one entry `name`, in blocks as in a large library, replacing its content."""
     path = f"/{escape_component(name)}"
     spans = {source.name: source.span for source in sources}
-    leaves = blocks.divide(spans)
 
     def edits() -> Iterator[FileEdit]:
         yield from (DeleteFile(path), DeleteFile(f"{path}/"))
-        for prefix, names in sorted(leaves.items()):
-            yield PutFile(f"{path}/{block_names.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
-            report(len(names))
+        for each in map(blocks.block, blocks.cut(spans)):
+            yield PutFile(f"{path}/{each.name}", each.tar())
+            report(len(each.pictures))
 
     return QueryUpload([name], len(sources), Repository(connection, REPO).write(edits()), [])
 

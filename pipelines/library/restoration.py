@@ -1,11 +1,12 @@
 """Pictures and queries of an older commit put back as they were, in one commit, under the names that they had.
 
-A picture that was a file of its own is copied on the server; members of blocks and archives are read and put back into
-blocks. What is there and equal stays; what is there and differs is replaced only on request: older commits keep it.
+A picture that was a file of its own is copied on the server, one that its block hides is shown again, and other members
+of blocks and archives are read and put into new blocks. What is there and equal stays; what is there and differs is
+replaced only on request: older commits keep it.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import archive_members, blocks, queries
+from pipelines.library import archive_members, blocks, library_commit, queries
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import LibraryCommit
 from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.datum.text_format import counted, first_of
 from stages.record.pfs_names import unescape
 
@@ -68,7 +70,7 @@ def pictures(
         if not missing and not different:
             return RestoreResult([], [], restoring.unchanged, "")
         content = restoring.content(filesets, [*missing, *different])
-        return RestoreResult(missing, different, restoring.unchanged, CommitWriter(connection, REPO).make(content))
+        return RestoreResult(missing, different, restoring.unchanged, library_commit.write(connection, content))
 
 
 def entries(
@@ -173,26 +175,25 @@ class _Restoration:
             elif self._equal(origin, there):
                 self.unchanged.append(name)
             else:
-                self.different[name] = self._replacing(name, origin, there)
+                self._require_own(name)
+                self.different[name] = origin
             report(1)
 
-    def content(self, filesets: FileSets, names: Sequence[str]) -> Callable[[str], str]:
-        """Gives the file set that puts these pictures back on top of a commit."""
+    def content(self, filesets: FileSets, names: Sequence[str]) -> Callable[[Mapping[str, str]], dict[str, str]]:
+        """Gives the file sets that put these pictures back on top of commits."""
         origins = self.missing | self.different
         repo = Repository(self._connection, REPO)
         sources = [each for name in names if isinstance(each := origins[name], PictureSource)]
         single = {name: each for name in names if isinstance(each := origins[name], str)}
         copies = [CopyFile(path, REPO, self._commit, path) for path in single.values()]
-        downloads = BlockDownloads(self._scratch)
-        changing = LibraryCommit(self._connection, filesets, downloads, sources, most_single=0) if sources else None
-        copied = filesets.make(repo.requests(copies)) if copies else ""
+        changing = LibraryCommit(
+            self._connection, filesets, BlockDownloads(self._scratch), sources, lambda _: single, most_single=0
+        )
+        copied = [filesets.make(repo.requests(copies))] if copies else []
 
-        def content(parent: str) -> str:
-            library = LibrarySnapshot(self._connection, parent, BlockDownloads(self._scratch))
-            gone = [path for name, at in single.items() for path in library.files(name) if path != at]
-            parts = [changing.content(parent)] if changing is not None else []
-            parts += [filesets.make(repo.requests(map(DeleteFile, gone)))] if gone else []
-            return filesets.compose([*parts, *([copied] if copied else [])])
+        def content(parents: Mapping[str, str]) -> dict[str, str]:
+            made = changing.content(parents)
+            return {**made, REPO: filesets.compose([made[REPO], *copied])}
 
         return content
 
@@ -201,7 +202,7 @@ class _Restoration:
         neither."""
         home = library.home(name)
         if home is not None:
-            span = library.block(home)[name]
+            span = library.pictures(home)[name]
             return PictureSource(name, span.path, span.size or 0, span.offset)
         files = library.files(name)
         if files:
@@ -216,22 +217,14 @@ class _Restoration:
         library = self._then if which == "then" else self._now
         return archive_members.whole(library, above, self._scratch / "members" / which / "whole")
 
-    def _replacing(self, name: str, origin: str | PictureSource, there: str | PictureSource) -> str | PictureSource:
-        """The origin of a picture that replaces another one. One in a block is replaced in the block."""
-        above = (
-            None
-            if isinstance(there, str) or self._now.home(name) is not None
-            else archive_members.above(name, self._now)
-        )
+    def _require_own(self, name: str) -> None:
+        """Raises LookalikeError for a picture that an archive holds now."""
+        above = None if self._now.holds(name) else archive_members.above(name, self._now)
         if above is not None:
             raise LookalikeError(
                 f"{name} is in {above}, which holds another picture of that name now: restore {above} itself: nothing "
                 "was restored"
             )
-        if isinstance(origin, str) and isinstance(there, PictureSource):
-            file = archive_members.whole(self._then, name, self._scratch / "members" / "files")
-            return PictureSource(name, file, file.stat().st_size)
-        return origin
 
     def _make_room(self, origin: str | PictureSource) -> None:
         """Raises LookalikeError if a file cannot be put where it was."""

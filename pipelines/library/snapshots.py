@@ -1,83 +1,83 @@
-"""The library at one commit: its top-level entries, its blocks on their way here and there, and the pictures in them by
-true name.
+"""The library at one commit: its pictures by true name, and where each of them is.
 
-A picture is a top-level file of its own, in a block, or in a directory that was put by other means.
+A picture is a top-level file of its own, in a block, or in a directory that was put by other means. Blocks never
+change: a picture that was removed or replaced stays in its block, and the block's mask hides it. This module is the one
+that knows which pictures of blocks are there.
 """
 
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC
+from functools import cached_property
 
-from pipelines.client.file_sets import FileSets, ModifyRequests
-from pipelines.client.repository import PutFile, Repository
+from pipelines.client.commit_history import CommitHistory
+from pipelines.client.commit_sets import inspect_commit
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.blocks import ByteRange
-from stages.record import block_names, picture_containers
-from stages.record.pfs_names import unescape
+from stages.record import block_names, masks, picture_containers
+from stages.record.file_kinds import HEAD
+from stages.record.pfs_names import is_block, unescape
 
 REPO = "images"
 
 
-class BlockDownloads:
-    """Blocks by their hashes, in a directory of their own: blocks with equal hashes have equal pictures."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._read: dict[bytes, dict[str, ByteRange]] = {}
-
-    def pictures(self, repo: Repository, name: str, content: bytes) -> dict[str, ByteRange]:
-        """The pictures by true name of the block that is called `name` and has the hash `content`."""
-        if content not in self._read:
-            file = self._file(content)
-            with file.open("wb") as target:
-                repo.fetch(f"/{name}", target)
-            try:
-                self._read[content] = blocks.read(file)
-            except tarfile.TarError as error:
-                raise LookalikeError(f"{name} in {REPO} is not a block of lookalike's: remove it ({error})") from error
-        return self._read[content]
-
-    def forget(self, content: bytes | None) -> None:
-        """Deletes a block's pictures, which take space."""
-        if content is not None and self._read.pop(content, None) is not None:
-            self._file(content).unlink()
-
-    def _file(self, content: bytes) -> Path:
-        return self._directory / f"{content.hex()}.tar"
-
-
 class LibrarySnapshot:
-    """`images` at a commit; empty for the id ""."""
+    """`images` at a commit; empty for the id "". hiding: the commit of `masks` that belongs to it, by default the one
+    that it was made or computed with."""
 
-    def __init__(self, connection: Connection, commit: str, downloads: BlockDownloads) -> None:
+    def __init__(
+        self, connection: Connection, commit: str, downloads: BlockDownloads, hiding: str | None = None
+    ) -> None:
         self._repo = Repository(connection, REPO, commit)
         self._downloads = downloads
         self.entries = self._repo.entries() if commit else {}
         """The hashes of top-level files and directories, see Repository.entries."""
-        self.blocks = {
-            prefix: content
-            for name, content in self.entries.items()
-            if (prefix := block_names.prefix_of(name)) is not None
-        }
-        """The hashes of blocks by prefix."""
+        self.blocks = {name: content for name, content in self.entries.items() if is_block(name)}
+        """The hashes of blocks by PFS name."""
+        self.masks = read_masks(connection, mask_commit(connection, commit) if hiding is None else hiding)
+        """The true names that are hidden, by the path of the mask."""
 
-    def block(self, prefix: str) -> dict[str, ByteRange]:
-        """The pictures of a block; none for a new one."""
-        if prefix not in self.blocks:
-            return {}
-        return self._downloads.pictures(self._repo, block_names.file_name(prefix), self.blocks[prefix])
+    def hidden(self, block: str) -> frozenset[str]:
+        """The true names of the pictures of a block that are not in the library any more."""
+        return self.masks.get(masks.path(block), frozenset())
 
-    def forget(self, prefix: str) -> None:
+    def hashes(self, block: str) -> dict[str, str]:
+        """The SHA-256 of the pictures of a block by true name, of hidden ones, too."""
+        return self._downloads.hashes(self._repo, {block: self.blocks[block]})[block]
+
+    def names_in(self, block: str) -> dict[str, str]:
+        """The same of the pictures that are in the library."""
+        hidden = self.hidden(block)
+        return {name: sha256 for name, sha256 in self.hashes(block).items() if name not in hidden}
+
+    def pictures(self, block: str) -> dict[str, ByteRange]:
+        """The bytes of the pictures of a block that are in the library, which is downloaded."""
+        hidden = self.hidden(block)
+        found = self._downloads.pictures(self._repo, block, self.blocks[block])
+        return {name: span for name, span in found.items() if name not in hidden}
+
+    def forget(self, block: str) -> None:
         """Deletes the downloaded pictures of a block."""
-        self._downloads.forget(self.blocks.get(prefix))
+        self._downloads.forget(self.blocks.get(block))
+
+    def holders(self, name: str) -> list[str]:
+        """The blocks that hold a picture of this true name, also those that hide it."""
+        earlier = block_names.home(name, self._earlier)
+        found = [earlier] if earlier is not None and name in self.hashes(earlier) else []
+        return [*self._listed.get(name, ()), *found]
 
     def home(self, name: str) -> str | None:
-        """The prefix of the block that holds a picture, if one does."""
-        prefix = block_names.home(name, self.blocks)
-        return prefix if prefix is not None and name in self.block(prefix) else None
+        """The block that has a picture of the library, if one does."""
+        return next((block for block in self.holders(name) if name not in self.hidden(block)), None)
+
+    def by_block(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The names by the block that has their pictures, "" for none."""
+        found: dict[str, list[str]] = {}
+        for name in names:
+            found.setdefault(self.home(name) or "", []).append(name)
+        return found
 
     def holds(self, name: str) -> bool:
         """Whether there is a picture of this true name."""
@@ -94,13 +94,12 @@ class LibrarySnapshot:
         return self.entries.get(path[1:]) or self._repo.hashes(path).get(path)
 
     def names(self) -> set[str]:
-        """The true name of every picture. Reads all blocks."""
+        """The true name of every picture."""
         found: set[str] = set()
-        for entry in self.entries:
-            prefix = block_names.prefix_of(entry)
-            if prefix is not None:
-                found.update(self.block(prefix))
-            elif entry.endswith("/"):
+        for block in self.blocks:
+            found.update(self.names_in(block))
+        for entry in self.entries.keys() - self.blocks.keys():
+            if entry.endswith("/"):
                 found.update(unescape(path.strip("/")) for path in self._repo.files_in(f"/{entry}"))
             else:
                 found.add(unescape(entry))
@@ -109,7 +108,7 @@ class LibrarySnapshot:
     def outside_blocks(self, folder: str) -> Iterator[tuple[str, str, bytes]]:
         """The true name, the path and the hash of every picture below a folder that is in no block."""
         for entry, content in self.entries.items():
-            if block_names.prefix_of(entry) is not None:
+            if entry in self.blocks:
                 continue
             found = self._repo.hashes(f"/{entry}") if entry.endswith("/") else {f"/{entry}": content}
             for path, each in found.items():
@@ -121,62 +120,54 @@ class LibrarySnapshot:
         """The bytes of a file, piece by piece."""
         return self._repo.pieces(path)
 
-    def paths(self) -> Iterator[str]:
-        """The path of every file."""
-        for entry in self.entries:
-            yield from self._repo.files_in(f"/{entry}") if entry.endswith("/") else (f"/{entry}",)
+    def head(self, entry: str) -> bytes:
+        """The first bytes of a top-level file, which tell its kind."""
+        return self._repo.read(f"/{entry}", most=HEAD)
 
-    def by_leaf(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """The names by the block, existing or new, to which they belong."""
-        leaves: dict[str, list[str]] = {}
-        for name in names:
-            prefix = block_names.home(name, self.blocks)
-            if prefix is None:
-                prefix = blocks.free_branch(name, self.blocks)
-            leaves.setdefault(prefix, []).append(name)
-        return leaves
+    @cached_property
+    def _earlier(self) -> frozenset[str]:
+        """The blocks of earlier versions, whose names alone tell which of them holds a picture."""
+        return frozenset(filter(block_names.is_earlier, self.blocks))
+
+    @cached_property
+    def _listed(self) -> dict[str, list[str]]:
+        """The other blocks by the true names of their pictures."""
+        wanted = {block: content for block, content in self.blocks.items() if block not in self._earlier}
+        found: dict[str, list[str]] = {}
+        for block, hashes in self._downloads.hashes(self._repo, wanted).items():
+            for name in hashes:
+                found.setdefault(name, []).append(block)
+        return found
 
     def _is_file(self, path: str) -> bool:
         top, _, below = path[1:].partition("/")
         return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
 
 
+def mask_commit(connection: Connection, commit: str) -> str:
+    """The commit of `masks` that belongs to a commit of `images`, "" for none: of the same commit set, or the one that
+    pipelines computed that with; else the newest one at that time."""
+    made = inspect_commit(connection, masks.REPO, commit) if commit else None
+    if made is not None:
+        return str(made.commit.id)
+    library = inspect_commit(connection, REPO, commit) if commit else None
+    records = CommitHistory(connection).records(masks.REPO) if library is not None else ()
+    began = None if library is None else library.started.ToDatetime(tzinfo=UTC)
+    return next((each.id for each in records if began is not None and each.started <= began), "")
+
+
+def read_masks(connection: Connection, commit: str) -> Mapping[str, frozenset[str]]:
+    """The true names that are hidden at a commit of `masks`, by the path of the mask. Raises LookalikeError for a mask
+    that cannot be read."""
+    found = {}
+    for path, content in Repository(connection, masks.REPO, commit).read_all(masks.GLOB) if commit else ():
+        try:
+            found[path] = masks.parse(content)
+        except ValueError as error:
+            raise LookalikeError(f"{path} in {masks.REPO} is not a mask of lookalike's: remove it ({error})") from error
+    return found
+
+
 def own_path(name: str) -> str:
     """The path of a picture that is a file of its own."""
     return picture_containers.paths_of(name)[0]
-
-
-def block_path(prefix: str) -> str:
-    """The path of a block."""
-    return f"/{block_names.file_name(prefix)}"
-
-
-_Pictures = frozenset[tuple[str, ByteRange]]
-"""The pictures of a block, by true name."""
-
-
-class BlockUploads:
-    """The blocks that one write has uploaded, as file sets of one block each: each is uploaded once, however often the
-    commit is planned again."""
-
-    def __init__(self, repo: Repository, filesets: FileSets) -> None:
-        self._repo = repo
-        self._filesets = filesets
-        self._made: dict[tuple[str, _Pictures], str] = {}
-
-    def put_all(
-        self, leaves: Mapping[str, Set[str]], spans: Mapping[str, ByteRange], done: Callable[[Set[str]], None]
-    ) -> tuple[str, ...]:
-        """The file sets of the blocks of these leaves, names by prefix; `done` hears of each leaf. Raises OSError if a
-        picture cannot be read."""
-        keys = [(leaf, frozenset((each, spans[each]) for each in names)) for leaf, names in sorted(leaves.items())]
-        missing = [key for key in keys if key not in self._made]
-        with closing(self._filesets.make_all(self._requests(*key) for key in missing)) as new:
-            for key in keys:
-                if key not in self._made:
-                    self._made[key] = next(new)
-                done(leaves[key[0]])
-        return tuple(self._made[key] for key in keys)
-
-    def _requests(self, prefix: str, pictures: _Pictures) -> ModifyRequests:
-        return self._repo.requests([PutFile(block_path(prefix), blocks.tar(dict(pictures)))])

@@ -18,6 +18,7 @@ SHIPPED_SPECS = Path(__file__).resolve().parents[2] / "specs"
 
 SOURCES = {
     "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
+    "masks": "The removed pictures that blocks in images still hold, as `lookalike remove` lists them.",
     "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
     "models": "The backbone: backbone.keras, backbone.json and scale.json, written in one commit.",
     "labels": "Labels of pictures, as CSV, for evaluation and training: columns source, label and name.",

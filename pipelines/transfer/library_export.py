@@ -17,6 +17,7 @@ from pipelines.specifications.pipeline_specs import SOURCES
 from pipelines.transfer.bundle import BundleCommit, PipelineOutput
 from pipelines.transfer.bundle_writer import BundleWriter
 from pipelines.transfer.export_targets import ExportTarget
+from stages.record import masks
 
 _CHEAP = 1 << 20
 """Bytes of files in between that are cheaper to receive than another call would be."""
@@ -32,13 +33,18 @@ class ExportCommit:
 
 
 def plan(connection: Connection) -> tuple[ExportCommit, ...]:
-    """Every good commit of the source repos that changed anything, in the order in which they were made."""
+    """Every good commit of the source repos that changed anything, in the order in which they were made; those of one
+    set next to each other, also one of `images` whose set changed nothing but masks."""
     history = CommitHistory(connection)
-    made = sorted((each for repo in SOURCES for each in history.commits(repo)), key=lambda each: each.started)
+    made = [each for repo in SOURCES for each in history.commits(repo)]
+    changes = {each: sorted(history.pairs(each.repo, each.id), key=lambda pair: pair.path) for each in made}
+    changed = {each.id for each, pairs in changes.items() if pairs}
+    began = {each.id: each.started for each in reversed(made)}  # one time for all commits of a set
     found = []
-    for each in made:
-        pairs = sorted(history.pairs(each.repo, each.id), key=lambda pair: pair.path)
-        if pairs:  # the commit with which a pipeline gives its input a branch has none
+    for each in sorted(made, key=lambda each: (began[each.id], each.id)):
+        pairs = changes[each]
+        # The commit with which a pipeline gives its input a branch changes nothing, and that of `masks` in most sets.
+        if pairs or (each.repo != masks.REPO and each.id in changed):
             put = [pair.new for pair in pairs if pair.new is not None]
             facts = each.repo, each.id, each.started.isoformat(), each.description
             commit = BundleCommit(*facts, len(put), sum(file.size for file in put))

@@ -7,6 +7,7 @@ same time one goes on, and nothing is made twice.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pipelines.client import branches, commit_owner
 from pipelines.client.commit_history import CommitHistory, PastCommit
@@ -14,7 +15,7 @@ from pipelines.client.commit_sets import origins
 from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile, Repository
+from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.specifications.pipeline_specs import SOURCES
@@ -88,15 +89,23 @@ def replay(
     those before it stay."""
     here, heads = planned.ids, planned.heads
     try:
-        for commit in commits:
-            if commit.id in here[commit.repo]:
-                reader.skip(commit)
-                continue
-            make_repo(connection, commit.repo)
-            description = f"{commit.description} (was {commit.id} of {commit.started})".lstrip()
-            edits = _edits(reader, commit, here, done)
-            made = Repository(connection, commit.repo).write(edits, description=description, onto=heads[commit.repo])
-            here[commit.repo][commit.id] = heads[commit.repo] = made
+        for _, run in groupby(commits, key=lambda commit: commit.id):
+            new: dict[str, BundleCommit] = {}
+            for commit in run:
+                if commit.id in here[commit.repo]:
+                    reader.skip(commit)
+                else:
+                    new[commit.repo] = commit
+            if new:
+                commit = next(iter(new.values()))
+                description = f"{commit.description} (was {commit.id} of {commit.started})".lstrip()
+                for repo in new:
+                    make_repo(connection, repo)
+                edits = {repo: _edits(reader, each, here, done) for repo, each in new.items()}
+                onto = {repo: heads[repo] for repo in new}
+                made = write_set(connection, edits, description=description, onto=onto)
+                for repo in new:
+                    here[repo][commit.id] = heads[repo] = made
         outputs = reader.outputs()
     except MovedHeadError as error:
         raise LookalikeError(
@@ -168,7 +177,7 @@ def _told_apart(commits: Sequence[BundleCommit], repo: str, history: CommitHisto
     """The commits of the tar that are in a repo already: their old ids with their new ones. Raises LookalikeError
     unless they are the first of the tar, and the only ones that changed anything."""
     wanted = [each.id for each in commits if each.repo == repo]
-    made = [each for each in history.commits(repo) if _was(each) or history.pairs(repo, each.id)]
+    made = [each for each in history.commits(repo) if _was(each) or each.id in wanted or history.pairs(repo, each.id)]
     were = [each.id if each.id in wanted else _was(each) for each in made]  # its own if the tar was exported here
     if were != wanted[: len(were)]:
         raise LookalikeError(

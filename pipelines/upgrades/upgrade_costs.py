@@ -9,7 +9,6 @@ from typing import Any
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.commit_history import CommitHistory
-from pipelines.client.commit_tree import CommitTree
 from pipelines.client.deployment import part_sizes
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
@@ -17,22 +16,18 @@ from pipelines.specifications.pipeline_specs import repos_read
 from pipelines.specifications.segment_numbers import SegmentNumbers
 from pipelines.upgrades import upgrade_steps
 from pipelines.upgrades.upgrade_steps import UpgradeStep
-from stages.files import thumbnail_files, vector_files
 
 _LOOKED_AT = 50
 """The newest jobs among which one that has computed something is looked for."""
 
 _NANO = 1e9
 
-_BY_REFERENCE = {"index": (f"/*/{vector_files.DIRECTORY}", f"/*/{thumbnail_files.DIRECTORY}")}
-"""The directories of a pipeline's output whose files another one's output has, too: they are stored once."""
-
 
 @dataclass(frozen=True, slots=True)
 class PipelineCost:
     """The work of one pipeline. anew: whether all of its datums are computed; else at most these are, as far as their
     inputs change. datums: None for a new pipeline, and for one without a job. seconds: None where no job tells. bytes:
-    of the output that is replaced and stays in history, without those that it shares with another's."""
+    of the output that is replaced and stays in history."""
 
     pipeline: str
     anew: bool
@@ -143,9 +138,4 @@ def _busy(stats: Any) -> float:
 
 
 def _size(connection: Connection, name: str) -> int:
-    newest = next((each for each in CommitHistory(connection).records(name) if each.good), None)
-    if newest is None:
-        return 0
-    tree = CommitTree(connection, name, newest.id)
-    shared = (each.size for pattern in _BY_REFERENCE.get(name, ()) for each in tree.entries(pattern))
-    return max(0, newest.bytes - sum(shared))
+    return next((each.bytes for each in CommitHistory(connection).records(name) if each.good), 0)

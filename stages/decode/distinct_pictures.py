@@ -1,10 +1,11 @@
 """Collects a datum's distinct pictures: equal ones are merged, and the pixels of many go to disk.
 
-Knows no other files. Memory is bounded: about 128 MiB of pixels, 16 MiB of thumbnails and half a kilobyte a picture.
+Knows no other files. Memory is bounded: about 128 MiB of pixels, 16 MiB of thumbnails and a kilobyte a picture.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -24,9 +25,8 @@ _THUMBNAILS = 8  # a file of thumbnails may be in memory if it is smaller than s
 
 
 class _Thumbnail(NamedTuple):
-    """The hash of the source of a picture's thumbnail, and the place in the file of thumbnails."""
+    """The place of a thumbnail in the file of thumbnails."""
 
-    sha256: str
     begin: int
     size: int
 
@@ -39,8 +39,7 @@ class DistinctPictures:
         self._row_size = side * side * 3
         self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
         self._thumbnails = tempfile.SpooledTemporaryFile(max_size=in_memory // _THUMBNAILS)  # noqa: SIM115, as above
-        self._end = 0  # of the file of thumbnails
-        self._chosen: dict[str, _Thumbnail] = {}
+        self._shown: dict[str, dict[str, _Thumbnail]] = {}  # of each picture by the hashes of its sources
         self._rows: dict[str, int] = {}
         self._pictures: dict[str, PackPicture] = {}  # without their sources and thumbnails
         self._sources: dict[str, set[Source]] = {}
@@ -58,8 +57,8 @@ class DistinctPictures:
     def add(
         self, source: Source, framed: PictureSquare, thumbnail: bytes, known: PictureIdentity | None = None
     ) -> None:
-        """Adds a picture, or only its source if an equal picture is here already. The thumbnail of the source with
-        the smallest hash is kept, see stages.record.sources.chosen. known: its identity, if it need not be computed."""
+        """Adds a picture, or only its source, with its thumbnail, if an equal picture is here already. known: its
+        identity, if it need not be computed."""
         digest = known.id if known else picture_id(framed)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
@@ -69,14 +68,15 @@ class DistinctPictures:
             self._pictures[digest] = PackPicture(digest, (), framed.size, hash, **traits)
             self._pixels.write(np.ascontiguousarray(framed.pixels).data)
         self._sources.setdefault(digest, set()).add(source)
-        if digest not in self._chosen or source.sha256 < self._chosen[digest].sha256:
-            self._chosen[digest] = _Thumbnail(source.sha256, self._end, len(thumbnail))
-            self._end += self._thumbnails.write(thumbnail)
+        shown = self._shown.setdefault(digest, {})
+        if source.sha256 not in shown:
+            same = (each for each in shown.values() if each.size == len(thumbnail) and self._read(each) == thumbnail)
+            shown[source.sha256] = next(same, None) or self._written(thumbnail)
 
     def pictures(self) -> list[PackPicture]:
         """All pictures so far, sorted by id."""
         return [
-            each._replace(sources=tuple(sorted(self._sources[id])), thumbnail_size=self._chosen[id].size)
+            each._replace(sources=tuple(sorted(self._sources[id])), thumbnail_size=self._chosen(id).size)
             for id, each in sorted(self._pictures.items())
         ]
 
@@ -92,8 +92,28 @@ class DistinctPictures:
             yield self._pixels.read(self._row_size)
 
     def thumbnails(self, pictures: Iterable[PackPicture]) -> Iterator[bytes]:
-        """The thumbnails of these pictures in their order. Ends the adding."""
+        """The thumbnails of these pictures in their order, each of the source with the smallest hash, see
+        stages.record.sources.chosen."""
+        return (self._read(self._chosen(picture.id)) for picture in pictures)
+
+    def further_thumbnails(self, pictures: Iterable[PackPicture]) -> Iterator[tuple[str, bytes]]:
+        """The hashes of the sources of these pictures whose thumbnails are others, with these: a source may go while
+        its datum stays."""
         for picture in pictures:
-            _, begin, size = self._chosen[picture.id]
-            self._thumbnails.seek(begin)
-            yield self._thumbnails.read(size)
+            chosen = self._chosen(picture.id)
+            for sha256, place in self._shown[picture.id].items():
+                if place != chosen:
+                    yield sha256, self._read(place)
+
+    def _chosen(self, id: str) -> _Thumbnail:
+        shown = self._shown[id]
+        return shown[min(shown)]
+
+    def _written(self, thumbnail: bytes) -> _Thumbnail:
+        place = _Thumbnail(self._thumbnails.seek(0, os.SEEK_END), len(thumbnail))
+        self._thumbnails.write(thumbnail)
+        return place
+
+    def _read(self, place: _Thumbnail) -> bytes:
+        self._thumbnails.seek(place.begin)
+        return self._thumbnails.read(place.size)

@@ -186,7 +186,8 @@ class _Reader:
                 return
         try:
             for member in members(path, kind, self.limits):
-                if not pfs_names.is_system_file(member.name):
+                is_list = is_block and member.name == pfs_names.MEMBERS_FILE
+                if not is_list and not pfs_names.is_system_file(member.name):
                     yield from self.member(member, None if is_block else true)
         except BadArchive as failure:
             yield UnreadableFile(true, str(failure))

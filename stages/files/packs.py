@@ -1,9 +1,9 @@
 """The files between preprocess and features: packs of one datum's normalised pictures, and lists of rejections.
 
 A pack is one file: NumPy's `.npy` (uint8, C-order, n × H × W × 3, rows sorted by id), which `np.load` reads as it is,
-followed by lines of JSON: one with the pictures' fit, in some packs with the pack's name, too, and one for each
-picture, in the same order. It is one file and not two because every file of a large library costs Pachyderm time. Knows
-no decoding, no parts and no Pachyderm. Equal content gives equal bytes.
+followed by lines of JSON: one with the pictures' fit, and one for each picture, in the same order. It is one file and
+not two because every file of a large library costs Pachyderm time. Knows no decoding, no parts and no Pachyderm. Equal
+content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -66,14 +66,11 @@ class Pack:
             yield picture, PictureSquare(pixels, picture.size)
 
 
-def write_pack(
-    npy: Path, framing: Framing, pictures: Sequence[PackPicture], rows: Iterable[bytes], named: bool = False
-) -> None:
+def write_pack(npy: Path, framing: Framing, pictures: Sequence[PackPicture], rows: Iterable[bytes]) -> None:
     """Writes the pack `npy`, making the directory.
 
     pictures: sorted by id. rows: the side × side × 3 RGB bytes of each, in the same order, written one at a time, so a
-    pack may be larger than memory. named: whether the pack has its own name in it, as one that shares its part with
-    others must. Pachyderm's hash of a directory does not see the names of files, and features' tables have them.
+    pack may be larger than memory.
     """
     npy.parent.mkdir(parents=True, exist_ok=True)
     shape = (len(pictures), framing.side, framing.side, 3)
@@ -82,7 +79,7 @@ def write_pack(
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
         for row in rows:
             file.write(row)
-        file.write(_line({"fit": framing.fit} | ({"name": npy.stem} if named else {})))
+        file.write(_line({"fit": framing.fit}))
         for each in pictures:
             sources = [source._asdict() for source in each.sources]
             line = each._asdict() | {"perceptual_hash": f"{each.perceptual_hash:016x}", "sources": sources}

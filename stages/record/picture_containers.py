@@ -1,10 +1,9 @@
 """The files in which a picture of a true name can be: itself, its block, an archive or an STL-10 file, or the block of
 one of these. By names alone; knows no server."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from stages.record import block_names
 from stages.record.pfs_names import escape_component, escape_path
 
 
@@ -16,17 +15,17 @@ class PictureContainer(NamedTuple):
     member: str
 
 
-def possible(name: str, prefixes: Collection[str], directory: str = "") -> Iterator[PictureContainer]:
-    """The files that can hold a picture of this true name, each once, the longest names first. prefixes: those of the
-    blocks there are, which are files of `directory`."""
+def possible(name: str, blocks_of: Callable[[str], Iterable[str]]) -> Iterator[PictureContainer]:
+    """The files that can hold a picture of this true name, each once, the longest names first. blocks_of: the paths of
+    the blocks that can hold a file of a true name."""
     parts = name.split("/")
-    homes = set()
+    seen = set()
     for end in range(len(parts), 0, -1):
         above = "/".join(parts[:end])
-        home = block_names.home(above, prefixes)
-        if home is not None and home not in homes:
-            homes.add(home)
-            yield PictureContainer(f"{directory}/{block_names.file_name(home)}", name)
+        for block in blocks_of(above):
+            if block not in seen:
+                seen.add(block)
+                yield PictureContainer(block, name)
         for path in paths_of(above):
             yield PictureContainer(path, "/".join(parts[end:]))
 

@@ -34,11 +34,11 @@ class Oracle:
         process: Callable[[Datum], None] = importlib.import_module(transform["cmd"][-1]).start(transform["env"])
         return process
 
-    def outputs(self, images: Tree, queries: Tree) -> dict[str, Tree]:
+    def outputs(self, images: Tree, masks: Tree, queries: Tree) -> dict[str, Tree]:
         """The files of every pipeline by path."""
         run = self._scratch / str(next(self._runs))
         shutil.copytree(self._models, run / "models")
-        for repo, tree in {"images": images, "queries": queries}.items():
+        for repo, tree in {"images": images, "masks": masks, "queries": queries}.items():
             write(run / repo, tree)
         for spec in self._specs:
             (run / spec.name).mkdir()

@@ -36,6 +36,6 @@ def test_a_server_killed_during_each_stage_produces_the_same_bytes(
     # This stage was certainly interrupted: importing TensorFlow takes seconds.
     assert jobs["features"].restart >= 1
     expected = Oracle(backbones["first"], tmp_path / "oracle").outputs(
-        world.content("images"), world.content("queries")
+        world.content("images"), world.content("masks"), world.content("queries")
     )
     assert {stage: world.content(stage) for stage in expected} == expected

@@ -4,11 +4,9 @@ LOOKALIKE_SEEDS="3 4 5" tries other sequences than the default ones.
 """
 
 import hashlib
-import io
 import itertools
 import os
 import random
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.client.deployment import part_sizes
-from pipelines.library import library_commit
 from stages.record import entry_paths
-from stages.record.pfs_names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.pipelines.library import picture_contents
 from tests.small_archives import zipped
 
 pytestmark = pytest.mark.timeout(900)
@@ -45,6 +42,7 @@ class Step:
     kind: str
     commits: list[str]
     images: Tree
+    masks: Tree
     queries: Tree
 
 
@@ -64,8 +62,8 @@ class Person:
     def do(self, kind: str) -> None:
         """Makes one change, and sometimes waits for its jobs."""
         commits = getattr(self, kind)()
-        self.history.append(Step(kind, commits, self.world.content("images"), self.world.content("queries")))
-        assert held(self.history[-1].images) == self.library, kind
+        self.history.append(Step(kind, commits, *map(self.world.content, ("images", "masks", "queries"))))
+        assert picture_contents.library(self.world.connection) == self.library, kind
         if self.random.random() < 0.3:
             self.world.settle(*commits)
 
@@ -86,14 +84,14 @@ class Person:
 
     def _put(self, pictures: Tree) -> list[str]:
         self.library |= pictures
-        return [self.world.add(pictures)] if pictures else []
+        return [self.world.add(pictures, most_single=2)] if pictures else []
 
     def add(self) -> list[str]:
         return self._put({self.name(): self.picture() for _ in range(self.random.randint(1, 3))})
 
     def add_many(self) -> list[str]:
         """Adds more than are put as single files; some may replace others."""
-        new = {self.name(): self.picture() for _ in range(library_commit.SINGLE_FILES + self.random.randint(1, 4))}
+        new = {self.name(): self.picture() for _ in range(2 + self.random.randint(1, 4))}
         return self._put(new | {name: self.picture() for name in self.some(2)})
 
     def change(self) -> list[str]:
@@ -167,22 +165,6 @@ class Person:
         return [self.world.forget(entry)]
 
 
-def held(images: Tree) -> Tree:
-    """The pictures of the repo `images` by true name, those in blocks too."""
-    found: Tree = {}
-    for path, data in images.items():
-        if not is_block(path[1:]):
-            found[unescape(path[1:])] = data
-            continue
-        with tarfile.open(fileobj=io.BytesIO(data)) as block:
-            for member in block:
-                content = block.extractfile(member)
-                assert content is not None
-                assert unescape(member.name) not in found
-                found[unescape(member.name)] = content.read()
-    return found
-
-
 def hashes(trees: Mapping[str, Tree]) -> dict[str, dict[str, str]]:
     """Trees in a form that is readable in a failure."""
     return {
@@ -200,9 +182,7 @@ def test_any_sequence_of_changes_equals_a_computation_from_scratch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(library_commit, "SINGLE_FILES", 4)
-    monkeypatch.setattr(library_commit, "_REWRITTEN", 1000)  # more go into blocks, however many these change
-    monkeypatch.setattr(part_sizes, "part", lambda _: 3)  # pictures of a block, so that many blocks are divided
+    monkeypatch.setattr(part_sizes, "part", lambda _: 3)  # pictures of a block, so that there are many
     person = Person(make_world(f"sequence-{seed}"), paint, str(seed))
     person.world.deploy()
     person.world.push(backbones["first"])
@@ -220,7 +200,7 @@ def check(person: Person, oracle: Oracle) -> None:
     """Jobs of several commits may have waited for each other, but each commit must have its own result."""
     for number, step in enumerate(person.history):
         jobs = person.world.settle(*step.commits)
-        expected = hashes(oracle.outputs(step.images, step.queries))
+        expected = hashes(oracle.outputs(step.images, step.masks, step.queries))
         for pipeline, job in jobs.items():
             found = hashes({pipeline: person.world.content(pipeline, job.id)})
             assert found[pipeline] == expected[pipeline], (number, step.kind, pipeline)

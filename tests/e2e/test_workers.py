@@ -10,7 +10,7 @@ import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.specifications.pipeline_specs import PipelineSpec
-from tests.e2e.world import Paint, World, specs, with_environment
+from tests.e2e.world import Paint, World, specs
 from tests.servers import Localpachd, StartPachd
 
 pytestmark = pytest.mark.timeout(300)
@@ -70,14 +70,13 @@ def shell(name: str, tree: dict[str, Any], script: str) -> PipelineSpec:
 
 
 def small() -> list[PipelineSpec]:
-    """Our first pipeline, with few buckets, and two shell scripts in place of those that need a backbone."""
+    """Our first pipeline, and two shell scripts in place of those that need a backbone."""
     (first,) = [spec for spec in specs() if spec.name == "preprocess"]
-    few = with_environment(first, BUCKETS="4").document["transform"]
     asked = {"pfs": {"name": "asked", "repo": "queries", "branch": "master", "glob": "/"}}
     library = {"pfs": {"name": "library", "repo": "preprocess", "branch": "master", "glob": "/library/*"}}
     entries = {"pfs": {"name": "entry", "repo": "crossed", "branch": "master", "glob": "/*"}}
     return [
-        replace(first, document={**first.document, "transform": few}),
+        first,
         shell("crossed", {"cross": [asked, library]}, CROSSED),
         shell("gathered", entries, GATHERED),
     ]

@@ -116,9 +116,10 @@ class World:
         spec = parse_spec((backbone / SPEC_FILE).read_bytes())
         return backbone_push.put(self.repo("models"), spec, backbone).commit
 
-    def add(self, pictures: Mapping[str, bytes]) -> str:
-        """Adds pictures to the library under their true names; returns the commit."""
-        return ingest.add(self.connection, [self._source(*each) for each in pictures.items()]).commit
+    def add(self, pictures: Mapping[str, bytes], most_single: int | None = 1000) -> str:
+        """Adds pictures to the library under their true names, in blocks if these are more; returns the commit."""
+        sources = [self._source(*each) for each in pictures.items()]
+        return ingest.add(self.connection, sources, most_single=most_single).commit
 
     def remove(self, *names: str) -> str:
         """Removes pictures from the library; returns the commit."""

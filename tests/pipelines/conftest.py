@@ -17,11 +17,12 @@ import grpc
 import pytest
 import python_pachyderm
 
-from pipelines.client.deployment.deployment import deploy
+from pipelines.client.deployment.deployment import deploy, make_repo
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import kube_client
 from pipelines.specifications import pipeline_specs
+from stages.record import masks
 from tests import forking
 from tests.http_servers import serving
 from tests.pipelines.grpc_proxy import passed_on
@@ -212,4 +213,5 @@ def sheets(connection: Connection) -> Connection:
 def preprocessing(connection: Connection) -> Connection:
     """The connection, with the real pipelines that read pictures, which need no TensorFlow."""
     deploy(connection, [spec for spec in pipeline_specs.load() if spec.name.startswith("preprocess")])
+    make_repo(connection, masks.REPO)
     return connection

@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
-from stages.record import part_names
+from stages.record import masks, part_names
 from stages.record.origin import Origin
 from stages.record.sources import Source, unite
 from tests.stages.image_tables import unseen
@@ -87,6 +87,8 @@ def write_part(root: Path, part: str, packs: Packs, device: str = "cpu") -> None
         shown = [smallest(pictures[number]) for number in numbers]
         file = root / "thumbnails" / part_names.directory(part) / part / f"{name}.thumbnails"
         thumbnail_files.write(file, map(jpeg, shown))
+        for path in {path for number in numbers for path in pictures[number]} - set(shown):
+            thumbnail_files.write(file.with_name(f"{source(path).sha256}.thumbnails"), [jpeg(path)])
         begins = thumbnail_files.places(name, (len(jpeg(path)) for path in shown))
         for number, path, place in zip(numbers, shown, begins, strict=True):
             if number not in places or smallest([path, places[number][0]]) == path:
@@ -106,6 +108,26 @@ def write(root: Path, library: Library) -> Path:
     for part, packs in library.items():
         write_part(root, part, packs)
     return root
+
+
+def write_masks(root: Path, hidden: Mapping[str, Collection[str]]) -> None:
+    """Masks of the packs with these names, beside a library in a directory."""
+    for name, paths in hidden.items():
+        file = root / f"masks/{part_names.directory(name)}/{name}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(masks.content(paths))
+
+
+def unmasked(library: Library, hidden: Mapping[str, Collection[str]]) -> Library:
+    """What the masks leave of a library."""
+    left: dict[str, dict[str, dict[int, Paths]]] = {}
+    for part, packs in library.items():
+        gone = hidden.get(part_names.source_of(part), ())
+        for name, pictures in packs.items():
+            for number, paths in pictures.items():
+                if some := [path for path in paths if path not in gone]:
+                    left.setdefault(part, {}).setdefault(name, {})[number] = some
+    return left
 
 
 def of_one_bucket(count: int, directory: str) -> list[str]:

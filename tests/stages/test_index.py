@@ -19,7 +19,7 @@ from stages.files.tables.index_table import IndexTable
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace, places
 from stages.knn import code_index
 from stages.record.origin import Origin
-from stages.record.sources import Source
+from tests.stages.file_trees import tree
 from tests.stages.image_tables import MODEL, image_table
 from tests.stages.serving.segments import open_library, vectors_of
 
@@ -88,13 +88,12 @@ def segment(tmp_path: Path) -> Path:
 def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out")
     assert sorted(path.name for path in written.iterdir()) == sorted([*FILES, "thumbnails", "vectors"])
-    passed = [np.load(written / "vectors" / f"{each}.npy") for each in ("a0", "a7", "af")]
-    assert np.array_equal(vectors_of(written), np.concatenate(passed))
-    images, shown = merged(segment)
+    given = [np.load(beside(segment, "vectors") / f"{each}.npy") for each in ("a0", "a7", "af")]
+    assert np.array_equal(vectors_of(written), np.concatenate(given))
+    images, _ = merged(segment)
     table = IndexTable.read(written / "images.parquet")
     assert (table.ids, table.sources) == (images.ids, images.sources)
     assert table.origin == replace(images.origin, devices=())
-    assert list(table.thumbnails) == shown
     files = ThumbnailFiles(written / "thumbnails")
     assert [files.read(place) for place in table.thumbnails] == [b"jpeg of " + id.encode() for id in images.ids]
     hashes = np.load(written / "hashes.npy")
@@ -132,22 +131,29 @@ def test_the_index_of_an_older_version_is_read(segment: Path, tmp_path: Path) ->
     assert (len(library), library.metric) == (60, "euclidean")
 
 
-def test_under_pachyderm_vectors_and_thumbnails_become_links_and_nothing_is_read(segment: Path, tmp_path: Path) -> None:
-    """Their files are empty here."""
-    plain = run(segment, tmp_path / "plain")
-    for kind in ("vectors", "thumbnails"):
-        for file in beside(segment, kind).iterdir():
-            assert (plain / kind / file.name).read_bytes() == file.read_bytes() != b""
-            file.unlink()
-            file.touch()
-    index.start({"CUDA_VISIBLE_DEVICES": ""})(datum(segment, tmp_path / "out", by_reference=True))
-    for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):
-        linked = tmp_path / "out" / "a" / kind
-        assert {each.name: each.readlink() for each in linked.iterdir()} == {
-            f"{bucket}.{suffix}": beside(segment, kind) / f"{bucket}.{suffix}" for bucket in ("a0", "a7", "af")
-        }
-    for name in FILES:
-        assert (tmp_path / "out" / "a" / name).read_bytes() == (plain / name).read_bytes()
+@pytest.mark.parametrize(("count", "most"), [(1, 1), (15, 1), (16, 2), (60, 2), (64, 4), (1_000, 8), (5_000, 32)])
+@pytest.mark.parametrize("segment", ["a", "7f"])
+def test_pieces_are_ranges_of_ids_whose_number_follows_from_the_pictures(count: int, most: int, segment: str) -> None:
+    ids = sorted(
+        segment + hashlib.sha256(bytes([number % 256, number >> 8])).hexdigest()[2:] for number in range(count)
+    )
+    found = index.pieces(segment, ids)
+    assert [row for piece in found for row in range(count)[piece.rows]] == list(range(count))
+    names = [piece.name for piece in found]
+    assert names == sorted(set(names))
+    assert len(found) == most  # each has some, of so many
+    for piece in found:
+        assert {int(id[len(segment) :][:4], 16) * most >> 16 for id in ids[piece.rows]} == {int(piece.name, 16)}
+
+
+def test_the_files_are_those_of_one_bucket(segment: Path, tmp_path: Path) -> None:
+    images, shown = merged(segment)
+    one, files = tmp_path / "one" / "a", ThumbnailFiles(beside(segment))
+    thumbnail_files.write(beside(one) / "all.thumbnails", map(files.read, shown))
+    write_vectors(one, "all", vectors_of(run(segment, tmp_path / "several")))
+    one.mkdir()
+    images.write(one / "all.parquet")
+    assert tree(run(one, tmp_path / "out")) == tree(tmp_path / "several" / "a")
 
 
 @pytest.mark.parametrize(("kind", "file"), [("vectors", "a7.npy"), ("thumbnails", "a7.thumbnails")])
@@ -164,23 +170,6 @@ def test_a_bucket_without_vectors_or_thumbnails_is_named(kind: str, file: str, s
         index.start({})(Datum({}, tmp_path / "out"))
 
 
-def test_a_bucket_that_shows_nothing_is_not_passed_on(segment: Path, tmp_path: Path) -> None:
-    """All of its pictures are in another bucket, with a source of a smaller hash."""
-    expected = vectors_of(run(segment, tmp_path / "before"))
-    again = ImageTable.read(segment / "a7.parquet")
-    sources = [(Source("0.jpg", "0" * 64),)]
-    thumbnail_files.write(beside(segment) / "b0.thumbnails", [b"another"])
-    replace(again, sources=sources, thumbnail_sizes=[7]).write(segment / "b0.parquet")
-    write_vectors(segment, "b0", np.load(beside(segment, "vectors") / "a7.npy"))
-    written = run(segment, tmp_path / "out")
-    for kind, suffix in (("vectors", "npy"), ("thumbnails", "thumbnails")):
-        assert sorted(each.name for each in (written / kind).iterdir()) == [
-            f"{bucket}.{suffix}" for bucket in ("a0", "af", "b0")
-        ]
-    assert open_library([written]).thumbnail(25) == b"another"
-    assert np.array_equal(vectors_of(written), expected)
-
-
 def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
     write_bucket(tmp_path / "a", "a0", np.eye(3))
     write_bucket(tmp_path / "a", "a1", np.eye(3), model="beef" * 16)
@@ -189,7 +178,7 @@ def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
 
 
 def test_codes_of_a_vector_that_is_not_finite_are_refused_with_its_picture(tmp_path: Path) -> None:
-    """Without codes the index reads no vectors: features refuses them, and so do all that search."""
+    """Without codes the index only copies vectors: features refuses them, and so do all that search."""
     vectors = np.eye(3)
     vectors[1, 1] = np.nan
     ids = write_bucket(tmp_path / "a", "a0", vectors)

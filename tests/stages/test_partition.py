@@ -3,7 +3,7 @@
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from stages import index, partition
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable
-from stages.files.tables.index_table import IndexTable, PartTable, placed
+from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailFiles
 from stages.record import part_names
 from stages.record.sources import Source, unite
@@ -32,18 +32,20 @@ from tests.stages.embedded_parts import (
     source,
     table,
     united,
+    unmasked,
     vector,
     vectors_of,
     write,
+    write_masks,
     write_part,
 )
 from tests.stages.file_trees import tree
-from tests.stages.serving import segments
 
 LIBRARY: Library = {
-    "0123456789abcdef-0": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40)}},
-    "0123456789abcdef-1": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40, 50)}},
-    "07": {"aaaa": {50: ["lone.png"]}, "bbbb": {51: ["two.png", "copy/two.png"]}, "cccc": {7: ["again/7.png"]}},
+    "0123456789abcdef.0": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40)}},
+    "0123456789abcdef.1": {"0123456789abcdef": {number: [f"set/{number}.png"] for number in range(40, 50)}},
+    "aaaa": {"aaaa": {50: ["lone.png"]}},
+    "bbbb": {"bbbb": {51: ["two.png", "copy/two.png"], 7: ["again/7.png"]}},
 }
 
 
@@ -54,12 +56,12 @@ def buckets(root: Path, depth: int = 1) -> list[str]:
 
 
 def datum(root: Path, bucket: str, out: Path, *more: str) -> Datum:
-    """more: the names of further inputs."""
+    """more: the names of further inputs. Masks are one if there are any."""
     inputs = {
         name: DatumInput(name, root / above / bucket, f"{above}/{bucket}", "")
-        for name, above in (("features", "library"), *((each, each) for each in ("thumbnails", *more)))
+        for name, above in (("features", "library"), *((each, each) for each in ("thumbnails", "masks", *more)))
     }
-    return Datum(inputs, out)
+    return Datum({name: each for name, each in inputs.items() if name != "masks" or each.path.exists()}, out)
 
 
 def run(root: Path, out: Path, depth: int = 1, **environment: str) -> Path:
@@ -104,9 +106,9 @@ def expected(pictures: Mapping[int, Paths], prefix: str = "") -> dict[str, Row]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Parts of LIBRARY, in three buckets."""
+    """Parts of LIBRARY, those of one datum in one bucket."""
     found = write(tmp_path / "root", LIBRARY)
-    assert len(buckets(found)) == len(LIBRARY)
+    assert len(buckets(found)) == 3
     return found
 
 
@@ -178,16 +180,6 @@ def test_equal_content_gives_equal_bytes_in_any_order_and_however_it_is_divided(
         assert tree(other) == tree(one)
 
 
-def test_a_table_changes_with_its_bucket(tmp_path: Path) -> None:
-    """Pachyderm's hash of a segment's directory does not see names: index has to run again all the same."""
-    tables = set()
-    for bucket in ("3f", "07"):
-        (part,) = of_one_bucket(1, bucket)
-        out = run(write(tmp_path / bucket, {part: {"aaaa": {1: ["1.png"]}}}), tmp_path / f"{bucket}.out")
-        tables.add(tree(out)[f"library/{id_of(1)[0]}/{bucket}.parquet"])
-    assert len(tables) == 2
-
-
 def test_a_datum_is_a_bucket_of_either_level(root: Path, tmp_path: Path) -> None:
     """/library/3f with the parts in 3f/a, or /library/3f/a, whose files are named 3f-a."""
     names = [*of_one_bucket(2, "3f/a"), *of_one_bucket(2, "3f/0")]
@@ -203,29 +195,33 @@ def test_a_datum_is_a_bucket_of_either_level(root: Path, tmp_path: Path) -> None
         assert dealt(two, id_of(3)[0], bucket)[id_of(3)] == expected({3: [path]})[id_of(3)]
 
 
+drawn_paths = st.sampled_from([f"{directory}/{name}.png" for directory in "ab" for name in range(4)])
 drawn_packs = st.dictionaries(
     st.sampled_from(["aaaa", "bbbb"]),
-    st.dictionaries(
-        st.integers(0, 25),
-        st.lists(st.sampled_from([f"{directory}/{name}.png" for directory in "ab" for name in range(4)]), min_size=1),
-        min_size=1,
-        max_size=6,
-    ),
+    st.dictionaries(st.integers(0, 25), st.lists(drawn_paths, min_size=1), min_size=1, max_size=6),
     min_size=1,
 )
-drawn_parts = st.sampled_from([name for bucket in ("3f/a", "3f/0", "07") for name in of_one_bucket(2, bucket)])
+SOURCES = [name for bucket in ("3f/a", "3f/0", "07") for name in of_one_bucket(2, bucket)]
+drawn_parts = st.sampled_from([*SOURCES, *(f"{name}.{digit}" for name in SOURCES[:2] for digit in "0f")])
+drawn_masks = st.dictionaries(st.sampled_from(SOURCES), st.sets(drawn_paths), max_size=4)
 drawn_libraries = st.dictionaries(drawn_parts, drawn_packs, min_size=1, max_size=4)
 
 
 @settings(max_examples=examples(20), deadline=None)
-@given(drawn_libraries, st.sampled_from([1, 2]), st.sampled_from([1, 2]))
-def test_an_index_of_buckets_is_that_of_one_table(library: Library, digits: int, depth: int) -> None:
+@given(drawn_libraries, drawn_masks, st.sampled_from([1, 2]), st.sampled_from([1, 2]))
+def test_an_index_of_masked_buckets_is_that_of_one_table_of_what_they_leave(
+    library: Library, masks: Mapping[str, Collection[str]], digits: int, depth: int
+) -> None:
+    left = unmasked(library, masks)
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        parted = run(write(root / "in", library), root / "out", depth, SEGMENT_DIGITS=str(digits))
-        whole = as_one_table(root / "whole", united(library), digits)
+        write_masks(write(root / "in", library), masks)
+        parted = run(root / "in", root / "out", depth, SEGMENT_DIGITS=str(digits))
+        whole = as_one_table(root / "whole", united(left), digits)
+        fresh = run(write(root / "anew", left), root / "fresh", depth, SEGMENT_DIGITS=str(digits))
+        assert tree(parted) == tree(fresh)
         written = [indexed(each, root / f"{each.name}.index") for each in (parted, whole)]
-        assert [sorted(each) for each in written] == [sorted({id_of(each)[:digits] for each in united(library)})] * 2
+        assert {name.split("/")[0] for name in written[0]} == {id_of(each)[:digits] for each in united(left)}
         assert written[0] == written[1]
 
 
@@ -242,17 +238,38 @@ def as_one_table(out: Path, pictures: Mapping[int, Paths], digits: int) -> Path:
     return out
 
 
-def indexed(partitioned: Path, out: Path) -> dict[str, tuple[object, ...]]:
-    """The content of an index of these segments: the bytes of what names no bucket, and the table with thumbnails."""
-    process, found = index.start({"CUDA_VISIBLE_DEVICES": ""}), dict[str, tuple[object, ...]]()
-    for segment in sorted((partitioned / "library").iterdir()):
+def indexed(partitioned: Path, out: Path) -> dict[str, bytes]:
+    """The files of an index of these segments."""
+    process, segments = index.start({"CUDA_VISIBLE_DEVICES": ""}), partitioned / "library"
+    for segment in sorted(segments.iterdir()) if segments.exists() else ():
         process(datum(partitioned, segment.name, out, "vectors"))
-        written = out / segment.name
-        images, files = IndexTable.read(written / "images.parquet"), ThumbnailFiles(written / "thumbnails")
-        plain = [(written / name).read_bytes() for name in ("hashes.npy", "index.json")]
-        vectors, thumbnails = segments.vectors_of(written).tolist(), list(map(files.read, images.thumbnails))
-        found[segment.name] = (*plain, list(images.ids), list(images.sources), images.origin, vectors, thumbnails)
-    return found
+    return tree(out)
+
+
+def test_a_mask_of_nothing_that_is_there_does_nothing(root: Path, tmp_path: Path) -> None:
+    before = tree(run(root, tmp_path / "before"))
+    write_masks(root, {"aaaa": ["set/1.png", "unknown.png"], "cccc": ["lone.png"]})
+    assert tree(run(root, tmp_path / "after")) == before
+    alone = DatumInput("masks", root / "masks", "library/21", "")
+    partition.start({})(Datum({"masks": alone}, tmp_path / "alone"))
+    assert tree(tmp_path / "alone") == {}
+
+
+def test_a_bucket_of_which_masks_leave_nothing_has_no_output(root: Path, tmp_path: Path) -> None:
+    write_masks(root, {"aaaa": ["lone.png"]})
+    bucket = part_names.directory("aaaa").partition("/")[0]
+    assert bucket in {Path(name).stem for name in tree(run(write(tmp_path / "all", LIBRARY), tmp_path / "before"))}
+    assert bucket not in {Path(name).stem for name in tree(run(root, tmp_path / "after"))}
+
+
+def test_a_damaged_mask_is_named_and_hides_nothing_silently(root: Path, tmp_path: Path) -> None:
+    write_masks(root, {"aaaa": ["lone.png"]})
+    (mask,) = root.rglob("*.jsonl")
+    mask.write_bytes(b"lone.png\n")
+    with pytest.raises(
+        StageError, match="^the mask aaaa.jsonl: line 1 is not a JSON string: .* put it again, .* masks$"
+    ):
+        run(root, tmp_path / "out")
 
 
 def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
@@ -317,7 +334,7 @@ def test_truncated_thumbnails_are_named(bucket: tuple[Datum, Path, Path]) -> Non
     for length in (len(whole) - 1, 1, 0):
         shown.write_bytes(whole[:length])
         reason = "is not the file of thumbnails that its table describes: .* lookalike deploy --reprocess preprocess$"
-        with pytest.raises(StageError, match=rf"^aaaa\.thumbnails {reason}"):
+        with pytest.raises(StageError, match=rf"/aaaa\.thumbnails {reason}"):
             partition.start({})(given)
 
 

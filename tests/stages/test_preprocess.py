@@ -33,6 +33,12 @@ def picture(seed: int, kind: str = "PNG", size: tuple[int, int] = (96, 96)) -> b
     return file.getvalue()
 
 
+def one_colour(side: int, kind: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (side, side), (200, 100, 50)).save(file, kind)
+    return file.getvalue()
+
+
 def parts_of(made: Iterable[str]) -> set[str]:
     """The parts that these files of packs and of thumbnails belong to."""
     return {Path(name).parent.name for name in made}
@@ -75,13 +81,11 @@ def datums(tmp_path: Path) -> Datums:
     return Datums(tmp_path)
 
 
-def test_one_picture_is_one_pack_in_its_bucket(
-    datums: Datums, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_picture_is_a_part_of_its_own(datums: Datums, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
     digest = id_of(pixels)
-    part, name = f"{int(digest[:2], 16) // 4:02x}", src("a%2Fcat.png")
+    part = name = src("a%2Fcat.png")
     npy = f"library/{part}/{name}.npy"
     shown = f"thumbnails/{part_names.directory(part)}/{part}/{name}.thumbnails"
     assert list(made) == [npy, shown]
@@ -99,25 +103,30 @@ def test_one_picture_is_one_pack_in_its_bucket(
     assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
 
 
-def test_a_lone_picture_that_moves_changes_the_bytes_of_its_pack(datums: Datums) -> None:
-    """Pachyderm's hash of the part's directory does not see names: features has to run again all the same."""
-    alone, inside = (
-        datums.run("cat.png", picture(1)),
-        datums.run(block_names.file_name(""), tarred({"cat.png": picture(1)})),
-    )
-    assert parts_of(alone) == parts_of(inside)
-    packs = [content for made in (alone, inside) for name, content in made.items() if name.endswith(".npy")]
-    assert len(packs) == len(set(packs)) == 2
+def test_the_list_of_a_blocks_pictures_changes_nothing_and_is_not_rejected(datums: Datums) -> None:
+    members = {"cat.png": picture(1), "dog.png": picture(2)}
+    block = block_names.file_name("")
+    listed = tarred({pfs_names.MEMBERS_FILE: b'{"path": "cat.png"}\n', **members})
+    assert datums.run(block, listed) == datums.run(block, tarred(members))
 
 
-@pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("65536", 4)])
-def test_a_power_of_sixteen_buckets_are_the_first_digits_of_ids(buckets: str, digits: int, datums: Datums) -> None:
-    found = parts_of(datums.run("a", picture(1), BUCKETS=buckets))
-    assert found == {id_of(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]}
+def shown_at(made: Tree, name: str) -> bytes:
+    (found,) = (content for path, content in made.items() if path.endswith(f"/{name}.thumbnails"))
+    return found
 
 
-def test_a_single_bucket_holds_all(datums: Datums) -> None:
-    assert {part for seed in range(2) for part in parts_of(datums.run("a", picture(seed), BUCKETS="1"))} == {"0"}
+def test_each_thumbnail_of_a_picture_is_kept_whichever_source_may_go(datums: Datums) -> None:
+    """Equal at 8 pixels, but not as thumbnails."""
+    plain = {f"{side}.png": one_colour(side) for side in (32, 64, 128)} | {"again.bmp": one_colour(64, "BMP")}
+    of = {hashlib.sha256(content).hexdigest(): name for name, content in plain.items()}
+    shown = {name: thumbnail(Image.open(io.BytesIO(content))) for name, content in plain.items()}
+    made = datums.run("all", plain, IMAGE_SIZE="8")
+    chosen = of[min(of)]
+    assert shown_at(made, src("all")) == shown[chosen]
+    further = {sha256 for sha256, name in of.items() if shown[name] != shown[chosen]}
+    assert len(made) == 2 + len(further) >= 4
+    for sha256 in further:
+        assert shown_at(made, sha256) == shown[of[sha256]]
 
 
 @pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])
@@ -134,7 +143,7 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
         ids = [each.id for each in pack.pictures]
         assert ids == sorted(set(ids))
         assert ids == [picture_id(framed) for _, framed in pack.framed()]
-        assert {src("all") + f"-{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
+        assert {src("all") + f".{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
         shown = f"thumbnails/{part_names.directory(directory.name)}/{directory.name}/{src('all')}.thumbnails"
         files = thumbnail_files.ThumbnailFiles((tmp_path / "1.out" / shown).parent)
@@ -167,7 +176,7 @@ def test_another_file_in_an_archive_changes_no_other_part(datums: Datums) -> Non
     after = datums.run("z.zip", zipped(content | {"9.png": picture(9)}))
     added = np.asarray(Image.open(io.BytesIO(picture(9))))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert parts_of(changed) == {f"{src('z.zip')}-{id_of(added)[0]}"}
+    assert parts_of(changed) == {f"{src('z.zip')}.{id_of(added)[0]}"}
     assert len(changed) == 2
 
 
@@ -278,15 +287,14 @@ def test_packs_are_little_larger_than_their_pixels_and_ids(side: int, datums: Da
 
 
 def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None:
-    made = datums.run("a", picture(1), IMAGE_SIZE="32", BUCKETS="300")
+    made = datums.run("a", picture(1), IMAGE_SIZE="32")
     (npy,) = [name for name in made if name.endswith(".npy")]
     assert read_pack(tmp_path / "1.out" / npy).pixels.shape == (1, 32, 32, 3)
-    assert len(npy.split("/")[1]) == 3
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKETS", "0"), ("BUCKETS", "65537"), ("PART", "0")],
+    [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("PART", "0")],
 )
 def test_bad_parameters_are_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=rf"^{name}='{value}': must be a whole number from"):

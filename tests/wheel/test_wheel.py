@@ -135,7 +135,7 @@ def test_a_directory_of_ones_own_is_used_by_the_commands_in_it(installed: Instal
 
     spec = installed.home / "pictures" / "specs" / "preprocess.json"
     document = json.loads(spec.read_text())
-    document["transform"]["env"]["BUCKETS"] = "3"
+    document["transform"]["env"]["PART"] = "300"
     spec.write_text(json.dumps(document))
     installed.says("up", "--port", "0", at="pictures")
     installed.says("deploy", at="pictures")
@@ -146,7 +146,7 @@ def test_a_directory_of_ones_own_is_used_by_the_commands_in_it(installed: Instal
     added = installed.says("add", "-v", "cat.png", "coffee.png", at="pictures/photos")
     assert "preprocess" in added and "success" in added
     deployed = installed.says("deploy", at="pictures/photos")
-    assert "pipeline preprocess: unchanged" in deployed  # with BUCKETS=3
+    assert "pipeline preprocess: unchanged" in deployed  # with PART=300
     (shipped,) = installed.program.parents[1].glob("lib/python*/site-packages/specs")
     deployed = installed.says("deploy", "--specs", str(shipped), at="pictures")
     assert "pipeline preprocess: updated" in deployed

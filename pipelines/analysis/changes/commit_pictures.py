@@ -5,19 +5,20 @@ Server and files tell only which files differ. The names and hashes of the pictu
 preprocess: from the ends of its packs, without the pixels. Each pack is read once on a machine.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 from pipelines.client.commit_history import CommitHistory, FilePair
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
+from pipelines.library import snapshots
 from pipelines.library.content_cache import ContentCache
+from pipelines.library.snapshots import REPO
 from stages.files import pack_ends, path_globs
-from stages.record import part_names
+from stages.record import masks, part_names
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
 """The pipeline that reads the pictures of a repo."""
@@ -52,6 +53,7 @@ class CommitPictures:
         self._connection = connection
         self._history = CommitHistory(connection)
         self._kept = kept
+        self._masks: dict[str, Mapping[str, frozenset[str]]] = {}
 
     def between(
         self,
@@ -65,25 +67,32 @@ class CommitPictures:
         commits of preprocess that read these two. concerns: whether a top-level entry is to be looked at."""
         entries = {each.path.split("/")[1] for each in self._history.pairs(repo, new, old)}
         marks = {part_names.source_name(each) for each in entries if concerns(each)}
+        after, before = (self._hidden(repo, each) for each in computed)
+        marks |= {each for each in after.keys() | before.keys() if after.get(each) != before.get(each)}
         if not marks:
             return PictureChanges()
         made = [each for each in self._history.pairs(PREPROCESS[repo], *computed) if _marked(each.path) in marks]
-        has, had = self._sources(each.new for each in made), self._sources(each.old for each in made)
+        # Packs that are the same come last: they are in both commits.
+        same = self._packs(computed[0], marks - {_marked(each.path) for each in made})
+        has = self._sources([*(each.new for each in made), *same], after)
+        had = self._sources([*(each.old for each in made), *same], before)
         return PictureChanges(
             added=tuple(sorted(has.keys() - had.keys())),
             changed=tuple(sorted(name for name in has.keys() & had.keys() if has[name] != had[name])),
             removed=tuple(sorted(had.keys() - has.keys())),
-            rejected=tuple(sorted(self._rejected(made))),
+            rejected=tuple(sorted(self._rejected(made, after))),
         )
 
     def at(self, repo: str, computed: str) -> set[str]:
         """The true names of all pictures, and of the files that preprocess rejected; `computed` is its commit."""
         pairs = self._history.pairs(PREPROCESS[repo], computed, "")
-        return {*self._sources(each.new for each in pairs), *self._rejected(pairs)}
+        hidden = self._hidden(repo, computed)
+        return {*self._sources((each.new for each in pairs), hidden), *self._rejected(pairs, hidden)}
 
     def hashes(self, repo: str, computed: str) -> dict[str, str]:
         """The SHA-256 of the bytes of every picture by true name; `computed` is the commit of preprocess."""
-        return self._sources(each.new for each in self._history.pairs(PREPROCESS[repo], computed, ""))
+        packs = (each.new for each in self._history.pairs(PREPROCESS[repo], computed, ""))
+        return self._sources(packs, self._hidden(repo, computed))
 
     def meant(self, filter: str, commit: str = "") -> str:
         """The filter of library pictures that a user means at a commit of `images`, by default at the newest one that
@@ -93,21 +102,36 @@ class CommitPictures:
         names = self.at("images", read) if read is not None else set()
         return path_globs.meant(filter, lambda name: any(e.startswith(f"{name}/") for e in names), names.__contains__)
 
-    def _sources(self, files: Iterable[StoredFile | None]) -> dict[str, str]:
-        """The sources in those of these files, all of one commit, that are there and are packs."""
-        found: dict[str, str] = {}
-        missing: list[StoredFile] = []
-        for each in files:
-            if each is not None and each.path.endswith(".npy"):
-                known = self._kept.get(_KEY + bytes.fromhex(each.hash))
-                missing += [each] if known is None else []
-                found |= known or {}
-        if missing:
-            for pack, sources in self._read(missing):
-                self._kept.put(_KEY + bytes.fromhex(pack.hash), sources)
-                found |= sources
+    def _hidden(self, repo: str, computed: str) -> Mapping[str, frozenset[str]]:
+        """The true names that files of `images` hide at a commit of preprocess, by their marks."""
+        if repo != REPO or not computed:
+            return {}
+        commit = snapshots.mask_commit(self._connection, computed)
+        if commit not in self._masks:
+            found = snapshots.read_masks(self._connection, commit)
+            self._masks[commit] = {masks.source_of(path): names for path, names in found.items()}
+        return self._masks[commit]
+
+    def _packs(self, computed: str, marks: Iterable[str]) -> list[StoredFile]:
+        """The packs that a commit of preprocess has of blocks, by their marks."""
+        repo = Repository(self._connection, PREPROCESS[REPO], computed)
+        return [file for mark in sorted(marks) for file in repo.glob(f"/library/{mark}*/{mark}.npy")]
+
+    def _sources(self, files: Iterable[StoredFile | None], hidden: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        """The sources in those of these files, all in one commit, that are there, are packs and do not hide them."""
+        packs = [each for each in files if each is not None and each.path.endswith(".npy")]
+        known = {each: self._kept.get(_KEY + bytes.fromhex(each.hash)) for each in packs}
+        missing = [each for each, sources in known.items() if sources is None]
+        for pack, sources in self._read(missing) if missing else ():
+            self._kept.put(_KEY + bytes.fromhex(pack.hash), sources)
+            known[pack] = sources
         self._kept.save()
-        return found
+        return {
+            name: sha256
+            for pack, sources in known.items()
+            for name, sha256 in (sources or {}).items()
+            if name not in hidden.get(_marked(pack.path), ())
+        }
 
     def _read(self, packs: list[StoredFile]) -> Iterator[tuple[StoredFile, dict[str, str]]]:
         repo = Repository(self._connection, packs[0].repo, packs[0].commit)
@@ -127,10 +151,13 @@ class CommitPictures:
         with ThreadPoolExecutor(_READERS) as readers:
             yield from readers.map(read, packs)
 
-    def _rejected(self, pairs: Iterable[FilePair]) -> set[str]:
+    def _rejected(self, pairs: Iterable[FilePair], hidden: Mapping[str, frozenset[str]]) -> set[str]:
         new = [each.new for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
-        read = (Repository(self._connection, each.repo, each.commit).read(each.path) for each in new)
-        return {pack_ends.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
+        found: set[str] = set()
+        for each in new:
+            content = Repository(self._connection, each.repo, each.commit).read(each.path)
+            found |= set(map(pack_ends.source_of, content.splitlines())) - hidden.get(_marked(each.path), frozenset())
+        return found
 
 
 def _marked(path: str) -> str:

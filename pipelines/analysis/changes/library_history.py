@@ -22,9 +22,13 @@ from pipelines.client.commit_sets import origins
 from pipelines.client.server.connection import Connection
 from pipelines.library.content_cache import ContentCache
 from pipelines.specifications.pipeline_specs import SOURCES
+from stages.record import masks
 
 DEPLOYMENT = "pipelines"
 """Stands for the repo of a change that is a deployment."""
+
+CHANGING = tuple(each for each in SOURCES if each != masks.REPO)
+"""The repos whose commits are changes: those of `masks` belong to commits of `images`."""
 
 _WAS = "(was "
 """Begins the part of an imported commit's description that `origins` reads."""
@@ -99,7 +103,7 @@ class LibraryHistory:
         }
 
     def newest_first(
-        self, repos: Sequence[str] = (*SOURCES, DEPLOYMENT), concerns: Callable[[str], bool] = lambda _: True
+        self, repos: Sequence[str] = (*CHANGING, DEPLOYMENT), concerns: Callable[[str], bool] = lambda _: True
     ) -> Iterator[LibraryChange]:
         """The changes of these repos, without `answers`. concerns: whether an entry is looked at."""
         for _, together in groupby(self._grouped(repos), _identity):

@@ -26,6 +26,7 @@ from stages.backbone.catalogue import find
 from stages.datum.file_cache import FileCache
 from stages.datum.text_format import counted, rounded_time
 from stages.files import thumbnail_files, vector_files
+from stages.record import masks
 
 _BATCH = 512 << 20
 """Most bytes that are fetched before they are computed."""
@@ -39,11 +40,13 @@ _READS = {
 """The input of each pipeline of the library: its name, its repo, and the glob of its datums."""
 
 _BESIDE = {
-    "partition": {thumbnail_files.DIRECTORY: "preprocess"},
-    "index": {vector_files.DIRECTORY: "partition", thumbnail_files.DIRECTORY: "partition"},
+    "partition": {
+        thumbnail_files.DIRECTORY: ("preprocess", thumbnail_files.DIRECTORY),
+        masks.REPO: (masks.REPO, masks.DIRECTORY),
+    },
+    "index": {each: ("partition", each) for each in (vector_files.DIRECTORY, thumbnail_files.DIRECTORY)},
 }
-"""The further inputs of a pipeline's datums, and their repos: of each a directory with the datum's name below one with
-the input's."""
+"""The further inputs of a pipeline's datums: of each its repo, and the directory above those with the datums' names."""
 
 _ROOM = 1.2
 """The disk that a stage's output takes, for each byte of its pixels."""
@@ -104,8 +107,8 @@ class RecomputedLibrary:
         """The datums of a pipeline at the commit, each with the size of all its inputs."""
         _, repo, glob = _READS[pipeline]
         beside: Counter[str] = Counter()
-        for name, other in _BESIDE.get(pipeline, {}).items():
-            for each in self._found(other, f"/{name}/*"):
+        for other, above in _BESIDE.get(pipeline, {}).values():
+            for each in self._found(other, f"/{above}/*"):
                 beside[_name(each)] += each.size
         return [replace(each, size=each.size + beside[_name(each)]) for each in self._found(repo, glob)]
 
@@ -143,14 +146,14 @@ class _Inputs:
         self._name, self._repo, _ = _READS[pipeline]
         self._beside = _BESIDE.get(pipeline, {})
         self._commit, self._scratch = library.past.id, library.scratch
-        fetched = {self._repo, *self._beside.values()} - {*computed}
+        fetched = {self._repo, *(repo for repo, _ in self._beside.values())} - {*computed}
         self._trees = {each: past_library.source(library.connection, each, self._commit) for each in fetched}
 
     def of(self, entry: StoredFile) -> dict[str, StageInput]:
         """The inputs of a datum by name. Of those that are missing, the stage says what to do."""
         given = {self._name: self._given(self._repo, entry)}
-        for name, repo in self._beside.items():
-            path = f"{name}/{_name(entry)}"
+        for name, (repo, above) in self._beside.items():
+            path = f"{above}/{_name(entry)}"
             tree = self._trees.get(repo)
             for each in [StoredFile(path, 0, "", True)] if tree is None else tree.entries(f"/{path}"):
                 given[name] = self._given(repo, each)

@@ -2,8 +2,9 @@
 it, and the commit that put it there; and the tables of their vectors. Knows no index and no answers."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,8 +15,9 @@ from pipelines.client.lineage import Lineage
 from pipelines.client.stored_file import StoredFile
 from stages.files import pack_ends
 from stages.files.pack_ends import PackRow
-from stages.record import block_names, entry_paths, part_names, picture_containers
+from stages.record import block_names, entry_paths, masks, part_names, picture_containers
 from stages.record.framing import PictureSquare, unpadded
+from stages.record.pfs_names import is_block
 
 _SIDE = 160
 """The longer edge, in pixels, of a picture in a trace; twice that of its place on the page."""
@@ -64,8 +66,8 @@ class PictureFile:
 
     @property
     def in_block(self) -> bool:
-        """Whether it is in a block of `lookalike add`, whose members come and go one by one."""
-        return block_names.prefix_of(self.file.path.rpartition("/")[2]) is not None
+        """Whether it is in a block of an earlier version, whose members came and went one by one."""
+        return is_block(self.file.path) and block_names.is_earlier(self.file.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class PictureFiles:
         self._above = above
         self._directory = f"/{above}" if above else ""
         self._packs: dict[StoredFile, PackFile] = {}
+        self._lists: dict[StoredFile, frozenset[str]] = {}
 
     def find(self, name: str, picture: str, buckets: int) -> tuple[PictureFile, PackMember] | None:
         """The file that a picture of this true name and id is in, and its pack; None if there is none."""
@@ -103,7 +106,8 @@ class PictureFiles:
         """The id of the commit that put a picture, not counting later ones that put the same bytes again, and whether
         that is certain: not if the packs of earlier versions of its block cannot be read."""
         if not place.in_block:
-            return self._oldest(place, lambda commit: self._is_same(place.file, commit))
+            made, known = self._oldest(place, lambda commit: self._is_same(place.file, commit))
+            return max(made, self._shown_by(place), key=self._start), known
         last, known = self._oldest(place, lambda commit: self._held(commit, place, sha256, picture))
         if not known:
             return last, False
@@ -111,6 +115,20 @@ class PictureFiles:
         if before is not None and self._held(before.file.commit, before, sha256, picture):
             return self.put_by(before, sha256, picture)
         return last, True
+
+    def _shown_by(self, place: PictureFile) -> str:
+        """The newest commit since which a block does not hide a picture any more; "" for none."""
+        path, last = masks.path(place.datum_path), ""
+        for commit in self._lineage.writers(masks.REPO, path, self._at) if place.member and not self._above else ():
+            mask = self._lineage.file(masks.REPO, path, commit)
+            if mask is not None and place.member in masks.parse(self._lineage.read(mask)):
+                return last
+            last = commit
+        return ""
+
+    def _start(self, commit: str) -> float:
+        made = self._lineage.commit(self._repo, commit) if commit else None
+        return 0.0 if made is None else made.started.timestamp()
 
     def _oldest(self, place: PictureFile, has: Callable[[str], bool | None]) -> tuple[str, bool]:
         """The oldest of the commits in a row, from the newest backwards, that have something in a file, and whether
@@ -145,33 +163,46 @@ class PictureFiles:
         return False
 
     def _before_division(self, commit: str, place: PictureFile) -> PictureFile | None:
-        """The block that a picture was in before a commit divided or joined blocks."""
+        """The block of an earlier version that a picture was in before a commit divided or joined blocks."""
         made = self._lineage.commit(self._repo, commit)
         if made is None or not made.parent:
             return None
-        found = self._block(place.member, made.parent)
-        return PictureFile(found, place.member) if found is not None and found.path != place.file.path else None
+        found = {each.name: each for each in self._blocks(made.parent) if block_names.is_earlier(each.path)}
+        home = block_names.home(place.member, found)
+        return PictureFile(found[home], place.member) if home not in (None, place.file.name) else None
 
     def _holders(self, name: str) -> Iterator[PictureFile]:
         """The places in which a picture of this name can be."""
-        known = self._blocks(self._at)
-        by_path = {each.path: each for each in known.values()}
-        for path, member in picture_containers.possible(name, known, self._directory):
-            found = by_path.get(path) or self._lineage.file(self._repo, path, self._at)
+        blocks = {each.path: each for each in self._blocks(self._at)}
+        for path, member in picture_containers.possible(name, partial(self._blocks_of, blocks.values())):
+            found = blocks.get(path) or self._lineage.file(self._repo, path, self._at)
             if found is not None and not found.is_directory:
                 yield PictureFile(found, member)
 
-    def _block(self, name: str, at: str) -> StoredFile | None:
-        """The block of a name."""
-        known = self._blocks(at)
-        home = block_names.home(name, known)
-        return None if home is None else known[home]
-
-    def _blocks(self, at: str) -> dict[str, StoredFile]:
-        """The blocks at a commit, by prefix."""
+    def _blocks(self, at: str) -> list[StoredFile]:
         found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
-        prefixes = ((block_names.prefix_of(each.path.rpartition("/")[2]), each) for each in found)
-        return {prefix: each for prefix, each in prefixes if prefix is not None}
+        return [each for each in found if is_block(each.path)]
+
+    def _blocks_of(self, blocks: Iterable[StoredFile], name: str) -> Iterator[str]:
+        """The paths of those of these blocks that can hold a picture of this name, and do not hide it."""
+        by_name = {each.path.rpartition("/")[2]: each for each in blocks}
+        home = block_names.home(name, {each for each in by_name if block_names.is_earlier(each)})
+        for block, file in by_name.items():
+            holds = block == home if block_names.is_earlier(block) else name in self._names(file)
+            if holds and name not in self._hidden(block):
+                yield file.path
+
+    def _names(self, block: StoredFile) -> frozenset[str]:
+        """The names on the list of a block."""
+        if block not in self._lists:
+            listed = block_names.read_list(lambda most: self._lineage.read(block, most=most))
+            self._lists[block] = frozenset(each.path for each in listed or ())
+        return self._lists[block]
+
+    def _hidden(self, block: str) -> frozenset[str]:
+        """The names that a block of the library hides."""
+        found = None if self._above else self._lineage.file(masks.REPO, masks.path(block), self._at)
+        return frozenset() if found is None else masks.parse(self._lineage.read(found))
 
     def _paths(self, place: PictureFile, picture: str, buckets: int) -> Iterator[tuple[str, str]]:
         """The parts in which a picture of a file can be, with the paths of its pack in them."""

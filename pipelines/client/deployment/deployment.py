@@ -88,15 +88,15 @@ def deploy(
 
 def make_repo(connection: Connection, repo: str) -> str:
     """Creates a source repo unless it exists; returns "created" or "unchanged"."""
-    if _has_repo(connection, repo):
+    if has_repo(connection, repo):
         return "unchanged"
     try:
         connection.change(
             lambda: connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project),
-            lambda: _has_repo(connection, repo) or None,
+            lambda: has_repo(connection, repo) or None,
         )
     except grpc.RpcError:
-        if not _has_repo(connection, repo):
+        if not has_repo(connection, repo):
             raise
         return "unchanged"  # another command has created it in this moment
     return "created"
@@ -112,7 +112,7 @@ def ensure_filled(connection: Connection, repo: str) -> str:
     return repository.write([PutFile(*FIRST_FILES[repo])])
 
 
-def _has_repo(connection: Connection, repo: str) -> bool:
+def has_repo(connection: Connection, repo: str) -> bool:
     with suppress_not_found():
         connection.retry(lambda: connection.client.inspect_repo(repo, project_name=connection.project))
         return True

@@ -177,7 +177,7 @@ def _question_file(question: Question, connection: Connection, commit: str = "",
     and its index, by default the newest. Raises LookalikeError for options that need a service."""
     try:
         if question.where:
-            load("pipelines.library.attribute_columns").check_where(connection, question.where, index)
+            load("pipelines.library.attributes.attribute_columns").check_where(connection, question.where, index)
         if question.filter:
             known = CommitPictures(connection, ContentCache(default_path()))
             meant = connection.retry(known.meant, question.filter, commit)

@@ -11,7 +11,7 @@ import typer
 from pipelines.analysis.changes.answer_counts import AnswerCount
 from pipelines.analysis.changes.commit_pictures import PREPROCESS, PictureChanges
 from pipelines.analysis.changes.comparison_text import few, setting
-from pipelines.analysis.changes.library_history import DEPLOYMENT, LibraryChange, LibraryHistory
+from pipelines.analysis.changes.library_history import CHANGING, DEPLOYMENT, LibraryChange, LibraryHistory
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
@@ -21,8 +21,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.specifications.pipeline_specs import SOURCES
 from stages.datum.text_format import counted, first_of
-from stages.record import block_names
-from stages.record.pfs_names import unescape
+from stages.record.pfs_names import is_block, unescape
 
 app = App()
 
@@ -75,7 +74,7 @@ def history(
 
     def read() -> list[LibraryChange]:
         changes = LibraryHistory(connection, ContentCache(default_path()))
-        repos = [which] if which else (*SOURCES, DEPLOYMENT)
+        repos = [which] if which else (*CHANGING, DEPLOYMENT)
         found = _of_picture(changes, which) if of_one else changes.newest_first(repos)
         shown: list[LibraryChange] = []
         for each in islice(found, limit):
@@ -99,11 +98,14 @@ def _of_picture(changes: LibraryHistory, word: str) -> Iterator[LibraryChange]:
     name = word.removeprefix("./").rstrip("/")
 
     def concerns(entry: str) -> bool:
-        prefix = block_names.prefix_of(entry)
-        if prefix is not None:
-            return True  # also one to which it belongs today: blocks are divided and joined
         true = unescape(entry)
-        return entry.endswith("%") or true == name or true.startswith(f"{name}/") or name.startswith(f"{true}/")
+        return (
+            is_block(entry)
+            or entry.endswith("%")
+            or true == name
+            or true.startswith(f"{name}/")
+            or name.startswith(f"{true}/")
+        )
 
     for each in changes.newest_first(list(PREPROCESS), concerns):
         pictures = PictureChanges() if each.pictures is None else each.pictures.only(name)

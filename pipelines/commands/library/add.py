@@ -29,6 +29,7 @@ from pipelines.commands.kit.terminal import (
     say_json,
     say_unreadable,
 )
+from pipelines.commands.library.compact import propose
 from pipelines.library import ingest, picture_sources
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import names_stl10
@@ -122,6 +123,7 @@ def add(
         read = set(written.names).difference(each.source for each in rejected)
         end = f", searchable after {time.monotonic() - began:,.0f} s" if done else ""
         say(f"{_counts(read, written.held)}{end}")
+    propose(written.lone)
     if as_json:
         told = {"commit": written.commit or None, "put": written.files, "skipped": found.left_out}
         told["replaced"] = [name for name in written.names if name in written.held]

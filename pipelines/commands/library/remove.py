@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
@@ -17,9 +18,11 @@ from pipelines.commands.kit.options import (
     YesOption,
     listed,
 )
-from pipelines.commands.kit.terminal import ask, files, say, say_first, say_json, say_unreadable
+from pipelines.commands.kit.terminal import ask, files, say, say_all, say_first, say_json, say_unreadable
+from pipelines.commands.library.compact import price
 from pipelines.errors import LookalikeError
-from pipelines.library import ingest, queries
+from pipelines.library import compaction, ingest, queries
+from pipelines.library.ingest import IngestResult
 from stages.datum.text_format import counted
 
 app = App()
@@ -34,6 +37,7 @@ _MOST_NAMED = 20
         "lookalike remove holiday 'trip/*.png'",
         "lookalike remove --from results/duplicates/remove.txt",
         "lookalike remove --query mine.jpg",
+        "lookalike remove --purge private/letter.jpg",
     )
 )
 def remove(
@@ -49,6 +53,12 @@ def remove(
     query: Annotated[
         bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
     ] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete the bytes too, also those of pictures removed earlier.")
+    ] = False,
+    squash: Annotated[
+        bool, typer.Option("--squash", help="With --purge: squash the earlier commits that keep the bytes as well.")
+    ] = False,
     yes: YesOption = False,
     verbose: VerboseOption = False,
     wait: WaitOption = True,
@@ -58,6 +68,9 @@ def remove(
     """Remove pictures from the library, or query entries. Older commits keep them.
 
     The pictures of a list are shown first, and removed if you agree. `lookalike undo` and `restore` put pictures back.
+    A picture in a block is hidden there, which computes nothing. --purge writes such blocks again without it, and
+    computes the pictures that stay in them again: the price is shown first. Earlier commits keep the bytes; --squash
+    squashes those, with what was computed from them, so that --at, undo and restore do not reach them any more.
     """
     if everything + bool(names) + bool(from_) != 1:
         raise typer.BadParameter("give one of these: names to remove, --from or --all")
@@ -65,6 +78,13 @@ def remove(
         raise typer.BadParameter("a name is empty")
     if from_ and query:
         raise typer.BadParameter("a list names pictures: name query entries one by one", param_hint="'--from'")
+    if purge and (query or everything):
+        raise typer.BadParameter("name the pictures whose bytes are to go", param_hint="'--purge'")
+    if squash and not (purge and wait):
+        raise typer.BadParameter("it goes with --purge, and not with --no-wait", param_hint="'--squash'")
+    if purge:
+        _purge(address, listed(from_) if from_ else names or [], squash, yes, wait, as_json)
+        return
     if from_:
         _remove_listed(address, from_, yes, wait, as_json)
         return
@@ -77,7 +97,7 @@ def remove(
     elif names:
         written = ingest.remove(connection, names)
         removed, commit = written.names, written.commit
-        said = f"removed {files(written.files)} from images"
+        said = _said(written)
     else:
         said, commit = "removed everything from images", ingest.remove_all(connection)
     conclude(connection, said, commit, wait)
@@ -100,7 +120,7 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
             ask(f"remove {_pictures(found)} from the library?", "--yes removes them", "nothing was removed")
     written = ingest.forget(connection, found) if found else None
     if written is not None:
-        conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
+        conclude(connection, _said(written), written.commit, wait)
         say("to take this back: lookalike undo")
     if as_json:
         removed, commit = (written.names, written.commit) if written else ([], None)
@@ -108,6 +128,36 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
     if missing:
         others = "all others were" if written else "nothing was removed"
         raise LookalikeError(f"{counted(len(missing), 'name', 'names')} on the list could not be removed; {others}")
+
+
+def _said(written: IngestResult) -> str:
+    hidden = counted(written.hidden, "is in a block, which hides it", "are in blocks, which hide them")
+    more = f"; {hidden} and keeps its bytes: --purge deletes them" if written.hidden else ""
+    return f"removed {files(written.files)} from images{more}"
+
+
+def _purge(address: str, words: Sequence[str], squash: bool, yes: bool, wait: bool, as_json: bool) -> None:
+    connection = open_write_connection(address)
+    rewrite = connection.retry(compaction.purged, connection, words)
+    say_first(rewrite.removed, _MOST_NAMED)
+    say(price(connection, rewrite))
+    if not yes:
+        history = ", and the commits since they were put" if squash else ""
+        ask(f"delete {_pictures(rewrite.removed)}{history}?", "--yes deletes them", "nothing was removed")
+    with progress.counting("putting pictures", rewrite.kept) as report:
+        commit = compaction.write(connection, rewrite, report)
+    conclude(connection, f"deleted {_pictures(rewrite.removed)} from images", commit, wait)
+    sets = connection.retry(compaction.holding, connection, rewrite.removed, commit)
+    kept = compaction.squash(connection, sets) if squash else dict.fromkeys(sets, "")
+    say_all(f"commit {each} stays: {reason}" for each, reason in kept.items() if reason)
+    if kept:
+        number = counted(len(kept), "earlier commit keeps", "earlier commits keep")
+        say(f"{number} the bytes, or what was computed from them{'' if squash else ': --squash deletes that history'}")
+    else:
+        say("no commit holds the bytes any more: the server frees their disk by itself, within hours")
+    if as_json:
+        data = {"commit": commit, "removed": rewrite.removed, "computed": rewrite.kept}
+        say_json({**data, "squashed": len(sets) - len(kept), "kept": [*kept]})
 
 
 def _pictures(names: Sequence[str]) -> str:

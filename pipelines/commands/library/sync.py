@@ -16,6 +16,7 @@ from pipelines.commands.kit.command_connection import open_connection, open_writ
 from pipelines.commands.kit.job_completion import UploadedNames, conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOption, WaitOption, path
 from pipelines.commands.kit.terminal import complain, files, say, say_all, say_json, say_unreadable
+from pipelines.commands.library.compact import propose
 from pipelines.errors import LookalikeError
 from pipelines.library import folder_sync, ingest
 from pipelines.library.content_cache import default_path
@@ -143,6 +144,7 @@ class _Syncs:
             said = "synced {}: {:,} added, {:,} changed, {:,} removed, {:,} unchanged".format(different.folder, *counts)
             put = UploadedNames("images", frozenset(written.names))
             conclude(self._connection, said, written.commit, self._wait, put)
+            propose(written.lone)
 
 
 def _show(different: FolderDifference) -> None:

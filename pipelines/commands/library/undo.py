@@ -16,6 +16,7 @@ from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.last_change import LastChange
 from pipelines.library.snapshots import REPO
 from stages.datum.text_format import counted
+from stages.record import masks
 
 app = App()
 
@@ -62,8 +63,10 @@ def _parts(change: LastChange, pictures: PictureChanges | None) -> Iterator[str]
     """The change in words, repo by repo."""
     if pictures:
         yield from _of_pictures(pictures)
-    for each in change[1:] if pictures else change:
-        yield f"a change of {files(len(each.files))}{'' if each.repo == REPO else f' of {each.repo}'}"
+    told = (REPO, masks.REPO) if pictures else ()
+    for each in change:
+        if each.files and each.repo not in told:
+            yield f"a change of {files(len(each.files))}{'' if each.repo == REPO else f' of {each.repo}'}"
 
 
 def _of_pictures(pictures: PictureChanges) -> Iterator[str]:

@@ -49,14 +49,6 @@ class ImageTable(PictureTable):
     hashes: Annotated[Numbers, Column("perceptual_hash", pa.uint64())]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BucketTable(ImageTable):
-    """The pictures of a segment that one bucket of parts has. Pachyderm's hash of a directory does not see the names of
-    files: without the bucket's name, index would skip a segment whose pictures have only moved to another bucket."""
-
-    bucket: str
-
-
 def merge_images(parts: Sequence[ImageTable]) -> tuple[ImageTable, list[tuple[int, int]]]:
     """One table of several, and for each of its pictures the number of the table, and there the row, whose thumbnail it
     has. A picture in several tables has the sources of all, and the thumbnail of the smallest (see

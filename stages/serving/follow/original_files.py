@@ -9,6 +9,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from stages.decode import stl10, stl10_records
 from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
 from stages.record import block_names, pfs_names, picture_containers
+from stages.record.block_names import BlockMember
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import LIMITS
 from stages.record.sources import Source
@@ -33,6 +35,9 @@ REPO = "images"
 _PIECE = 1 << 18
 _IN_MEMORY = 8 << 20
 """Bytes of a file that are held in memory; more are held in a temporary file."""
+
+_READERS = 8
+"""Lists of blocks that are read at a time."""
 
 _KNOWN = 4096
 """Files of which is remembered that they are those of their sources."""
@@ -95,7 +100,7 @@ class OriginalFiles:
         """
         if not self._commit:
             raise SourceGoneError("the index does not tell the commit of images that it was made from")
-        for holder in picture_containers.possible(source.path, self._prefixes):
+        for holder in picture_containers.possible(source.path, self._blocks_of):
             try:
                 file = self._server.file(REPO, self._commit, holder.path.strip("/"))
             except Absent:
@@ -106,10 +111,34 @@ class OriginalFiles:
             f"{source.path} cannot be found in commit {self._commit} of images: was that commit squashed or deleted?"
         )
 
+    def _blocks_of(self, name: str) -> Iterator[str]:
+        """The blocks that can hold a file of this true name. Of most only the names of their first and last pictures
+        are remembered, since all lists together are as long as the library."""
+        for block, first, last in self._lists:
+            if first <= name <= last and any(each.path == name for each in self._list(block) or ()):
+                yield f"/{block}"
+        earlier = block_names.home(name, self._earlier)
+        if earlier is not None:
+            yield f"/{earlier}"
+
     @cached_property
-    def _prefixes(self) -> frozenset[str]:
-        found = (block_names.prefix_of(each.path) for each in self._server.files(REPO, self._commit, "/%block-*"))
-        return frozenset(each for each in found if each is not None)
+    def _blocks(self) -> list[str]:
+        return [each.path.strip("/") for each in self._server.files(REPO, self._commit, "/%block-*")]
+
+    @cached_property
+    def _earlier(self) -> frozenset[str]:
+        return frozenset(each for each in self._blocks if pfs_names.is_block(each) and block_names.is_earlier(each))
+
+    @cached_property
+    def _lists(self) -> list[tuple[str, str, str]]:
+        """The blocks with lists of their pictures, and the first and the last name on each."""
+        with ThreadPoolExecutor(_READERS) as readers:
+            rest = [each for each in self._blocks if pfs_names.is_block(each) and each not in self._earlier]
+            found = zip(rest, readers.map(self._list, rest), strict=True)
+            return [(block, listed[0].path, listed[-1].path) for block, listed in found if listed]
+
+    def _list(self, block: str) -> list[BlockMember] | None:
+        return block_names.read_list(lambda most: b"".join(self._server.read(REPO, self._commit, block, 0, most)))
 
     def _in(self, file: FileFacts, source: Source) -> OriginalFile | None:
         """The picture's file, if it is this file or in it."""

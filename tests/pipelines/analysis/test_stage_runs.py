@@ -12,7 +12,7 @@ from stages.backbone.backbone_spec import WeightsOrigin
 from stages.backbone.backbones import describe, save_backbone
 from tests import fake_gpus
 
-VARIABLES = {"IMAGE_SIZE": "32", "FIT": "pad", "BUCKETS": "4"}
+VARIABLES = {"IMAGE_SIZE": "32", "FIT": "pad"}
 
 
 def _photograph(path: Path) -> Path:

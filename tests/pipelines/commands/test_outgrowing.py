@@ -13,7 +13,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications.pipeline_specs import deployed_request
-from stages.record import block_names
+from stages.record.pfs_names import is_block
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import SpecFiles, shell_spec
@@ -151,7 +151,7 @@ def test_larger_parts_that_an_upgrade_kept_stay_and_add_makes_such_blocks(librar
         sources.append(PictureSource(path.name, path, len(path.name)))
     ingest.add(library.connection, sources, most_single=0)
     paths = Repository(library.connection, "images").list()
-    assert sum(block_names.prefix_of(path.strip("/")) is not None for path in paths) == 1
+    assert sum(map(is_block, paths)) == 1
 
 
 def test_a_library_that_has_outgrown_its_buckets_alone_is_told_of_the_overlay(

@@ -1,9 +1,8 @@
-"""Ingest blocks: the names that share one, independent of the past, and the bytes of a block."""
+"""Ingest blocks: the pictures that share one, the bytes of a block, and its list."""
 
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -11,112 +10,32 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pipelines.library import blocks
-from pipelines.library.blocks import LIMIT, ByteRange
+from pipelines.library.blocks import ByteRange
 from stages.record import block_names
+from stages.record.block_names import BlockMember
 from stages.record.pfs_names import is_block
-from tests.example_counts import examples
 
-NAMES = [f"photos/{number}.jpg" for number in range(2500)]
 PREFIXES = st.text("01", max_size=63)
 
 
-def canonical(names: Iterable[str]) -> dict[str, set[str]]:
-    """The blocks of a set of names, made at once."""
-    return blocks.divide(names)
+@given(st.lists(PREFIXES, unique=True), st.text())
+def test_a_name_tells_the_one_block_of_an_earlier_version(prefixes: list[str], name: str) -> None:
+    """The blocks of such a library are the leaves of a tree, so none of its prefixes begins another."""
+    leaves = {each for each in prefixes if not any(each != other and each.startswith(other) for other in prefixes)}
+    files = {block_names.file_name(each): each for each in leaves}
+    assert len(files) == len(leaves)
+    assert all(is_block(each) and block_names.is_earlier(each) for each in files)
+    home = block_names.home(name, files)
+    bits = f"{int.from_bytes(hashlib.sha256(name.encode('utf-8', 'surrogatepass')).digest()[:8], 'big'):064b}"
+    assert (None if home is None else files[home]) == next((each for each in leaves if bits.startswith(each)), None)
 
 
-class Tree:
-    """A set of blocks, changed as ingest changes them."""
-
-    def __init__(self) -> None:
-        self.leaves: dict[str, set[str]] = {}
-
-    def add(self, names: Iterable[str]) -> None:
-        groups: dict[str, set[str]] = {}
-        for name in names:
-            prefix = block_names.home(name, self.leaves.keys())
-            if prefix is None:
-                prefix = blocks.free_branch(name, self.leaves)
-            groups.setdefault(prefix, set()).add(name)
-        for prefix, group in groups.items():
-            self.leaves |= blocks.divide(self.leaves.pop(prefix, set()) | group, prefix)
-
-    def remove(self, names: Iterable[str]) -> None:
-        shrunk: dict[str, set[str]] = {}
-        for name in names:
-            prefix = block_names.home(name, self.leaves.keys())
-            if prefix is not None and name in self.leaves[prefix]:
-                shrunk.setdefault(prefix, set(self.leaves[prefix])).discard(name)
-        others = self.leaves.keys() - shrunk.keys()
-        written, gone = blocks.join(shrunk, others, self.leaves.__getitem__)
-        assert not gone & written.keys()
-        for prefix in gone:
-            del self.leaves[prefix]
-        self.leaves |= written
-
-
-def some(lot: st.DataObject) -> list[str]:
-    """A range of the names, so that there are many or few."""
-    first, last = sorted((lot.draw(st.integers(0, len(NAMES))), lot.draw(st.integers(0, len(NAMES)))))
-    return NAMES[first:last]
-
-
-@given(st.data())
-@settings(max_examples=examples(60))
-def test_blocks_follow_from_the_names_alone(data: st.DataObject) -> None:
-    tree, held = Tree(), set[str]()
-    for removes in data.draw(st.lists(st.booleans(), min_size=1, max_size=6)):
-        names = some(data)
-        (tree.remove if removes else tree.add)(names)
-        held = held - set(names) if removes else held | set(names)
-        assert tree.leaves == canonical(held)
-    assert all(0 < len(each) <= LIMIT for each in tree.leaves.values())
-
-
-def test_the_limit_is_where_one_block_becomes_two() -> None:
-    tree = Tree()
-    tree.add(NAMES[:LIMIT])
-    assert set(tree.leaves) == {""}
-    tree.add(NAMES[LIMIT : LIMIT + 1])
-    assert set(tree.leaves) == {"0", "1"}
-    tree.remove(NAMES[:1])
-    assert set(tree.leaves) == {""}
-    tree.remove(NAMES)
-    assert tree.leaves == {}
-
-
-def test_joining_asks_only_for_neighbours() -> None:
-    tree = Tree()
-    tree.add(NAMES)
-    deepest = max(tree.leaves, key=len)
-    asked: list[str] = []
-
-    def names_of(prefix: str) -> set[str]:
-        asked.append(prefix)
-        return tree.leaves[prefix]
-
-    blocks.join({deepest: set()}, tree.leaves.keys() - {deepest}, names_of)
-    assert asked == [deepest[:-1] + ("0" if deepest[-1] == "1" else "1")]
-
-
-@given(PREFIXES)
-def test_a_name_tells_its_prefix(prefix: str) -> None:
-    name = block_names.file_name(prefix)
-    assert is_block(name)
-    assert block_names.prefix_of(name) == prefix
-
-
-@given(st.lists(PREFIXES, unique=True))
-def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
-    assert len({block_names.file_name(prefix) for prefix in prefixes}) == len(prefixes)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["cat.jpg", "%block-", "%block-0000000000000000.tar", "%block-12.tar", "%block-ABCDEFABCDEFABCD.tar", "/", ""],
-)
-def test_other_names_are_not_block_names(name: str) -> None:
-    assert block_names.prefix_of(name) is None
+@given(st.sets(st.text(), min_size=1), st.integers(1, 5))
+def test_blocks_are_cut_in_the_order_of_names(names: set[str], limit: int) -> None:
+    cut = [[*each] for each in blocks.cut(dict.fromkeys(names, ByteRange(Path())), limit)]
+    assert [name for each in cut for name in each] == sorted(names)
+    assert {len(each) for each in cut[:-1]} <= {limit}
+    assert 0 < len(cut[-1]) <= limit
 
 
 NAME = st.text(min_size=1, max_size=400)
@@ -141,12 +60,47 @@ def test_equal_pictures_make_equal_blocks(
     directory = tmp_path_factory.mktemp("block")
     members = spans(directory, pictures)
     block = directory / "block.tar"
-    block.write_bytes(b"".join(blocks.tar(members)))
+    made = blocks.block(members)
+    block.write_bytes(b"".join(made.tar()))
+    assert is_block(made.name)
+    assert not block_names.is_earlier(made.name)
     read = blocks.read(block)
     assert {name: content(span) for name, span in read.items()} == pictures
+    listed = block_names.read_list(lambda most: block.read_bytes()[:most])
+    assert listed == [
+        BlockMember(name, hashlib.sha256(content).hexdigest(), len(content))
+        for name, content in sorted(pictures.items())
+    ]
     shuffled = list(read.items())
     lot.shuffle(shuffled)
-    assert b"".join(blocks.tar(dict(shuffled))) == block.read_bytes()
+    again = blocks.block(dict(shuffled))
+    assert (again.name, b"".join(again.tar())) == (made.name, block.read_bytes())
+
+
+def test_a_list_longer_than_the_first_look_is_read_whole(tmp_path: Path) -> None:
+    pictures = {f"{'x' * 300}{number}": b"" for number in range(400)}
+    made = blocks.block(spans(tmp_path, pictures))
+    whole = b"".join(made.tar())
+    asked: list[int] = []
+
+    def read(most: int) -> bytes:
+        asked.append(most)
+        return whole[:most]
+
+    listed = block_names.read_list(read)
+    assert listed is not None
+    assert {each.path for each in listed} == pictures.keys()
+    assert len(asked) == 2
+    assert asked[-1] == 512 + len(made.listed)
+
+
+@pytest.mark.parametrize("listed", [b"", b"no JSON\n", b'{"path": "a"}\n', b"[1]\n"])
+def test_a_block_of_another_program_has_no_list(listed: bytes) -> None:
+    header = tarfile.TarInfo("%names.jsonl")
+    header.size = len(listed)
+    found = block_names.read_list(lambda most: (header.tobuf() + listed)[:most])
+    assert found in (None, [])
+    assert block_names.read_list(lambda most: b"too short"[:most]) is None
 
 
 def content(span: ByteRange) -> bytes:
@@ -157,10 +111,11 @@ def content(span: ByteRange) -> bytes:
 def test_the_bytes_of_a_block_have_not_changed(tmp_path: Path) -> None:
     """Changing them would change every large library: do so only on purpose."""
     members = spans(tmp_path, {"a/ü.jpg": b"one", "b" * 300: b"two" * 1000, "c [1].png": b""})
-    whole = b"".join(blocks.tar(members))
+    whole = b"".join(blocks.block(members).tar())
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
-        assert [member.name for member in archive] == ["a/%C3%BC.jpg", "b" * 254 + "%/" + "b" * 46, "c %5B1%5D.png"]
-    assert hashlib.sha256(whole).hexdigest() == "4a0e2501d123b9f01cb165f12ddf59fa13da9296df34889ea06a4f68117b6026"
+        pictures = ["a/%C3%BC.jpg", "b" * 254 + "%/" + "b" * 46, "c %5B1%5D.png"]
+        assert [member.name for member in archive] == ["%names.jsonl", *pictures]
+    assert hashlib.sha256(whole).hexdigest() == "b9d9191ffe98b0491485743097ab363331f7cbabad978c3c5c0addbfb7d203d0"
 
 
 @given(st.text(" abc/%.", max_size=120), st.integers(0, 2 * 8**11) | st.sampled_from((8**11 - 1, 8**11)))
@@ -179,18 +134,23 @@ def test_pictures_of_several_files_are_in_the_order_of_their_names(tmp_path: Pat
         f"{number}.jpg": ByteRange(files[number % 3], number, None if number % 2 else number) for number in range(10)
     }
     block = tmp_path / "block.tar"
-    block.write_bytes(b"".join(blocks.tar(members)))
+    block.write_bytes(b"".join(blocks.block(members).tar()))
     read = blocks.read(block)
     assert list(read) == sorted(members)
     assert [read[name].size for name in members] == [100 - n if n % 2 else n for n in range(10)]
     assert all(set(content(read[name])) <= set(members[name].path.name.encode()) for name in members)
 
 
-def test_a_picture_that_shrinks_while_read_is_an_error(tmp_path: Path) -> None:
+def test_a_picture_that_changes_while_read_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "picture"
     file.write_bytes(b"x" * 100)
     with pytest.raises(OSError, match="shorter"):
-        list(blocks.tar({"picture": ByteRange(file, 0, 200)}))
+        blocks.block({"picture": ByteRange(file, 0, 200)})
+    made = blocks.block({"picture": ByteRange(file)})
+    for content, what in ((b"y" * 100, "changed"), (b"x" * 99, "shorter")):
+        file.write_bytes(content)
+        with pytest.raises(OSError, match=what):
+            list(made.tar())
 
 
 def test_invalid_blocks_are_refused(tmp_path: Path) -> None:

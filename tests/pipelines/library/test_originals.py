@@ -42,7 +42,8 @@ RECORDS = np.random.default_rng(0).integers(0, 256, 3 * RECORD, np.uint8).tobyte
 @pytest.fixture
 def commit(connection: Connection, tmp_path: Path) -> str:
     """A library with every kind of file; the commit of `images`."""
-    make_repo(connection, "images")
+    for repo in ("images", "masks"):
+        make_repo(connection, repo)
     contents = {
         "alone.jpg": b"alone",
         "pack.zip": zipped({"a": jpeg("blue"), "b": b"b"}),
@@ -122,7 +123,8 @@ def test_files_that_the_user_has_are_linked_and_not_copied(tmp_path: Path) -> No
 
 
 def test_a_name_cannot_lead_out_of_the_directory(connection: Connection, tmp_path: Path) -> None:
-    make_repo(connection, "images")
+    for repo in ("images", "masks"):
+        make_repo(connection, repo)
     path = tmp_path / "evil"
     path.write_bytes(b"evil")
     ingest.add(connection, [PictureSource("../../outside.jpg", path, 4)])

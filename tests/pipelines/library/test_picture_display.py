@@ -10,13 +10,13 @@ from PIL import Image
 from rich.console import Console
 
 from benchmarks.kit.stl10_pieces import write_stl10
-from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, ingest, picture_display, picture_sources, snapshots
-from pipelines.library.blocks import ByteRange
+from pipelines.library import ingest, picture_display, picture_sources, snapshots
 from stages.decode import stl10_records
-from stages.record import block_names
+from stages.record import masks
+from tests.pipelines.library.picture_contents import earlier_blocks
 
 pytestmark = pytest.mark.late_alone
 
@@ -59,18 +59,15 @@ def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
 
 
 def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connection, tmp_path: Path) -> None:
-    connection.client.create_repo(snapshots.REPO, project_name=connection.project)
+    for repo in (snapshots.REPO, masks.REPO):
+        connection.client.create_repo(repo, project_name=connection.project)
     for name in ("a", "b"):
         (tmp_path / "trip" / name).mkdir(parents=True)
         (tmp_path / "trip" / name / "[1] ü.png").write_bytes(picture(RED if name == "a" else BLUE))
     with tarfile.open(tmp_path / "more.tar", "w") as archive:
         archive.add(tmp_path / "trip" / "b", "inside")
     inside = "inside/[1] ü.png"
-    packed = next(
-        name
-        for name in map("packed-{}.tar".format, range(99))
-        if block_names.bits_of(name)[0] != block_names.bits_of(f"{name}/{inside}")[0]
-    )
+    packed = "packed.tar"
     with tarfile.open(tmp_path / packed, "w") as archive:
         archive.add(tmp_path / "trip" / "a", "inside")
     write_stl10(tmp_path, 2, (2, 1))
@@ -78,10 +75,11 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     ingest.add(connection, sources[:2], most_single=0)
     ingest.add(connection, sources[2:])
     repo = Repository(connection, snapshots.REPO)
-    held = {each.name: ByteRange(each.path) for each in sources[:2]} | {packed: ByteRange(tmp_path / packed)}
-    leaves = {bit: {name: held[name] for name in held if block_names.bits_of(name)[0] == bit} for bit in "01"}
-    divided = [PutFile(f"/{block_names.file_name(bit)}", blocks.tar(leaves[bit])) for bit in "01"]
-    repo.write([DeleteFile(f"/{block_names.file_name('')}"), *divided])
+    earlier = {packed: (tmp_path / packed).read_bytes(), "trip/b/[1] ü.png": picture(RED)}
+    for block, content in earlier_blocks(earlier, "0", "1").items():
+        repo.write([PutFile(f"/{block}", content)])
+        hidden = PutFile(masks.path(block), masks.content(["trip/b/[1] ü.png"]))
+        Repository(connection, masks.REPO).write([hidden])
     repo.write([PutFile("/by hand/c.png", picture(BLUE))])
     for name, colour in (
         ("trip/a/[1] ü.png", RED),

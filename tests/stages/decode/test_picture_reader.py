@@ -174,6 +174,14 @@ def test_members_of_an_ingest_block_keep_their_own_true_names(file: Path) -> Non
     assert refused == {}
 
 
+def test_a_list_of_its_pictures_begins_a_block_and_no_other_archive(file: Path) -> None:
+    file.write_bytes(tarred({pfs_names.MEMBERS_FILE: b"{}\n", "a.jpg": jpeg()}))
+    assert read(file, pfs_names.block_name("0" * 16)) == ([source("a.jpg", jpeg())], {})
+    found, refused = read(file, "my.tar")
+    assert found == [source("my.tar/a.jpg", jpeg())]
+    assert refused == {f"my.tar/{pfs_names.MEMBERS_FILE}": why_unreadable(b"{}\n")}
+
+
 def test_an_archive_that_ingest_packed_into_a_block_is_still_an_archive(file: Path) -> None:
     inner = {"in/a.jpg": jpeg(1), "in/b.zip": zipped({"c.jpg": jpeg()})}
     members = {"my%2Fpics.zip": zipped(inner), "cut.tar": tarred(inner)[:3000], "plain.jpg": jpeg(2)}

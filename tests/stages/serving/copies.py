@@ -17,8 +17,9 @@ from pipelines.client.server import connection as connections
 from pipelines.client.server.connection import Connection, ServerTarget
 from pipelines.commands.service.serve import CopyRemover
 from pipelines.library import ingest
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import LibrarySnapshot
 from stages.quality import copy_groups
 from stages.record.sources import Source
 from stages.serving.follow.configuration import ServiceConfiguration
@@ -113,7 +114,7 @@ def make(server: Localpachd, scratch: Path) -> CopyWorld:
     """A library without pictures."""
     address = PachydermAddress(server.address)
     world = CopyWorld(connections.connect(ServerTarget(server.address)), address, scratch)
-    for repo in ("images", "groups"):
+    for repo in ("images", "masks", "groups"):
         world.connection.client.create_repo(repo)
     command = 'cp "$groups"/*.jsonl "${LOCALPACHD_PFS:-/pfs}/out"'
     create_pipeline(world.connection.client, "duplicates", command, ["images", "groups"])

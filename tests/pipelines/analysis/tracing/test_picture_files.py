@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from pipelines.analysis.tracing.picture_files import PictureFiles
-from pipelines.client.deployment.deployment import deploy
+from pipelines.client.deployment.deployment import deploy, make_repo
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
@@ -18,12 +18,13 @@ from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications import pipeline_specs
 from stages.decode.picture_normaliser import picture_id
-from stages.record import block_names
+from stages.record import block_names, masks
 from stages.record.framing import PictureSquare, Pixels
 from stages.record.part_names import BUCKETS
 from stages.record.pfs_names import escape_component
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.library.picture_contents import earlier_blocks
 
 pytestmark = pytest.mark.late_alone
 
@@ -74,23 +75,25 @@ def library(connection: Connection, tmp_path: Path) -> Library:
     """An empty library with preprocess, which makes small pictures, and blocks of up to 40 pictures."""
     (preprocess,) = (each for each in pipeline_specs.load() if each.name == "preprocess")
     deploy(connection, [with_environment(preprocess, IMAGE_SIZE=str(SIDE), PART="40")])
+    make_repo(connection, masks.REPO)
     return Library(connection, tmp_path)
 
 
-def test_blocks_that_are_divided_and_joined(library: Library, wait_for_jobs: WaitForJobs) -> None:
-    first = library.add(range(30))
-    second = library.add(range(30, 60))
+def test_blocks_of_earlier_versions_that_were_divided_and_joined(library: Library, wait_for_jobs: WaitForJobs) -> None:
     repo = Repository(library.connection, "images")
-    divided = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
-    third = library.add([5])
-    gone = ingest.remove(library.connection, [f"p/{seed}.png" for seed in range(30, 60)]).commit
-    joined = [block_names.prefix_of(path.strip("/")) for path in repo.list()]
-    wait_for_jobs(first, second, third, gone)
-    assert (len(divided) >= 2, joined) == (True, [""])
-    for at in (first, second, third, gone):
+
+    def write(seeds: Sequence[int], put: Sequence[str], gone: Sequence[str] = ()) -> str:
+        contents = {f"p/{seed}.png": paint(seed) for seed in seeds}
+        edits = [PutFile(f"/{block}", content) for block, content in earlier_blocks(contents, *put).items()]
+        return repo.write([*(DeleteFile(f"/{block_names.file_name(prefix)}") for prefix in gone), *edits])
+
+    first = write(range(30), [""])
+    second = write(range(60), ["0", "1"], [""])
+    gone = write(range(30), [""], ["0", "1"])
+    wait_for_jobs(first, second, gone)
+    for at in (first, second, gone):
         assert library.put_by("p/7.png", 7, at) == (first, True)
-    assert library.put_by("p/50.png", 50, third) == (second, True)
-    assert library.put_by("p/5.png", 5, gone) == (first, True), "equal bytes are no new picture"
+    assert library.put_by("p/50.png", 50, second) == (second, True)
 
 
 def test_a_picture_that_left_and_came_back(library: Library, wait_for_jobs: WaitForJobs) -> None:
@@ -101,6 +104,7 @@ def test_a_picture_that_left_and_came_back(library: Library, wait_for_jobs: Wait
     wait_for_jobs(first, away, back, last)
     assert library.put_by("p/1.png", 1, last) == (back, True)
     assert library.put_by("p/2.png", 2, last) == (first, True)
+    assert library.put_by("p/1.png", 1, first) == (first, True)
 
 
 def test_the_content_of_a_squashed_commit_is_that_of_its_child(library: Library, wait_for_jobs: WaitForJobs) -> None:

@@ -38,7 +38,7 @@ def trip(command: Command) -> Path:
 @pytest.fixture
 def repos(as_user: Connection) -> Connection:
     """The user's library with repos only: nothing is computed."""
-    for repo in ("images", "queries"):
+    for repo in ("images", "masks", "queries"):
         as_user.client.create_repo(repo, project_name=as_user.project)
     return as_user
 

@@ -57,7 +57,8 @@ def here(as_user: Connection, command: Command) -> Connection:
     )  # a directory of one's own
     (specs / "neighbours.json").write_text(json.dumps(NEIGHBOURS))
     (specs / "duplicates.json").write_bytes((SHIPPED_SPECS / "duplicates" / "duplicates.json").read_bytes())
-    as_user.client.create_repo("images", project_name=as_user.project)
+    for repo in ("images", "masks"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
     as_user.client.create_repo("models", project_name=as_user.project)
     return as_user
 

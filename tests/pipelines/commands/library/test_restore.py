@@ -13,8 +13,9 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest, queries
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import LibrarySnapshot
 from stages.decode.stl10 import RECORD
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
@@ -28,7 +29,7 @@ class Library:
     def __init__(self, connection: Connection, command: Command) -> None:
         self.connection = connection
         self.command = command
-        for repo in ("images", "queries"):
+        for repo in ("images", "masks", "queries"):
             connection.client.create_repo(repo, project_name=connection.project)
 
     def add(self, most_single: int = 1000, **contents: bytes) -> str:
@@ -58,7 +59,7 @@ class Library:
             if home is None:
                 found[name] = b"".join(snapshot.content(snapshot.files(name)[0]))
             else:
-                span = snapshot.block(home)[name]
+                span = snapshot.pictures(home)[name]
                 found[name] = span.path.read_bytes()[span.offset :][: span.size]
         return found
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
 from tests.command import Command, next_line
+from tests.pipelines.library.picture_contents import library
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -32,12 +32,9 @@ def trip(command: Command) -> Path:
 @pytest.fixture
 def repo(as_user: Connection) -> Connection:
     """The user's library with the repo of pictures only: nothing is computed."""
-    as_user.client.create_repo("images", project_name=as_user.project)
+    for repo in ("images", "masks"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
     return as_user
-
-
-def library(connection: Connection) -> dict[str, bytes]:
-    return {path.strip("/"): content for path, content in Repository(connection, "images").read_all("/*")}
 
 
 def said(typed: str) -> list[str]:
@@ -55,7 +52,13 @@ def test_a_folder_is_mirrored_by_content_in_one_commit(repo: Connection, command
     (command.directory / "tripod.png").write_bytes(b"of another name")
     command.says("add", "other.png", "tripod.png", "--no-wait")
     assert sync(command, "trip") == ["synced trip: 3 added, 0 changed, 0 removed, 0 unchanged"]
-    assert set(library(repo)) == {"other.png", "tripod.png", "trip%2Fa.png", "trip%2Fb.png", "trip%2Flate%2Fc.png"}
+    assert set(library(repo)) == {
+        "other.png",
+        "tripod.png",
+        "trip/a.png",
+        "trip/b.png",
+        "trip/late/c.png",
+    }
 
     for path in trip.rglob("*.png"):
         os.utime(path, (0, 0))
@@ -79,11 +82,11 @@ def test_a_folder_is_mirrored_by_content_in_one_commit(repo: Connection, command
         "skipped": [],
         "unreadable": {},
     }
-    assert "trip%2Fb.png" in library(repo)
+    assert "trip/b.png" in library(repo)
     assert sync(command, "trip") == ["synced trip: 2 added, 1 changed, 2 removed, 0 unchanged"]
     assert len(list(repo.client.list_commit("images", project_name=repo.project))) == before + 1
     kept = {"other.png": b"of somebody else", "tripod.png": b"of another name"}
-    assert library(repo) == {f"trip%2F{each.name}": each.read_bytes() for each in trip.iterdir()} | kept
+    assert library(repo) == {f"trip/{each.name}": each.read_bytes() for each in trip.iterdir()} | kept
     told = json.loads(command.run("sync", "trip", "--json").stdout)
     assert (told["commit"], told["unchanged"], told["added"]) == (None, 3, [])
     assert sync(command, "trip", "-n") == ["trip: would add 0, change 0 and remove 0; 3 unchanged"]
@@ -146,8 +149,8 @@ def test_an_unreadable_file_is_named_and_stays_in_the_library(repo: Connection, 
         "left out trip/a.png: Input/output error",
         "synced trip: 1 added, 0 changed, 1 removed, 0 unchanged",
     ]
-    before.pop("trip%2Fb.png")
-    assert library(repo) == before | {"trip%2Fnew.png": b"new"}
+    before.pop("trip/b.png")
+    assert library(repo) == before | {"trip/new.png": b"new"}
 
 
 def test_syncs_and_adds_at_once_lose_nothing(repo: Connection, command: Command) -> None:
@@ -161,13 +164,13 @@ def test_syncs_and_adds_at_once_lose_nothing(repo: Connection, command: Command)
     for folder in folders:
         for number in range(10):
             (folder / f"{number}.png").rename(folder / f"new {number}.png")
-        expected |= {f"{folder.name}%2F{each.name}": each.read_bytes() for each in folder.iterdir()}
+        expected |= {f"{folder.name}/{each.name}": each.read_bytes() for each in folder.iterdir()}
     for process in [command.start("sync", "--no-wait", "one"), command.start("add", "--no-wait", "two")]:
         out, complained = process.communicate(timeout=100)
         assert (process.returncode, complained) == (0, ""), out
     found = library(repo)
     assert {name: found[name] for name in expected} == expected
-    assert set(found) - set(expected) == {f"two%2F{number}.png" for number in range(10)}
+    assert set(found) - set(expected) == {f"two/{number}.png" for number in range(10)}
 
 
 @pytest.fixture
@@ -201,10 +204,10 @@ def test_a_watch_takes_every_change_until_ctrl_c(
     watching.send_signal(signal.SIGINT)
     _, complained = watching.communicate(timeout=60)
     assert (watching.returncode, complained) == (130, "lookalike: no longer watching trip\n")
-    assert library(repo) == {f"trip%2F{name}": (trip / path).read_bytes() for name, path in NAMES.items()}
+    assert library(repo) == {f"trip/{name}": (trip / path).read_bytes() for name, path in NAMES.items()}
 
 
-NAMES = {"a.png": "a.png", "b.png": "b.png", "late%2Fc.png": "late/c.png"}
+NAMES = {"a.png": "a.png", "b.png": "b.png", "late/c.png": "late/c.png"}
 
 
 def test_a_watch_outlasts_a_disk_that_is_not_there(
@@ -219,4 +222,4 @@ def test_a_watch_outlasts_a_disk_that_is_not_there(
     gone.rename(trip)
     (trip / "b.png").unlink()
     assert until(watching, "synced ") == "synced trip: 0 added, 0 changed, 1 removed, 2 unchanged"
-    assert set(library(repo)) == {"trip%2Fa.png", "trip%2Flate%2Fc.png"}
+    assert set(library(repo)) == {"trip/a.png", "trip/late/c.png"}

@@ -25,7 +25,8 @@ TIME = r"\d{1,2} [A-Z][a-z]+ \d\d:\d\d"
 
 @pytest.fixture
 def images(as_user: Connection) -> Repository:
-    as_user.client.create_repo("images", project_name=as_user.project)
+    for repo in ("images", "masks"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
     return Repository(as_user, "images")
 
 

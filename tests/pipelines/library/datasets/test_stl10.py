@@ -22,8 +22,10 @@ from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read
 from stages.decode.stl10 import RECORD
+from stages.record import masks
 from stages.record.framing import Framing
 from tests.command import Command
+from tests.pipelines.library import picture_contents
 
 pytestmark = pytest.mark.late_alone
 
@@ -145,7 +147,7 @@ def test_a_different_archive_is_refused(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def repos(connection: Connection) -> Iterator[Connection]:
-    for name in (snapshots.REPO, "queries"):
+    for name in (snapshots.REPO, masks.REPO, "queries"):
         connection.client.create_repo(name, project_name=connection.project)
     yield connection
 
@@ -167,7 +169,7 @@ def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, 
         split, labels = stl10.split(place, 0.9, seed), stl10.labels(place)
         done = stl10.add(repos, split, labels)
         assert len(done) == 2 + number
-        library, queries = held(repos, "images", "/*", tmp_path), held(repos, "queries", "/stl10/*", tmp_path)
+        library, queries = set(picture_contents.library(repos)), held(repos, "queries", "/stl10/*", tmp_path)
         assert queries == {each.name for each in split.queries}
         assert library == {each.name for each in split.library}
         assert Repository(repos, "labels").read("/stl10.csv") == labels

@@ -1,0 +1,16 @@
+"""An empty library without pipelines."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.server.connection import Connection
+from tests.pipelines.library.filled_library import Place
+
+
+@pytest.fixture
+def place(connection: Connection, tmp_path: Path) -> Place:
+    (tmp_path / "from").mkdir()
+    for repo in ("images", "masks"):
+        connection.client.create_repo(repo, project_name=connection.project)
+    return Place(connection, tmp_path / "from")
