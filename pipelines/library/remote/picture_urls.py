@@ -26,15 +26,19 @@ _COLUMNS = ("url", "image_url", "imageurl", "uri", "href", "link", "image")
 _NAMES = ("path", "name", "filename", "file_name")
 _SEPARATORS = (",", ";", "\t")
 _BATCH = 4096
+_HELD_BATCH = 32
+"""Rows that are read at once, and those that hold pictures."""
 _DIGITS = 8
 
 
 class PictureUrl(NamedTuple):
-    """A picture to fetch. name: its true name in the library. attributes: what a list states of it, by heading."""
+    """A picture to fetch. name: its true name in the library. attributes: what a list states of it, by heading.
+    content: its bytes, if the list holds them; then the URL names the row."""
 
     url: str
     name: str
     attributes: Mapping[str, Any] = {}
+    content: bytes | None = None
 
 
 class FileVersion(NamedTuple):
@@ -88,7 +92,8 @@ def name_of(url: str) -> str:
 
 def of_list(path: Path) -> Iterator[PictureUrl | ListProblem]:
     """The pictures of a list, line by line: a URL in each line of .txt; in .csv, .tsv and .parquet a row each, with a
-    column of URLs, perhaps one of names (path or name), and others that state what is known of the picture.
+    column of URLs, perhaps one of names (path or name), and others that state what is known of the picture. A .parquet
+    may hold the pictures themselves, in a column of bytes and paths as Hugging Face writes it.
 
     Raises LookalikeError for a file that is no list."""
     try:
@@ -111,13 +116,14 @@ class _Row(NamedTuple):
     url: str
     name: str
     attributes: Mapping[str, Any]
+    content: bytes | None = None
 
 
 def _picture(row: _Row, line: str) -> PictureUrl | ListProblem:
-    if not _URL.match(row.url):
+    if row.content is None and not _URL.match(row.url):
         return ListProblem(line, f"{row.url[:80]!r} is not a URL" if row.url else "it has no URL")
     name = "/".join(each for each in row.name.split("/") if each not in ("", ".", ".."))
-    return PictureUrl(row.url, name or name_of(row.url), row.attributes)
+    return PictureUrl(row.url, name or name_of(row.url), row.attributes, row.content)
 
 
 def _lines(path: Path) -> Iterator[_Row]:
@@ -142,12 +148,30 @@ def _csv(path: Path) -> Iterator[_Row]:
 
 def _parquet(path: Path) -> Iterator[_Row]:
     with pq.ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        url, name = _columns(path, names)
-        for batch in file.iter_batches(_BATCH):
+        schema = file.schema_arrow
+        held = next((each.name for each in schema if _holds_files(each.type)), "")
+        url, name = ("", "") if held else _columns(path, schema.names)
+        number = 0
+        for batch in file.iter_batches(_HELD_BATCH if held else _BATCH):
             for row in batch.to_pylist():
-                stated = {key: value for key, value in row.items() if key not in (url, name) and value is not None}
-                yield _Row(str(row[url] or "").strip(), str(row.get(name) or "").strip(), stated)
+                number += 1
+                stated = {
+                    key: value for key, value in row.items() if key not in (url, name, held) and value is not None
+                }
+                if not held:
+                    yield _Row(str(row[url] or "").strip(), str(row.get(name) or "").strip(), stated)
+                    continue
+                content = (row[held] or {}).get("bytes")
+                named = str((row[held] or {}).get("path") or f"{number:08}")
+                yield _Row(f"{path.name}#{number}" if content else "", f"{path.stem}/{named}", stated, content or None)
+
+
+def _holds_files(type: pa.DataType) -> bool:
+    """Whether values are files with their bytes, as Hugging Face's data sets have them."""
+    if not pa.types.is_struct(type) or "bytes" not in type.names:
+        return False
+    found = type.field("bytes").type
+    return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
 
 
 def _columns(path: Path, headings: Sequence[str]) -> tuple[str, str]:

@@ -38,8 +38,7 @@ Agreement = Callable[[Mapping[str, bool]], UploadProgress]
 @dataclass
 class RemoteResult:
     """What became of pictures at URLs. commits: with the number of pictures put in each. put, replaced, unchanged:
-    numbers of pictures. names: of those put. failures: numbers by reason. stated: what lists state of the pictures that
-    the library has, by name."""
+    numbers of pictures. names: of those put. failures: numbers by reason."""
 
     commits: dict[str, int] = field(default_factory=dict)
     put: int = 0
@@ -47,7 +46,6 @@ class RemoteResult:
     unchanged: int = 0
     names: set[str] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
-    stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class _Fetched(NamedTuple):
@@ -78,7 +76,11 @@ class RemoteIngest:
         self._agree = agree
         self._failed = failed
         self._progress = progress
-        self._lot = lot
+        self._most = lot
+        self._lot: list[_Fetched] = []
+        self._size = 0
+        self._number = 0
+        self._scratch = Path()
         self._result = RemoteResult()
 
     def run(self, pictures: Iterable[RemotePicture | ListProblem]) -> RemoteResult:
@@ -88,22 +90,16 @@ class RemoteIngest:
         with ExitStack() as opened:
             outcomes = work.run(self._needed(pictures))
             opened.callback(outcomes.close)  # type: ignore[attr-defined]
-            scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lookalike-")))
-            lot: list[_Fetched] = []
-            size = 0
-            for number, outcome in enumerate(outcomes):
+            self._scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lookalike-")))
+            for outcome in outcomes:
                 (asked, held), found = outcome.item, outcome.result
                 if outcome.error:
                     self._fail(asked.picture.url, outcome.error)
-                elif found is None or (held is not None and _digest(found[0]) == held.sha256):
-                    self._keep(asked.picture)
+                elif found is None:
+                    self._keep()
                 else:
-                    lot.append(_spooled(scratch / str(number), asked.picture, *found))
-                    size += lot[-1].source.size
-                if len(lot) >= self._lot or size >= LOT_BYTES:
-                    self._put(lot)
-                    lot, size = [], 0
-            self._put(lot)
+                    self._take(asked.picture, held, *found)
+            self._put()
         return self._result
 
     def _names(self) -> set[str]:
@@ -128,8 +124,10 @@ class RemoteIngest:
                     self._fail(picture.url, f"{other} has the same name, {picture.name}")
                 continue
             held = self._journal.find(picture.name, picture.url)
-            if held is not None and version is not None and _same(held, version):
-                self._keep(picture)
+            if picture.content is not None:
+                self._take(picture, held, picture.content, FileVersion())
+            elif held is not None and version is not None and _same(held, version):
+                self._keep()
             else:
                 yield each, held
 
@@ -139,7 +137,27 @@ class RemoteIngest:
             picture.url, None if held is None else FileVersion(held.etag, held.modified, held.size)
         )
 
-    def _put(self, lot: list[_Fetched]) -> None:
+    def _take(self, picture: PictureUrl, held: FetchedPicture | None, content: bytes, version: FileVersion) -> None:
+        """Puts a fetched file into the lot, unless the library has it. A full lot is put into the library."""
+        digest = hashlib.sha256(content).hexdigest()
+        if held is not None and held.sha256 == digest:
+            self._keep()
+            return
+        self._number += 1
+        path = self._scratch / str(self._number)
+        path.write_bytes(content)
+        self._lot.append(
+            _Fetched(
+                FetchedPicture(picture.name, picture.url, *version, digest),
+                PictureSource(picture.name, path, len(content)),
+            )
+        )
+        self._size += len(content)
+        if len(self._lot) >= self._most or self._size >= LOT_BYTES:
+            self._put()
+
+    def _put(self) -> None:
+        lot, self._lot, self._size = self._lot, [], 0
         if not lot:
             return
         written = ingest.add(self._connection, [each.source for each in lot], agree=self._agree)
@@ -158,7 +176,7 @@ class RemoteIngest:
             each.source.path.unlink()
         self._progress(len(lot))
 
-    def _keep(self, picture: PictureUrl) -> None:
+    def _keep(self) -> None:
         self._result.unchanged += 1
         self._progress(1)
 
@@ -177,13 +195,3 @@ def _same(held: FetchedPicture, version: FileVersion) -> bool:
     if version.etag and held.etag:
         return version.etag == held.etag
     return bool(version.modified) and (version.modified, version.size) == (held.modified, held.size)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _spooled(path: Path, picture: PictureUrl, content: bytes, version: FileVersion) -> _Fetched:
-    path.write_bytes(content)
-    known = FetchedPicture(picture.name, picture.url, version.etag, version.modified, version.size, _digest(content))
-    return _Fetched(known, PictureSource(picture.name, path, len(content)))

@@ -48,6 +48,22 @@ def test_parquet_keeps_the_types(tmp_path: Path) -> None:
     ]
 
 
+def test_parquet_may_hold_the_pictures_themselves(tmp_path: Path) -> None:
+    images = [
+        {"bytes": b"one", "path": "a.png"},
+        {"bytes": b"two", "path": None},
+        {"bytes": None, "path": "c.png"},
+        None,
+    ]
+    pq.write_table(pa.table({"image": images, "label": pa.array([1, 2, 3, 4])}), tmp_path / "train.parquet")
+    assert list(of_list(tmp_path / "train.parquet")) == [
+        PictureUrl("train.parquet#1", "train/a.png", {"label": 1}, b"one"),
+        PictureUrl("train.parquet#2", "train/00000002", {"label": 2}, b"two"),
+        ListProblem("train.parquet, row 3", "it has no URL"),
+        ListProblem("train.parquet, row 4", "it has no URL"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -162,6 +162,15 @@ def test_a_bucket_is_listed_and_what_has_not_changed_is_not_asked_for(library: C
     assert names(library, tmp_path) == {"photos/p/a.jpg", "photos/p/sub/b.png", "photos/q.jpg"}
 
 
+def test_pictures_that_a_list_holds_are_put(library: Connection, tmp_path: Path) -> None:
+    held = [RemotePicture(PictureUrl(f"a#{n}", f"a/{n}.pgm", {}, b"P5 1 1 255\n%d" % n)) for n in range(25)]
+    result, failures = put(library, tmp_path / "journal", held, lot=10)
+    assert (result.put, len(result.commits), failures) == (25, 3, [])
+    held[3] = RemotePicture(PictureUrl("a#3", "a/3.pgm", {}, b"P5 1 1 255\nx"))
+    result, _ = put(library, tmp_path / "journal", held)
+    assert (result.put, result.replaced, result.unchanged) == (1, 1, 24)
+
+
 def test_each_failure_has_its_reason(library: Connection, tmp_path: Path) -> None:
     with web(Site(["/a.pgm", "/b.pgm"]).behave) as server:
         urls: list[RemotePicture | ListProblem] = [
