@@ -78,8 +78,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 def _labels(repo: DatumInput) -> RepoLabels:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         files = [*label_contents(repo.path, Path(directory))]
-    training = unite(each for each in files if is_for_training(each[0]))
-    return RepoLabels({**dict.fromkeys(training.conflicts), **training.of}, {**unite(files).of, **training.of})
+    training, others = (unite(each for each in files if is_for_training(each[0]) == used) for used in (True, False))
+    only_shown = {source: label for source, label in others.of.items() if source not in training.conflicts}
+    return RepoLabels({**dict.fromkeys(training.conflicts), **training.of}, {**only_shown, **training.of})
 
 
 def _column(names: Sequence[str], labels: Mapping[str, str | None]) -> pa.Array:

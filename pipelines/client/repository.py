@@ -1,7 +1,7 @@
 """Reading and writing the files of a repo's master branch: one commit for each write."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -70,32 +70,9 @@ class Repository:
         Raises LookalikeError if the repo does not exist or a file cannot be read, and MovedHeadError unless its newest
         commit is `onto`, if that is given ("" for none).
         """
-        directories: list[str] = []
-
-        def noted() -> Iterator[FileEdit]:
-            for edit in edits:
-                directories.extend([edit.path] if isinstance(edit, DeleteFile) and edit.path.endswith("/") else [])
-                yield edit
-
-        with FileSets(self._connection) as filesets:
-            made: list[str] = []
-
-            def content(parent: str) -> str:
-                if not made:
-                    made.append(filesets.make(self.requests(noted(), done)))
-                # In a file set the removal of a directory removes no files of the commit below.
-                before = Repository(self._connection, self.name, parent)
-                below = [DeleteFile(path) for each in directories if parent for path in before.files_in(each)]
-                return filesets.compose([*([filesets.make(self.requests(below))] if below else []), *made])
-
-            try:
-                return CommitWriter(self._connection, self.name).make(content, description, onto)
-            except ConnectionError:  # an OSError, into which the client turns some of gRPC's
-                raise
-            except OSError as error:
-                raise LookalikeError(
-                    f"cannot read {error.filename or 'a file'}: {error.strerror or error}: nothing was put"
-                ) from error
+        return write_set(
+            self._connection, {self.name: edits}, done, description, None if onto is None else {self.name: onto}
+        )
 
     def stage(self, edits: Iterable[FileEdit]) -> Any:
         """Applies edits of files, in order, as one commit on the branch `staging` and returns that commit, a child of
@@ -253,6 +230,62 @@ class Repository:
             case CopyFile(path, repo, commit, source):
                 of = Repository(self._connection, repo, commit)._file(source)
                 yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
+
+
+class EditUpload:
+    """Edits of a repo that become a file set, uploaded once, for a commit on top of any other."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        filesets: FileSets,
+        edits: Iterable[FileEdit],
+        done: Callable[[FileEdit], None] = lambda _: None,
+    ) -> None:
+        self._repo, self._filesets, self._edits, self._done = repo, filesets, edits, done
+        self._directories: list[str] = []
+        self._made = ""
+
+    def content(self, parent: str) -> str:
+        """The file set for this parent. Raises OSError for an unreadable file."""
+        if not self._made:
+            self._made = self._filesets.make(self._repo.requests(self._noted(), self._done))
+        # In a file set the removal of a directory removes no files of the commit below.
+        before = Repository(self._repo._connection, self._repo.name, parent)
+        below = [DeleteFile(path) for each in self._directories if parent for path in before.files_in(each)]
+        return self._filesets.compose(
+            [*([self._filesets.make(self._repo.requests(below))] if below else []), self._made]
+        )
+
+    def _noted(self) -> Iterator[FileEdit]:
+        for edit in self._edits:
+            self._directories += [edit.path] if isinstance(edit, DeleteFile) and edit.path.endswith("/") else []
+            yield edit
+
+
+def write_set(
+    connection: Connection,
+    edits: Mapping[str, Iterable[FileEdit]],
+    done: Callable[[FileEdit], None] = lambda _: None,
+    description: str = "",
+    onto: Mapping[str, str] | None = None,
+) -> str:
+    """Applies edits to several repos as one commit set, in each as `Repository.write` does, and returns its id. onto:
+    the newest commits of these repos, as far as they are to be checked."""
+    with FileSets(connection) as filesets:
+        uploads = {name: EditUpload(Repository(connection, name), filesets, each, done) for name, each in edits.items()}
+
+        def content(parents: Mapping[str, str]) -> dict[str, str]:
+            return {name: each.content(parents[name]) for name, each in uploads.items()}
+
+        try:
+            return CommitWriter(connection, *uploads).make_set(content, description, onto)
+        except ConnectionError:  # an OSError, into which the client turns some of gRPC's
+            raise
+        except OSError as error:
+            raise LookalikeError(
+                f"cannot read {error.filename or 'a file'}: {error.strerror or error}: nothing was put"
+            ) from error
 
 
 def sizes(connection: Connection) -> dict[str, int]:

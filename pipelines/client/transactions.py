@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +31,6 @@ def transaction(connection: Connection) -> Iterator[OpenTransaction]:
         yield OpenTransaction(begun.id)
         stub.FinishTransaction(transaction_pb2.FinishTransactionRequest(transaction=begun))
     except BaseException:
-        stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=begun))
+        with suppress_not_found():  # it may have taken effect before the reply was interrupted
+            stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=begun))
         raise

@@ -1,17 +1,19 @@
-"""Pictures put into `images` and removed from it, as top-level entries, in one commit.
+"""Pictures put into `images` and removed from it, as top-level entries, in one commit; what is said of them in other
+repos, such as their labels, goes into the same commit set.
 
 A picture is a top-level file of its own or is in a block; never both, whoever writes at the same time.
 """
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets
-from pipelines.client.repository import DeleteFile, Repository
+from pipelines.client.repository import DeleteFile, EditUpload, FileEdit, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
@@ -24,6 +26,10 @@ from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
 
 _MOST_KEPT = 8
 """Most blocks that are kept between the comparison and the upload."""
+
+
+OtherEdits = Mapping[str, Iterable[FileEdit]]
+"""Edits of other repos, by name, that belong to a change of pictures; a repo without edits gets no commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ def add(
     report: UploadProgress = lambda _: None,
     most_single: int | None = None,
     agree: Callable[[Mapping[str, bool]], UploadProgress] | None = None,
+    beside: OtherEdits = MappingProxyType({}),
 ) -> IngestResult:
     """Puts files under their true names, replacing those of the same name; files that cannot be read are left out.
 
@@ -56,8 +63,8 @@ def add(
     equal, and returns what `report` is. It raises an exception to put nothing. With it, equal pictures are left alone.
 
     Up to `most_single` (see Changing) become one top-level file each, except those that are in a block already. More go
-    into blocks, except archives and other files of many pictures. Raises LookalikeError if there are none or none can
-    be read.
+    into blocks, except archives and other files of many pictures. beside: goes into the same commit set. Raises
+    LookalikeError if there are none or none can be read.
     """
     require_files(sources)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
@@ -70,7 +77,7 @@ def add(
                 return IngestResult([], "", held=held)
         with FileSets(connection) as filesets:
             changing = LibraryCommit(connection, filesets, downloads, sources, most_single=most_single, report=report)
-            commit = CommitWriter(connection, REPO).make(changing.content)
+            commit = _write(connection, filesets, changing, beside)
             return IngestResult(changing.names, commit, changing.unreadable, held)
 
 
@@ -142,8 +149,11 @@ def present(connection: Connection, names: Collection[str]) -> tuple[list[str], 
         return [name for name, there in held.items() if there], absent
 
 
-def forget(connection: Connection, names: Collection[str]) -> IngestResult | None:
-    """Removes the pictures with these true names, ignoring missing ones; None if all are missing."""
+def forget(
+    connection: Connection, names: Collection[str], beside: OtherEdits = MappingProxyType({})
+) -> IngestResult | None:
+    """Removes the pictures with these true names, ignoring missing ones; None, and then nothing is done, if all are
+    missing. beside: as for `add`."""
 
     def present(library: LibrarySnapshot) -> list[str]:
         found = [name for name in names if library.holds(name)]
@@ -152,7 +162,7 @@ def forget(connection: Connection, names: Collection[str]) -> IngestResult | Non
         return found
 
     try:
-        return _remove(connection, present)
+        return _remove(connection, present, beside=beside)
     except NothingFoundError:
         return None
 
@@ -189,10 +199,35 @@ def _absence(library: LibrarySnapshot, name: str) -> str:
 
 
 def _remove(
-    connection: Connection, choose: PictureChoice, head: str | None = None, description: str = ""
+    connection: Connection,
+    choose: PictureChoice,
+    head: str | None = None,
+    description: str = "",
+    beside: OtherEdits = MappingProxyType({}),
 ) -> IngestResult:
     """head: the only commit to remove from, None for whichever is the newest."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
-        commit = CommitWriter(connection, REPO).make(changing.content, description, head)
+        commit = _write(connection, filesets, changing, beside, description, head)
         return IngestResult(changing.removed, commit)
+
+
+def _write(
+    connection: Connection,
+    filesets: FileSets,
+    changing: LibraryCommit,
+    beside: OtherEdits,
+    description: str = "",
+    head: str | None = None,
+) -> str:
+    """Makes the commit set of a change of pictures, and returns its id."""
+    uploads = {
+        repo: EditUpload(Repository(connection, repo), filesets, edits) for repo, edits in beside.items() if edits
+    }
+
+    def content(parents: Mapping[str, str]) -> dict[str, str]:
+        others = {repo: each.content(parents[repo]) for repo, each in uploads.items()}
+        return {REPO: changing.content(parents[REPO]), **others}
+
+    writer = CommitWriter(connection, REPO, *uploads)
+    return writer.make_set(content, description, None if head is None else {REPO: head})

@@ -33,12 +33,14 @@ class LabelRow(NamedTuple):
     label: str
 
 
-class LabelProblem(NamedTuple):
-    """A line of a file that gives no label, or all of a file (line 0), with the reason."""
+class LineProblem(NamedTuple):
+    """A line of a file that cannot be used, or all of a file (line 0), with the reason. unknown: whether the line names
+    no picture of the library, and is right otherwise."""
 
     file: str
     line: int
     reason: str
+    unknown: bool = False
 
     @property
     def said(self) -> str:
@@ -57,7 +59,7 @@ class SourceLabels:
     of: dict[str, str] = field(default_factory=dict)
     conflicts: dict[str, list[str]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
-    problems: list[LabelProblem] = field(default_factory=list)
+    problems: list[LineProblem] = field(default_factory=list)
 
 
 def is_for_training(name: str) -> bool:
@@ -71,7 +73,7 @@ def unite(files: Iterable[tuple[str, bytes]]) -> SourceLabels:
     for name, content in files:
         found.rows[name] = 0
         for each in read(name, content):
-            if isinstance(each, LabelProblem):
+            if isinstance(each, LineProblem):
                 found.problems.append(each)
                 continue
             found.rows[name] += 1
@@ -85,14 +87,14 @@ def unite(files: Iterable[tuple[str, bytes]]) -> SourceLabels:
     return found
 
 
-def read(name: str, content: bytes) -> Iterator[LabelRow | LabelProblem]:
+def read(name: str, content: bytes) -> Iterator[LabelRow | LineProblem]:
     """The labels in one file, and the problems with it. In UTF-8, with or without a byte order mark; file names that
     are not UTF-8 are taken as they are on disk."""
     if not name.lower().endswith(SUFFIX):
-        yield LabelProblem(name, 0, f"its name does not end in {SUFFIX}")
+        yield LineProblem(name, 0, f"its name does not end in {SUFFIX}")
         return
     if content.startswith(_UTF_16):
-        yield LabelProblem(name, 0, "it is in UTF-16; save it as CSV in UTF-8")
+        yield LineProblem(name, 0, "it is in UTF-16; save it as CSV in UTF-8")
         return
     text = content.decode("utf-8-sig", "surrogateescape")
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -104,15 +106,15 @@ def read(name: str, content: bytes) -> Iterator[LabelRow | LabelProblem]:
             if places is None:
                 places = _places(cells)
                 if places is None:
-                    yield LabelProblem(name, lines.line_num, _wrong_header(cells))
+                    yield LineProblem(name, lines.line_num, _wrong_header(cells))
                     return
                 continue
             yield _row(name, lines.line_num, cells, places)
     except csv.Error as error:
-        yield LabelProblem(name, lines.line_num, f"it is not valid CSV ({error}); nothing after it was read")
+        yield LineProblem(name, lines.line_num, f"it is not valid CSV ({error}); nothing after it was read")
         return
     if places is None:
-        yield LabelProblem(name, 0, f"it is empty; its first line should be {HEADER}")
+        yield LineProblem(name, 0, f"it is empty; its first line should be {HEADER}")
 
 
 def can_be_written(row: LabelRow) -> bool:
@@ -150,14 +152,14 @@ def _wrong_header(cells: list[str]) -> str:
     return f"the first line must name the columns, {HEADER} or {','.join(COLUMNS)}; it is {shown!r}"
 
 
-def _row(file: str, line: int, cells: list[str], places: tuple[int, int, int | None]) -> LabelRow | LabelProblem:
+def _row(file: str, line: int, cells: list[str], places: tuple[int, int, int | None]) -> LabelRow | LineProblem:
     source, label, name = places
     if len(cells) <= max(source, label):
-        return LabelProblem(file, line, f"a line needs a source and a label; this one has {len(cells)} of the columns")
+        return LineProblem(file, line, f"a line needs a source and a label; this one has {len(cells)} of the columns")
     given = cells[name].strip() if name is not None and name < len(cells) else ""
     said = given or cells[label].strip()
     if not cells[source] or not said:
-        return LabelProblem(file, line, f"the {'label' if cells[source] else 'source'} is empty")
+        return LineProblem(file, line, f"the {'label' if cells[source] else 'source'} is empty")
     if any("\ud800" <= each <= "\udfff" for each in said):
-        return LabelProblem(file, line, "the label is not UTF-8")
+        return LineProblem(file, line, "the label is not UTF-8")
     return LabelRow(cells[source], said)

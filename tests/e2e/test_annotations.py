@@ -94,3 +94,29 @@ def test_one_more_label_computes_its_segment(world: World) -> None:
     }
     assert jobs["labelled"].skipped == segments - 1
     assert jobs["neighbours"].processed == 0
+
+
+def test_pictures_with_their_labels_are_evaluated_and_trained_on_once(world: World, paint: Paint) -> None:
+    """One commit set, in which every pipeline has one job; and another one takes both back."""
+    for group in ("evaluate", "classify"):
+        optional_deployment.deploy(world.connection, group)
+    world.settle(put_labels(world, LABELLED))
+    before, hashes = world.commits(), {repo: world.hashes(repo) for repo in ("images", "labels")}
+    folder = world.scratch / "more" / "blue"
+    folder.mkdir(parents=True)
+    (folder / "new.png").write_bytes(paint(5))
+    world.lookalike("classify", "add", "more")
+    (made,) = world.commits() - before
+    assert {world.newest(each) for each in ("evaluate", "select", "labelled", "render")} == {made}
+    jobs = world.settle(made)
+    assert {name: counts(jobs)[name] for name in ("preprocess", "labelled", "train", "select", "evaluate")} == {
+        "preprocess": 1,
+        "labelled": 1,
+        "train": 1,
+        "select": 1,
+        "evaluate": 1,
+    }
+    assert world.repo("images").exists("/more%2Fblue%2Fnew.png")
+    world.lookalike("undo", "--yes")
+    assert {repo: world.hashes(repo) for repo in hashes} == hashes
+    assert len(world.commits() - before) == 2

@@ -23,8 +23,9 @@ class _Passing(grpc.GenericRpcHandler):
         call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
 
         def through(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            metadata = tuple(each for each in context.invocation_metadata() if each[0] != "user-agent")
             try:
-                yield from call(requests)
+                yield from call(requests, metadata=metadata)
             except grpc.RpcError as error:
                 context.abort(error.code(), error.details() or "")
             finally:

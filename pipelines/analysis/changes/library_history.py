@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2
@@ -36,7 +37,7 @@ _ONE_DEPLOYMENT = timedelta(seconds=60)
 class LibraryChange:
     """A change of the library. repo: one of SOURCES, or DEPLOYMENT. ids: of its commit sets, the newest first, which is
     its own. started: when it was made (UTC), at the first server for an imported one; recorded: when at this one.
-    author: "" if nobody knows.
+    author: "" if nobody knows. beside: the changes of other repos in the same commit set.
 
     open: whether its commit is being written. error: of its commit. pictures: of images and queries; None where
     preprocess did not compute them. files: those of labels, and those of the others without `pictures`: the paths that
@@ -61,6 +62,7 @@ class LibraryChange:
     reprocessed: tuple[str, ...] = ()
     answers: AnswerCount | None = None
     state: str = ""
+    beside: tuple["LibraryChange", ...] = ()
 
     @property
     def id(self) -> str:
@@ -100,12 +102,12 @@ class LibraryHistory:
         self, repos: Sequence[str] = (*SOURCES, DEPLOYMENT), concerns: Callable[[str], bool] = lambda _: True
     ) -> Iterator[LibraryChange]:
         """The changes of these repos, without `answers`. concerns: whether an entry is looked at."""
-        for made in self._grouped(repos):
-            if isinstance(made, _Group):
-                yield self._deployment(made)
-            else:
-                record, parent = made
-                yield self._commit(record, parent, concerns)
+        for _, together in groupby(self._grouped(repos), _identity):
+            lead, *others = [
+                self._deployment(each) if isinstance(each, _Group) else self._commit(*each, concerns)
+                for each in together
+            ]
+            yield replace(lead, beside=tuple(others))
 
     def with_answers(self, change: LibraryChange) -> LibraryChange:
         """The change with the number of answers that it made different."""
@@ -219,6 +221,11 @@ class LibraryHistory:
 
     def _backbone(self, record: CommitRecord | None) -> str:
         return backbones.describe_commit(self._connection, record.id if record is not None else "")
+
+
+def _identity(each: "tuple[CommitRecord, CommitRecord | None] | _Group") -> tuple[str, bool]:
+    """What the commits of one commit set have in common, and no other change."""
+    return (each.versions[0].id, True) if isinstance(each, _Group) else (each[0].id, False)
 
 
 def _started(each: Any) -> datetime:

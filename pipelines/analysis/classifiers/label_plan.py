@@ -17,7 +17,7 @@ from stages.decode.archives.archive_member import ArchiveMember, BadArchive, Bad
 from stages.decode.archives.archive_reader import members
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import LIMITS
-from stages.record.label_files import LabelProblem, LabelRow, can_be_written, format_csv, read
+from stages.record.label_files import LabelRow, LineProblem, can_be_written, format_csv, read
 from stages.record.pfs_names import is_system_file
 
 LABELS_FILE = "labels.csv"
@@ -174,7 +174,7 @@ def _read(made: LabelPlan, path: Path, tops: Sequence[str], names: set[str]) -> 
         raise LookalikeError(f"{path} cannot be read: {error.strerror or error}") from error
     rows = []
     for each in read(path.name, content):
-        if isinstance(each, LabelProblem):
+        if isinstance(each, LineProblem):
             made.problems.append(each.said)
             continue
         source = each.source.removeprefix("./")

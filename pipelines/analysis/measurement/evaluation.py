@@ -73,7 +73,7 @@ def check(files: Sequence[Path]) -> list[LabelsFile]:
     found = []
     for name, content in read_named(files).items():
         rows = list(label_files.read(name, content))
-        problems = [each.said for each in rows if isinstance(each, label_files.LabelProblem)]
+        problems = [each.said for each in rows if isinstance(each, label_files.LineProblem)]
         if len(problems) == len(rows):
             raise LookalikeError(
                 problems[0]
@@ -85,21 +85,27 @@ def check(files: Sequence[Path]) -> list[LabelsFile]:
 
 
 def put(connection: Connection, files: Mapping[str, bytes], to_train: bool = False) -> str:
-    """Puts files of labels, by name, over those of the same names: for evaluation alone, unless they are also to train
-    on. A file without labels if the repo would stay empty, for the cross of evaluate with it would have no datum.
-    Returns the commit, "" if all are there already.
+    """Puts files of labels, by name, see `edits`; a file without labels if the repo would stay empty, for the cross of
+    evaluate with it would have no datum. Returns the commit, "" if all are there already."""
+    wanted = edits(connection, files, to_train)
+    if not files and not labels_files(connection):
+        return ensure_filled(connection, LABELS)
+    return Repository(connection, LABELS).write(wanted) if wanted else ""
+
+
+def edits(connection: Connection, files: Mapping[str, bytes], to_train: bool = False) -> list[FileEdit]:
+    """The edits of the repo of labels, which is made if it is missing, that put files, by name, over those of the same
+    names: for evaluation alone, unless they are also to train on. None if all are there already.
 
     A file for evaluation replaces one of its name that classifiers are trained on, see `trained_on`."""
     make_repo(connection, LABELS)
     there = labels_files(connection)
-    if not files and not there:
-        return ensure_filled(connection, LABELS)
-    edits: list[FileEdit] = []
+    found: list[FileEdit] = []
     for name, content in files.items():
         path = name if to_train else f"{label_files.EVALUATION}/{name}"
         if content not in (there.get(path), there.get(name) if name != FOLDERS else None):
-            edits += [PutFile(f"/{path}", content), *([DeleteFile(f"/{name}")] if path != name in there else [])]
-    return Repository(connection, LABELS).write(edits) if edits else ""
+            found += [PutFile(f"/{path}", content), *([DeleteFile(f"/{name}")] if path != name in there else [])]
+    return found
 
 
 def trained_on(connection: Connection, files: Mapping[str, bytes]) -> list[str]:
@@ -109,10 +115,10 @@ def trained_on(connection: Connection, files: Mapping[str, bytes]) -> list[str]:
     return [name for name, content in files.items() if name != FOLDERS and there.get(name, content) != content]
 
 
-def forget(connection: Connection, name: str) -> str:
-    """Removes the files of labels of that name; returns the commit, "" if there is none."""
-    there = [each for each in (name, f"{label_files.EVALUATION}/{name}") if each in labels_files(connection)]
-    return Repository(connection, LABELS).write([DeleteFile(f"/{each}") for each in there]) if there else ""
+def removals(connection: Connection, name: str) -> list[FileEdit]:
+    """The edits of the repo of labels that remove the files of that name; none if there are none."""
+    there = labels_files(connection)
+    return [DeleteFile(f"/{each}") for each in (name, f"{label_files.EVALUATION}/{name}") if each in there]
 
 
 def labels_files(connection: Connection) -> dict[str, bytes]:

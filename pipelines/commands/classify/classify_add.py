@@ -13,6 +13,7 @@ from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.analysis.measurement import evaluation
 from pipelines.client.deployment import first_files
 from pipelines.client.jobs.jobs import ProjectJobs
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
@@ -66,9 +67,10 @@ def add(
     """Put pictures with labels into the library: the folder of each picture is its label.
 
     Names and reports on unreadable files are as for `lookalike add`. Pictures in the IDX format, as MNIST's, have the
-    labels in the file that belongs to theirs. Pictures that the library has already, also under
-    another name, get labels and are not stored again. The labels of a folder are a file of its own in the repo labels,
-    which only the same folder replaces. Without pictures, --labels labels those of the library.
+    labels in the file that belongs to theirs. Pictures that the library has already, also under another name, get
+    labels and are not stored again. The labels of a folder are a file of its own in the repo labels, which only the
+    same folder replaces. Pictures and labels are one change, which `lookalike undo` takes back. Without pictures,
+    --labels labels those of the library.
     """
     if not paths:
         _label(labels_files or (), wait, as_json, address)
@@ -82,15 +84,7 @@ def add(
     planned = known_pictures.without_known(connection, planned, ContentCache(default_path()))
     if known := given - len(planned.sources):
         say(f"{files(known)} in the library already: {'it gets' if known == 1 else 'they get'} labels only")
-    done: dict[str, str] = {}
-    commit = evaluation.put(connection, planned.contents(), to_train=True)
-    if commit:
-        done[commit] = f"put {files(len(planned.files))} into {first_files.LABELS}"
-    written = IngestResult([], "")
-    if planned.sources:
-        with progress.counting("putting pictures", len(planned.sources)) as report:
-            written = ingest.add(connection, planned.sources, report)
-        done[written.commit] = f"put {files(written.files)} into images"
+    done, written = _put(connection, planned)
     unreadable = {**found.unreadable, **written.unreadable}
     say_unreadable(unreadable)
     rejected = conclude_all(connection, done, wait, UploadedNames("images", frozenset(written.names)))
@@ -115,6 +109,19 @@ def add(
         if LABELLED not in connection.retry(ProjectJobs(connection).pipelines):
             say("to train on them: lookalike classify train")
     require_readable(unreadable)
+
+
+def _put(connection: Connection, planned: LabelPlan) -> tuple[dict[str, str], IngestResult]:
+    """Puts pictures and labels; returns what was done, in words, by commit."""
+    edits = evaluation.edits(connection, planned.contents(), to_train=True)
+    labelled = f"{files(len(planned.files))} into {first_files.LABELS}" if edits else ""
+    if not planned.sources:
+        commit = Repository(connection, first_files.LABELS).write(edits) if edits else ""
+        return {commit: f"put {labelled}"} if commit else {}, IngestResult([], "")
+    with progress.counting("putting pictures", len(planned.sources)) as report:
+        written = ingest.add(connection, planned.sources, report, beside={first_files.LABELS: edits})
+    put = " and ".join(filter(None, (f"put {files(written.files)} into images", labelled)))
+    return {written.commit: put}, written
 
 
 def _label(labels_files: Sequence[Path], wait: bool, as_json: bool, address: str) -> None:

@@ -9,6 +9,7 @@ from rich.markup import escape
 from pipelines.analysis.classifiers import experiments, parameter_files, promotion, training_report
 from pipelines.analysis.classifiers.promotion import PictureLabels
 from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.client.deployment import first_files
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget
 from pipelines.commands.classify import classify_tables
@@ -73,12 +74,12 @@ def _train(connection: Connection, directory: Path) -> None:
     found = picture_sources.find([wanted.images])
     library_setup.deploy(connection)
     commits = [*library_setup.push_default_backbone(connection)]
-    commits.append(evaluation.put(connection, {demo.LABELS: wanted.labels}, to_train=True))
     grid = {f"{name}{SUFFIX}": json.dumps(each).encode() for name, each in GRID.items()}
     commits.append(parameter_files.change(connection, grid))
     optional_deployment.deploy(connection, experiments.GROUP, lambda each: say(str(each)))
+    labels = evaluation.edits(connection, {demo.LABELS: wanted.labels}, to_train=True)
     with counting("putting pictures", len(found.sources)) as report:
-        added = ingest.add(connection, found.sources, report)
+        added = ingest.add(connection, found.sources, report, beside={first_files.LABELS: labels})
     asked = queries.put(connection, [wanted.queries or directory])
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
     names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), experiments.GROUP)]

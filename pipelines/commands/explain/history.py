@@ -128,6 +128,7 @@ def _lines(change: LibraryChange) -> Iterator[str]:
         yield f"{change.repo}: failed: {change.error}"
         return
     done = [*_pictures(change), *_models(change), *_deployed(change)]
+    done += [line for each in change.beside for line in _pictures(each)]
     yield from done or ["nothing changed"]
     if change.answers is not None:
         yield f"answers: {_answers(change.answers)}"

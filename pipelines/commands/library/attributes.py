@@ -23,10 +23,11 @@ from pipelines.library.attributes import attribute_plan, attribute_repo, sidecar
 from pipelines.library.attributes.attribute_plan import NONE
 from pipelines.library.attributes.attribute_repo import AttributeRepo
 from pipelines.library.attributes.picture_keys import PictureKeys
-from pipelines.library.attributes.table_files import StatedTable, TableProblem, attribute_name
+from pipelines.library.attributes.table_files import StatedTable, attribute_name
 from pipelines.library.picture_sources import folder_name
 from stages.datum.text_format import counted, first_of
 from stages.record.attribute_schema import TYPES
+from stages.record.label_files import LineProblem
 
 app = App()
 attributes_app = App(help="Give pictures attributes from tables of your own.", no_args_is_help=True)
@@ -120,7 +121,7 @@ def _planned(
 ) -> dict[str, pa.Table]:
     """All tables as they will be. Raises LookalikeError, having said every problem, if one of them cannot be put."""
     after = {name: table for name, table in before.tables.items() if name not in stated}
-    problems: list[TableProblem] = []
+    problems: list[LineProblem] = []
     said = []
     for name, each in stated.items():
         known = AttributeRepo("", after).types

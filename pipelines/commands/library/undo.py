@@ -30,20 +30,18 @@ def undo(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Take back the last change of the library's pictures or attributes, whichever command or program made it.
+    """Take back the last change of pictures, labels or attributes, whichever command or program made it.
 
-    The change is shown first, and taken back if you agree. This is one new change, and the history keeps both: a second
-    undo takes back the first one. Queries, labels and the model stay as they are. For an older change see `lookalike
-    restore`.
+    The change is shown first, and taken back if you agree: labels that were put with pictures go with them. This is one
+    new change, and the history keeps both: a second undo takes back the first one. Queries and the model stay as they
+    are. For an older change see `lookalike restore`.
     """
     connection = open_write_connection(address)
     change = connection.retry(last_change.read, connection)
-    of_pictures = change.made.repo == REPO
-    pictures = connection.retry(_pictures, connection, change) if of_pictures else None
-    changed = f"a change of {files(len(change.files))}{'' if of_pictures else f' of {change.made.repo}'}"
-    done = ", ".join(_parts(pictures)) if pictures else changed
-    what = f"{done} on {_time(change.made.started)}"
-    by = ": ".join(filter(None, (change.made.author, change.made.description)))
+    made = change[0].made
+    pictures = connection.retry(_pictures, connection, made.id) if made.repo == REPO else None
+    what = f"{', '.join(_parts(change, pictures))} on {_time(made.started)}"
+    by = ": ".join(filter(None, (made.author, made.description)))
     say(f"takes back: {what}{f' ({by})' if by else ''}")
     if not yes:
         ask("take this back?", "--yes takes it back", "nothing was taken back")
@@ -51,16 +49,24 @@ def undo(
     conclude(connection, f"took back {what}", commit, wait)
     say("to make the change again: lookalike undo")
     if as_json:
-        say_json({"commit": commit, "undone": change.made.id, "pictures": pictures})
+        say_json({"commit": commit, "undone": made.id, "pictures": pictures})
 
 
-def _pictures(connection: Connection, change: LastChange) -> PictureChanges | None:
-    """What a change did; None where preprocess has not computed it."""
+def _pictures(connection: Connection, commit: str) -> PictureChanges | None:
+    """What a change did to pictures; None where preprocess has not computed it."""
     changes = LibraryHistory(connection, ContentCache(default_path())).newest_first([REPO])
-    return next(each.pictures for each in changes if each.id == change.made.id)
+    return next(each.pictures for each in changes if each.id == commit)
 
 
-def _parts(pictures: PictureChanges) -> Iterator[str]:
+def _parts(change: LastChange, pictures: PictureChanges | None) -> Iterator[str]:
+    """The change in words, repo by repo."""
+    if pictures:
+        yield from _of_pictures(pictures)
+    for each in change[1:] if pictures else change:
+        yield f"a change of {files(len(each.files))}{'' if each.repo == REPO else f' of {each.repo}'}"
+
+
+def _of_pictures(pictures: PictureChanges) -> Iterator[str]:
     for names, word in ((pictures.added, "added"), (pictures.changed, "replaced"), (pictures.removed, "removed")):
         if names:
             named = f" ({', '.join(names)})" if len(names) <= _NAMED else ""

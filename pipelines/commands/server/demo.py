@@ -73,15 +73,14 @@ def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
     library_setup.deploy(connection)
     commits = library_setup.push_default_backbone(connection)
+    labels = evaluation.edits(connection, {LABELS: wanted.labels}) if wanted.labels else []
     with counting("putting pictures", len(found.sources)) as report:
-        added = ingest.add(connection, found.sources, report)
+        added = ingest.add(connection, found.sources, report, beside={first_files.LABELS: labels})
     asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
     unreadable = found.unreadable | added.unreadable | asked.unreadable
     say_all(f"skipped {each}" for each in (*found.left_out, *asked.left_out))
     say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
-    if wanted.labels:
-        evaluation.put(connection, {LABELS: wanted.labels})
     put = UploadedNames("images", frozenset(added.names)), UploadedNames("queries", frozenset(asked.entries))
     jobs = wait(connection, [*commits, added.commit, asked.commit])
     return DemoOutcome(jobs, asked.entries, put, len(unreadable))
@@ -90,12 +89,13 @@ def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
 def remove(connection: Connection) -> dict[str, str]:
     """Removes the sample pictures, their labels and the sample queries. Returns what was done, in words, by commit."""
     done: dict[str, str] = {}
-    gone = ingest.forget(connection, samples.library_names())
+    labels = evaluation.removals(connection, LABELS)
+    unlabelled = f"removed {LABELS} from {first_files.LABELS}" if labels else ""
+    gone = ingest.forget(connection, samples.library_names(), beside={first_files.LABELS: labels})
     if gone is not None:
-        done[gone.commit] = f"removed {files(gone.files)} from images"
-    unlabelled = evaluation.forget(connection, LABELS)
-    if unlabelled:
-        done[unlabelled] = f"removed {LABELS} from {first_files.LABELS}"
+        done[gone.commit] = ", ".join(filter(None, (f"removed {files(gone.files)} from images", unlabelled)))
+    elif labels:
+        done[Repository(connection, first_files.LABELS).write(labels)] = unlabelled
     with contextlib.suppress(NothingFoundError):
         done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
     return done

@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 
 from pipelines.library.attributes.column_values import read_column
 from pipelines.library.attributes.picture_keys import AmbiguousKeyError, PictureKeys
-from pipelines.library.attributes.table_files import StatedTable, TableProblem
+from pipelines.library.attributes.table_files import StatedTable
 from stages.datum.text_format import counted, enumerated, first_of
 from stages.files.attribute_files import RESERVED
 from stages.files.tables.annotation_table import PATH, TYPE_NAMES, TYPES, stated_only
 from stages.files.tables.parquet import stored_text
 from stages.record.attribute_schema import INTEGER, LABEL, NUMBER, TEXT
+from stages.record.label_files import LineProblem
 
 NONE = "none"
 """In place of a type: the column is left out."""
@@ -30,7 +31,7 @@ class PlannedTable:
     end of their path alone, by their keys."""
 
     table: pa.Table
-    problems: list[TableProblem] = field(default_factory=list)
+    problems: list[LineProblem] = field(default_factory=list)
     by_end: dict[str, str] = field(default_factory=dict)
 
 
@@ -46,7 +47,7 @@ def plan(
     made = PlannedTable(pa.table({PATH: pa.array([], pa.string())}), list(stated.problems))
     columns = {name: values for name, values in stated.columns.items() if wanted.get(name) != NONE}
     for name in sorted(columns.keys() & RESERVED):
-        made.problems.append(TableProblem(stated.file, 0, _taken_name(name)))
+        made.problems.append(LineProblem(stated.file, 0, _taken_name(name)))
     paths = _paths(made, stated, pictures)
     typed = {
         name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
@@ -80,10 +81,10 @@ def _paths(made: PlannedTable, stated: StatedTable, pictures: PictureKeys) -> li
     for line, key in zip(stated.lines, stated.keys, strict=True):
         path = key and _found(made, stated.file, line, key, pictures)
         if not key:
-            made.problems.append(TableProblem(stated.file, line, "it names no picture"))
+            made.problems.append(LineProblem(stated.file, line, "it names no picture"))
         elif path and lines.setdefault(path, line) != line:
             reason = f"it states {path} again, after line {lines[path]}: leave one row for each picture"
-            made.problems.append(TableProblem(stated.file, line, reason))
+            made.problems.append(LineProblem(stated.file, line, reason))
             path = ""
         found.append(path)
     return found
@@ -94,10 +95,10 @@ def _found(made: PlannedTable, file: str, line: int, key: str, pictures: Picture
         path = pictures.find(key)
     except AmbiguousKeyError as error:
         reason = f"{len(error.paths):,} pictures are called {key}: name the folder, too, as in {error.paths[0]}"
-        made.problems.append(TableProblem(file, line, reason))
+        made.problems.append(LineProblem(file, line, reason))
         return ""
     if not path:
-        made.problems.append(TableProblem(file, line, f"no picture of the library is called {key}", unknown=True))
+        made.problems.append(LineProblem(file, line, f"no picture of the library is called {key}", unknown=True))
         return key
     if path != key:
         made.by_end[key] = path
@@ -112,14 +113,14 @@ def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any]
         type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, NUMBER)
     for row, reason in problems:
         reason = f"{name}: {reason.replace('COLUMN', name)}"
-        made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
+        made.problems.append(LineProblem(stated.file, stated.lines[row], reason))
     if known and type != known and {type, known} != {INTEGER, NUMBER} and any(value is not None for value in taken):
         row = next(row for row, value in enumerate(taken) if value is not None)
         reason = (
             f"{name} is of the type {known} in the tables there, and {type} here ({values[row]!r}): correct it, give "
             f"the column another name with --rename {name}=…, or remove the table that has it"
         )
-        made.problems.append(TableProblem(stated.file, stated.lines[row], reason))
+        made.problems.append(LineProblem(stated.file, stated.lines[row], reason))
         return None
     return None if problems else pa.array(taken, TYPES[type])
 
@@ -138,7 +139,7 @@ def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str,
                 f"{attribute} of {path} is {mine[row].as_py()} here and {theirs[row].as_py()} in the table {name}: "
                 f"correct one of them, or remove the other with `lookalike attributes remove {name}`"
             )
-            made.problems.append(TableProblem(file, lines[path], reason))
+            made.problems.append(LineProblem(file, lines[path], reason))
 
 
 def words(planned: PlannedTable, name: str, replaces: bool) -> str:

@@ -8,13 +8,15 @@ of the picture are attributes, by their names without the namespace.
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from pipelines.library.attributes.picture_keys import PictureKeys
-from pipelines.library.attributes.table_files import StatedTable, TableProblem, attribute_name
+from pipelines.library.attributes.table_files import StatedTable, attribute_name
 from pipelines.library.picture_sources import folder_name
+from stages.record.label_files import LineProblem
 
 CAPTION = "caption"
 
@@ -26,10 +28,11 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
     """The table of the sidecars in a folder and below it, and those beside no picture of the library. A picture's name
     begins with the folder's own, as `lookalike add` puts them, or with what is below it. renamed: other names for
     attributes."""
-    table = StatedTable(directory.name or str(directory), [], [], {})
-    top = folder_name(directory)
-    strangers = []
-    rows: list[tuple[str, dict[str, Any]]] = []
+    file, top = directory.name or str(directory), folder_name(directory)
+    strangers: list[str] = []
+    unreadable: list[LineProblem] = []
+    conflicts: list[LineProblem] = []
+    rows: dict[str, dict[str, Any]] = {}
     for path in sorted(_files(directory)):
         name = path.relative_to(directory).as_posix()
         bare = name.removesuffix(path.suffix)
@@ -40,30 +43,19 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
         try:
             values = _READERS[path.suffix.lower()](_content(path))
         except (ValueError, OSError, ElementTree.ParseError) as error:
-            table.problems.append(TableProblem(name, 0, f"it cannot be read: {error}"))
+            unreadable.append(LineProblem(name, 0, f"it cannot be read: {error}"))
             continue
         named = {attribute_name(each): value for each, value in values.items()}
         named = {renamed.get(each, each): value for each, value in named.items() if each}
-        rows += [(picture, named) for picture in found]
-    _join(table, rows)
-    return table, strangers
-
-
-def _join(table: StatedTable, rows: list[tuple[str, dict[str, Any]]]) -> None:
-    """Gives a table a row for each picture, with the values of all its sidecars."""
-    merged: dict[str, dict[str, Any]] = {}
-    for picture, values in rows:
-        known = merged.setdefault(picture, {})
-        for name, value in values.items():
-            if known.setdefault(name, value) != value:
-                reason = f"its sidecars state {known[name]!r} and {value!r} as {name}: correct one of them"
-                table.problems.append(TableProblem(picture, 0, reason))
-    names = sorted({name for values in merged.values() for name in values})
-    for row, picture in enumerate(sorted(merged), 1):
-        table.lines.append(row)
-        table.keys.append(picture)
-        for name in names:
-            table.columns.setdefault(name, []).append(merged[picture].get(name))
+        for picture in found:
+            known = rows.setdefault(picture, {})
+            for each, value in named.items():
+                if known.setdefault(each, value) != value:
+                    reason = f"its sidecars state {known[each]!r} and {value!r} as {each}: correct one of them"
+                    conflicts.append(LineProblem(picture, 0, reason))
+    keys = sorted(rows)
+    columns = {name: [rows[each].get(name) for each in keys] for name in sorted({*chain(*rows.values())})}
+    return StatedTable(file, range(1, len(keys) + 1), keys, columns, problems=[*unreadable, *conflicts]), strangers
 
 
 def _files(directory: Path) -> Iterator[Path]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.client.deployment.deployment import make_repo
+from pipelines.client.deployment.first_files import LABELS
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.repository import PutFile, Repository
+from pipelines.client.repository import PutFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, queries, snapshots
@@ -151,7 +152,7 @@ _LABELS_FILE = "/stl10.csv"
 def add(
     connection: Connection, split: Stl10Split, labels: bytes, report: Callable[[int], None] = lambda _: None
 ) -> dict[str, str]:
-    """Puts the library's part in blocks into `images`, the queries in blocks as one entry, the labels as CSV.
+    """Puts the library's part in blocks into `images`, with the labels as CSV, and the queries in blocks as one entry.
 
     Library pictures of an earlier split that are queries now are removed from the library, since each would
     be its own nearest. `report` hears how many more pictures have been put. Returns what was done, in words, by commit.
@@ -160,13 +161,13 @@ def add(
     gone = ingest.forget(connection, [each.name for each in split.queries])
     if gone is not None:
         commits[gone.commit] = f"removed {gone.files:,} pictures, which are queries now, from {snapshots.REPO}"
-    library = ingest.add(connection, split.library, report, most_single=0)
-    commits[library.commit] = f"put {library.files:,} pictures into {snapshots.REPO}"
+    make_repo(connection, LABELS)
+    beside = {LABELS: [PutFile(_LABELS_FILE, labels)]}
+    library = ingest.add(connection, split.library, report, most_single=0, beside=beside)
+    count = len(labels.splitlines()) - 1
+    commits[library.commit] = f"put {library.files:,} pictures into {snapshots.REPO} and {count:,} labels into {LABELS}"
     asked = queries.put_in_blocks(connection, ENTRY, split.queries, report)
     commits[asked.commit] = f"put {asked.files:,} pictures as the entry {ENTRY} into {queries.REPO}"
-    make_repo(connection, "labels")
-    written = Repository(connection, "labels").write([PutFile(_LABELS_FILE, labels)])
-    commits[written] = f"put {len(labels.splitlines()) - 1:,} labels into labels"
     return commits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from stages.record.label_files import LabelProblem, LabelRow, SourceLabels, format_csv, read, unite
+from stages.record.label_files import LabelRow, LineProblem, SourceLabels, format_csv, read, unite
 
 
 def labels(content: bytes) -> dict[str, str]:
@@ -17,7 +17,7 @@ def labels(content: bytes) -> dict[str, str]:
 
 def reason(content: bytes, name: str = "a.csv") -> str:
     """The only problem of a file."""
-    (problem,) = (each for each in read(name, content) if isinstance(each, LabelProblem))
+    (problem,) = (each for each in read(name, content) if isinstance(each, LineProblem))
     return problem.said
 
 

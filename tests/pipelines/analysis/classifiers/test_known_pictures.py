@@ -76,5 +76,5 @@ def test_classifiers_see_only_labels_that_they_were_given(as_user: Connection, c
     assert labels(as_user) == {}
     evaluation.put(as_user, {"folders.csv": b"source,label\nd.png,old\n"})
     assert "folders.csv" not in evaluation.labels_files(as_user)
-    assert evaluation.forget(as_user, "theirs.csv")
+    Repository(as_user, "labels").write(evaluation.removals(as_user, "theirs.csv"))
     assert [*evaluation.labels_files(as_user)] == ["evaluate/folders.csv", "evaluate/mine.csv"]

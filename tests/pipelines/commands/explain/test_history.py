@@ -12,7 +12,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from pipelines.client import commit_owner
 from pipelines.client.commit_history import CommitHistory, _created_by
 from pipelines.client.deployment.deployment import deploy
-from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.repository import DeleteFile, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.datasets.samples import library_crops
@@ -196,6 +196,17 @@ def test_labels_and_commits_of_others_are_listed(as_user: Connection, command: C
         assert open_ == "  labels: open, nothing in it yet"
     assert older == "  labels: 1 file changed: /stl10.csv"
     assert "by an unknown author" in command.says("history")
+
+
+def test_what_was_put_together_is_one_change(as_user: Connection, command: Command) -> None:
+    for repo in ("images", "labels"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
+    made = write_set(as_user, {"images": [PutFile("/a.png", b"1")], "labels": [PutFile("/mine.csv", b"")]})
+    (change,) = data(command)
+    assert (change["id"], change["repo"], change["files"]) == (made, "images", ["/a.png"])
+    assert [(each["repo"], each["files"]) for each in change["beside"]] == [("labels", ["/mine.csv"])]
+    assert said(command) == ["images: 1 file changed: /a.png", "labels: 1 file changed: /mine.csv"]
+    assert [each["id"] for each in data(command, "labels")] == [made]
 
 
 def test_the_time_and_author_of_an_imported_commit_are_those_of_the_original(

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from PIL import Image
 
 from pipelines.client.commit_history import CommitHistory
-from pipelines.client.repository import DeleteFile, PutFile, Repository
+from pipelines.client.repository import DeleteFile, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest, last_change
 from pipelines.library.picture_sources import PictureSource
@@ -58,6 +58,28 @@ def test_an_addition_is_named_taken_back_and_made_again(
     assert said.endswith("to make the change again: lookalike undo\n")
     assert "processed" not in said  # the table of jobs, which -v shows
     assert content(images) == before
+
+
+def test_labels_that_were_put_with_pictures_go_with_them(
+    as_user: Connection, images: Repository, command: Command
+) -> None:
+    as_user.client.create_repo("labels", project_name=as_user.project)
+    labels = Repository(as_user, "labels")
+    labels.write([PutFile("/mine.csv", b"old")])
+    images.write([PutFile("/a.png", b"1")])
+    edits = {"images": [PutFile("/b.png", b"2")], "labels": [PutFile("/mine.csv", b"new"), PutFile("/more.csv", b"")]}
+    write_set(as_user, edits)
+    states = [(content(images), content(labels))]
+    said = command.says("undo", "--yes", "--no-wait")
+    assert re.search(rf"takes back: a change of 1 file, a change of 2 files of labels on {TIME} \(", said)
+    assert (content(images), content(labels)) == ({"/a.png": b"1"}, {"/mine.csv": b"old"})
+    command.says("undo", "--yes", "--no-wait")
+    assert (content(images), content(labels)) == states[0]
+    labels.write([PutFile("/mine.csv", b"newer")])
+    shown = last_change.read(as_user)
+    assert [each.repo for each in shown] == ["labels"]
+    last_change.take_back(as_user, shown)
+    assert (content(images), content(labels)) == states[0]
 
 
 def test_it_asks_and_names_what_goes(as_user: Connection, images: Repository, command: Command) -> None:
