@@ -67,20 +67,23 @@ def test_a_list_of_urls_is_a_library_too(newcomer: Command, paint: Paint) -> Non
         found(connection, path)
 
     with web(behave) as server:
-        urls = [f"{server.url(path)},trip{path}" for path in (*held, "/gone.png")]
-        (newcomer.directory / "urls.csv").write_text("\n".join(["url,path", *urls, ""]))
+        urls = [f"{server.url(path)},trip{path},Ann,8" for path in (*held, "/gone.png")]
+        (newcomer.directory / "urls.csv").write_text("\n".join(["url,path,Taken by,width", *urls, ""]))
         command = ("add", "urls.csv", "--networks", "127.0.0.0/8")
         try:
             done = newcomer.run(*command)
             assert done.returncode == 1 and f"left out {server.url('/gone.png')}: 127.0.0.1 answers" in done.stdout
             assert re.search(r"\n3 pictures added, 1 left out, searchable after \d+ s\n", done.stdout), done
+            assert "1 column is left out, since lookalike has its own meaning for width" in " ".join(
+                done.stdout.split()
+            )
             assert "1 picture is not there: " in done.stderr and ".failed.tsv has the reason" in done.stderr
             held["/gone.png"] = bytes(paint(3, 0))
             said = newcomer.says(*command)
-            assert re.search(r"1 picture added, 3 unchanged, searchable after \d+ s\n$", said), said
-            assert newcomer.says(*command).endswith("\n0 pictures added, 4 unchanged\n")
+            assert re.search(r"1 picture added, 3 unchanged, searchable after \d+ s\n", said), said
+            assert newcomer.says(*command).count("\n0 pictures added, 4 unchanged\n") == 1
             (newcomer.directory / "mine.png").write_bytes(held["/1.png"])
-            assert "trip/1.png" in newcomer.says("query", "mine.png")
+            assert "trip/1.png" in newcomer.says("query", "mine.png", "--where", "taken_by = 'Ann'")
         finally:
             local_server.down(newcomer.directory / ".lookalike")
 

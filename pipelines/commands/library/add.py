@@ -106,7 +106,7 @@ def add(
         return
     agrees = partial(_agree, yes=yes)
     if remote_add.require_apart(paths):
-        options = RemoteOptions(_folder(into), networks or (), wait, as_json, address)
+        options = RemoteOptions(_folder(into), networks or (), yes, wait, as_json, address)
         remote_add.add(paths, options, lambda held: agrees(held, "`--into FOLDER` keeps both") or _silent)
         return
     named = list(map(path, paths))

@@ -1,7 +1,7 @@
 """Pictures at URLs, for the command that adds pictures."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
@@ -15,13 +15,19 @@ from pipelines.commands.kit import progress
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.library_setup import begin_library, open_searchable_library
 from pipelines.commands.kit.terminal import display_path, say, say_first, say_json
+from pipelines.commands.library import attributes
+from pipelines.commands.library.attributes import table_name
 from pipelines.errors import LookalikeError
+from pipelines.library.attributes import attribute_repo
+from pipelines.library.attributes.picture_keys import PictureKeys
+from pipelines.library.attributes.table_files import StatedTable, attribute_name
 from pipelines.library.remote import fetch_journal, picture_urls
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_urls import ListProblem, PictureUrl, RemotePicture
 from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError, load
 from stages.datum.text_format import counted
+from stages.files.attribute_files import RESERVED
 from stages.files.url_fetcher import FetchLimits
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.serving.follow import configuration
@@ -39,6 +45,7 @@ class RemoteOptions(NamedTuple):
 
     folder: str
     networks: Sequence[str]
+    yes: bool
     wait: bool
     as_json: bool
     address: str
@@ -93,6 +100,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Callable[..., Any])
     more = "".join(f", {number:,} {word}" for word, number in numbers.items() if number)
     end = f", searchable after {time.monotonic() - began:,.0f} s" if done and options.wait else ""
     say(f"{counted(result.put - result.replaced, 'picture', 'pictures')} added{more}{end}")
+    _put_attributes(connection, paths, result.stated, options)
     if options.as_json:
         told = {"commits": [*result.commits], "put": result.put, "replaced": result.replaced}
         say_json({**told, "unchanged": result.unchanged, "failures": dict(result.failures), "rejected": rejected})
@@ -122,6 +130,40 @@ def _named(argument: str, fetcher: Any) -> Iterator[RemotePicture | ListProblem]
     else:
         for each in picture_urls.of_list(Path(argument)):
             yield each if isinstance(each, ListProblem) else RemotePicture(each)
+
+
+def _put_attributes(
+    connection: Connection, paths: Sequence[str], stated: Mapping[str, Mapping[str, Any]], options: RemoteOptions
+) -> None:
+    """Gives the pictures what the other columns of their lists state of them, as one table. stated: by picture and
+    heading."""
+    headings = dict.fromkeys(heading for each in stated.values() for heading in each)
+    names = {heading: attribute_name(heading) for heading in headings}
+    taken = [heading for heading, name in names.items() if name in RESERVED or not name]
+    if taken:
+        columns_left = counted(len(taken), "column is", "columns are")
+        say(f"{columns_left} left out, since lookalike has its own meaning for {', '.join(taken)}{_LABELS}")
+    columns = {
+        name: [each.get(heading) for each in stated.values()] for heading, name in names.items() if heading not in taken
+    }
+    if not columns:
+        return
+    if not options.wait:
+        say("the other columns of the lists become attributes when the same command waits for the pictures")
+        return
+    table = table_name("-".join(Path(each).stem for each in paths if not picture_urls.is_url(each)))
+    typed = all(Path(each).suffix.lower() == ".parquet" for each in paths)
+    made = StatedTable(table, [*range(1, len(stated) + 1)], [*stated], columns, has_types=typed)
+    pictures = PictureKeys(connection.retry(attribute_repo.picture_paths, connection))
+    try:
+        attributes.put(connection, {table: made}, pictures, {}, keep_unknown=True, wait=True, yes=options.yes)
+    except LookalikeError as error:
+        raise LookalikeError(
+            f"the pictures are in the library, but not what the lists state of them: {error}"
+        ) from error
+
+
+_LABELS = " (`lookalike classify add --labels FILE` puts labels)"
 
 
 def _identity(connection: Connection) -> tuple[str, ...]:

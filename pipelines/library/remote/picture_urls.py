@@ -32,7 +32,7 @@ _DIGITS = 8
 
 
 class PictureUrl(NamedTuple):
-    """A picture to fetch. name: its true name in the library. attributes: what a list states of it, by heading.
+    """A picture to fetch. name: its true name in the library. attributes: what its list states of it, by heading.
     content: its bytes, if the list holds them; then the URL names the row."""
 
     url: str

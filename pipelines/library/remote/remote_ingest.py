@@ -38,7 +38,8 @@ Agreement = Callable[[Mapping[str, bool]], UploadProgress]
 @dataclass
 class RemoteResult:
     """What became of pictures at URLs. commits: with the number of pictures put in each. put, replaced, unchanged:
-    numbers of pictures. names: of those put. failures: numbers by reason."""
+    numbers of pictures. names: of those put. failures: numbers by reason. stated: what lists state of pictures that the
+    library has, by name."""
 
     commits: dict[str, int] = field(default_factory=dict)
     put: int = 0
@@ -46,6 +47,7 @@ class RemoteResult:
     unchanged: int = 0
     names: set[str] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
+    stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class _Fetched(NamedTuple):
@@ -96,7 +98,7 @@ class RemoteIngest:
                 if outcome.error:
                     self._fail(asked.picture.url, outcome.error)
                 elif found is None:
-                    self._keep()
+                    self._keep(asked.picture)
                 else:
                     self._take(asked.picture, held, *found)
             self._put()
@@ -127,7 +129,7 @@ class RemoteIngest:
             if picture.content is not None:
                 self._take(picture, held, picture.content, FileVersion())
             elif held is not None and version is not None and _same(held, version):
-                self._keep()
+                self._keep(picture)
             else:
                 yield each, held
 
@@ -141,8 +143,9 @@ class RemoteIngest:
         """Puts a fetched file into the lot, unless the library has it. A full lot is put into the library."""
         digest = hashlib.sha256(content).hexdigest()
         if held is not None and held.sha256 == digest:
-            self._keep()
+            self._keep(picture)
             return
+        self._state(picture)
         self._number += 1
         path = self._scratch / str(self._number)
         path.write_bytes(content)
@@ -176,9 +179,14 @@ class RemoteIngest:
             each.source.path.unlink()
         self._progress(len(lot))
 
-    def _keep(self) -> None:
+    def _keep(self, picture: PictureUrl) -> None:
+        self._state(picture)
         self._result.unchanged += 1
         self._progress(1)
+
+    def _state(self, picture: PictureUrl) -> None:
+        if picture.attributes:
+            self._result.stated[picture.name] = picture.attributes
 
     def _fail(self, what: str, reason: str) -> None:
         self._result.failures[reason] += 1
