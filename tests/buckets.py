@@ -1,5 +1,6 @@
 """An object store on this machine, with the calls of S3 that are needed here."""
 
+import hashlib
 import http.server
 import re
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 
 class Bucket(http.server.BaseHTTPRequestHandler):
-    """S3's PutObject, GetObject, DeleteObjects and ListObjectsV2, and multipart uploads."""
+    """S3's PutObject, GetObject, HeadObject, DeleteObjects and ListObjectsV2, and multipart uploads."""
 
     protocol_version = "HTTP/1.1"
     held: dict[str, bytes]
@@ -50,30 +51,37 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         if "list-type" in query:
             self._reply(self._listing(url.path.rstrip("/") + "/", query.get("prefix", [""])[0]))
-        elif unquote(url.path) in self.held:
-            self._reply(self.held[unquote(url.path)])
+        elif (data := self.held.get(unquote(url.path))) is not None:
+            unchanged = self.headers["If-None-Match"] == _etag(data)
+            self._reply(b"" if unchanged else data, 304 if unchanged else 200, _etag(data))
         else:
             self._reply(b"", 404)
 
+    do_HEAD = do_GET
+
     def _listing(self, bucket: str, prefix: str) -> bytes:
         found = "".join(
-            f"<Contents><Key>{path.removeprefix(bucket)}</Key><Size>{len(data)}</Size><ETag>1</ETag>"
+            f"<Contents><Key>{path.removeprefix(bucket)}</Key><Size>{len(data)}</Size><ETag>{_etag(data)}</ETag>"
             "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
             for path, data in sorted(self.held.items())
             if path.startswith(bucket + prefix)
         )
         return f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>".encode()
 
-    def _reply(self, body: bytes, status: int = 200) -> None:
+    def _reply(self, body: bytes, status: int = 200, etag: str = '"1"') -> None:
         self.send_response(status)
         for name, value in (
             ("Content-Length", str(len(body))),
-            ("ETag", '"1"'),
+            ("ETag", etag),
             ("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT"),
         ):
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body if self.command != "HEAD" else b"")
+
+
+def _etag(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'
 
 
 @contextmanager

@@ -34,12 +34,12 @@ from pipelines.commands.pipelines import upgrade_text
 from pipelines.library.folder_sync import FolderDifference
 from pipelines.specifications import optional_specs, segment_numbers
 from speclang.warm_annotations import MEMORY, SECONDS
+from stages.files.url_fetcher import FetchLimits
 from stages.record import file_limits
 from stages.record.file_kinds import FileKind
 from stages.record.part_names import PART
 from stages.serving.answer.request_schema import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
 from stages.serving.answer.service_limits import ServiceLimits
-from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.run import connections
 from stages.serving.run.connections import ServiceConnection
 

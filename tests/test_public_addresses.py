@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from localpachd.storage import url_reach
-from stages.serving.answer import url_fetcher
+from stages.files import url_fetcher
 
 RULES: list[Callable[..., bool]] = [url_reach.public, url_fetcher.public]
 

@@ -19,6 +19,10 @@ from pipelines.transfer.bundle_reader import BundleFile, BundleReader, DamagedBu
 from pipelines.transfer.bundle_writer import BundleWriter
 from stages.decode.tar_streams import PIECE
 
+PARQUET, NUMPY, FAISS = ".parquet", ".npy", ".faiss"
+VECTORS = (PARQUET, NUMPY, FAISS)
+"""The endings of files of vectors, which choose their format."""
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierExport:

@@ -74,6 +74,14 @@ def to_arrow(found: Sequence[Row]) -> pa.Table:
     return pa.table(table)
 
 
+def plain(found: Row) -> dict[str, Any]:
+    """What is known of a row in JSON's types: as `to_arrow` has it, without what is not known."""
+    known = ((name, _known(name, value)) for name, value in found.items())
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value for name, value in known if value is not None
+    }
+
+
 def shown(stored: pa.Table) -> pa.Table:
     """Columns of stored texts as `to_arrow` has them."""
     columns = {}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,10 @@ from pipelines.commands.kit.terminal import (
     say_json,
     say_unreadable,
 )
+from pipelines.commands.library import remote_add
 from pipelines.commands.library.compact import propose
+from pipelines.commands.library.remote_add import RemoteOptions
+from pipelines.commands.service.service_options import NetworksOption
 from pipelines.library import ingest, picture_sources
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import names_stl10
@@ -45,6 +49,8 @@ _MOST_NAMED = 3
     examples=(
         "lookalike add holiday/ cat.jpg",
         "lookalike add /media/card2/DCIM --into card2",
+        "lookalike add s3://bucket/photos/",
+        "lookalike add urls.csv",
         "lookalike add stl10 --split 0.8",
     )
 )
@@ -53,7 +59,8 @@ def add(
         list[str],
         typer.Argument(
             metavar="PATH",
-            help="Pictures, directories, archives or STL-10 files, or the word stl10, the data set itself.",
+            help="Pictures, directories, archives or STL-10 files; URLs, buckets or lists of URLs; or the word stl10, "
+            "the data set itself.",
         ),
     ],
     data_dir: Annotated[
@@ -74,6 +81,7 @@ def add(
             metavar="FOLDER", help="A folder of the library that the names begin with: card2 makes card2/DCIM/1.jpg."
         ),
     ] = "",
+    networks: NetworksOption = None,
     yes: YesOption = False,
     verbose: VerboseOption = False,
     wait: WaitOption = True,
@@ -86,7 +94,9 @@ def add(
 
     If there is no library here or above, and no other server is named, one begins here: with a server on this machine,
     the pipelines, and the default backbone. Files that cannot be read are named and left out, and the exit code is then
-    1. The word stl10 alone is the data set STL-10, which is downloaded if missing. One part of its pictures becomes
+    1. Pictures at URLs (https://, s3://, gs://, az://), and in lists of them (.txt, .csv, .parquet), are fetched and
+    put in lots; the same command goes on where it was interrupted, and later fetches what has changed. The word stl10
+    alone is the data set STL-10, which is downloaded if missing. One part of its pictures becomes
     library pictures, the rest one query entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
@@ -94,6 +104,11 @@ def add(
             if given:
                 raise typer.BadParameter("it is for pictures, not for the data set stl10", param_hint=f"'{option}'")
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
+        return
+    agrees = partial(_agree, yes=yes)
+    if remote_add.require_apart(paths):
+        options = RemoteOptions(_folder(into), networks or (), yes, wait, as_json, address)
+        remote_add.add(paths, options, lambda held: agrees(held, "`--into FOLDER` keeps both") or _silent)
         return
     named = list(map(path, paths))
     began = time.monotonic()
@@ -107,9 +122,7 @@ def add(
     with ExitStack() as bars:
 
         def agree(held: Mapping[str, bool]) -> UploadProgress:
-            different = [name for name, equal in held.items() if not equal]
-            if different and not yes:
-                _agree(different, f"`--into {_card(named)}` keeps both")
+            agrees(held, f"`--into {_card(named)}` keeps both")
             return bars.enter_context(progress.counting("putting pictures", len(sources) - sum(held.values())))
 
         written = ingest.add(connection, sources, agree=agree)
@@ -147,14 +160,22 @@ def _folder(into: str) -> str:
     return f"{folder}/" if into else ""
 
 
-def _agree(different: Sequence[str], way_out: str) -> None:
-    """Asks on a terminal whether these pictures are to be replaced, and says elsewhere that they are."""
+def _agree(held: Mapping[str, bool], way_out: str, yes: bool) -> None:
+    """Asks on a terminal whether pictures are to be replaced, and says elsewhere that they are. held: see
+    ingest.add."""
+    different = [name for name, equal in held.items() if not equal]
+    if yes or not different:
+        return
     pictures = "1 picture by another" if len(different) == 1 else f"{len(different):,} pictures by others"
     what = f"{pictures} of the same name ({first_of(different, _MOST_NAMED)})"
     if sys.stdin.isatty():
         ask(f"replace {what}? {way_out}", "--yes replaces them", "nothing was added")
     else:
         say(f"replacing {what}: {way_out}")
+
+
+def _silent(_: int) -> None:
+    """The progress of an upload that nobody watches."""
 
 
 def _card(named: Sequence[Path]) -> str:

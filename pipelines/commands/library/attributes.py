@@ -84,18 +84,33 @@ def add(
     for name, type in wanted.items():
         if type not in (*TYPES, NONE):
             raise typer.BadParameter(f"--type {name}={type}: a type is {', '.join(TYPES)}, or {NONE}")
-    stated = {_table_name(each.stem): table_files.read_table(each, key, renamed) for each in tables or ()}
+    stated = {table_name(each.stem): table_files.read_table(each, key, renamed) for each in tables or ()}
     if len(stated) < len(tables or ()):
         raise typer.BadParameter("two tables have one name, and one would replace the other: rename one of the files")
     connection = open_write_connection(address)
-    before = attribute_repo.read(connection)
-    if not (tables or sidecars or before.tables):
+    if not (tables or sidecars or attribute_repo.read(connection).tables):
         raise typer.BadParameter("name a table, or a folder with --sidecars")
     pictures = PictureKeys(connection.retry(attribute_repo.picture_paths, connection))
     if (tables or sidecars) and not pictures.paths:
         raise LookalikeError("the library has no pictures that attributes could be of: add some with `lookalike add`")
     for directory in sidecars or ():
-        stated[_table_name(f"sidecars-{folder_name(directory)}")] = _sidecars(directory, pictures, renamed)
+        stated[table_name(f"sidecars-{folder_name(directory)}")] = _sidecars(directory, pictures, renamed)
+    put(connection, stated, pictures, wanted, keep_unknown, wait, yes)
+
+
+def put(
+    connection: Connection,
+    stated: dict[str, StatedTable],
+    pictures: PictureKeys,
+    wanted: dict[str, str],
+    keep_unknown: bool,
+    wait: bool,
+    yes: bool,
+) -> None:
+    """Puts tables, by name, in place of those of their names, and deploys the pipeline for them. wanted: types of
+    attributes by name. keep_unknown: puts rows of pictures that the library lacks. Raises LookalikeError, having said
+    every problem, if one of them cannot be put."""
+    before = attribute_repo.read(connection)
     after = _planned(stated, pictures, before, wanted, keep_unknown)
     with optional_pipelines.deployed(connection, ANNOTATIONS, wait, yes=yes):
         _put(connection, before, after, len(stated), wait)
@@ -215,6 +230,6 @@ def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
-def _table_name(text: str) -> str:
+def table_name(text: str) -> str:
     """The name of a table for that of a file or folder."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "table"

@@ -11,7 +11,9 @@ import typer
 
 from pipelines.analysis.measurement import optional_deployment
 from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
+from pipelines.analysis.time_travel import past_library
 from pipelines.client import server_choice
+from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import library_overview
 from pipelines.commands.kit import progress
@@ -27,6 +29,7 @@ from pipelines.transfer.bundle import BundleCommit, PipelineOutput
 from pipelines.transfer.bundle_reader import BundleReader
 from pipelines.transfer.export_targets import ExportTarget
 from pipelines.transfer.library_import import OutputComparison
+from stages.datum.contract import load
 from stages.datum.text_format import counted
 
 app = App()
@@ -37,17 +40,40 @@ _MOST_PATHS = 5
 _STREAM = Path("-")
 
 
-@app.command("export", examples=("lookalike export library.tar", "lookalike export - > library.tar"))
+@app.command(
+    "export",
+    examples=(
+        "lookalike export library.tar",
+        "lookalike export - > library.tar",
+        "lookalike export pictures.parquet --vectors",
+    ),
+)
 def export_library(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The tar to write, or - for the standard output.", dir_okay=False)
+        Path, typer.Argument(metavar="FILE", help="The file to write, or - for the standard output.", dir_okay=False)
     ],
+    vectors: Annotated[
+        bool,
+        typer.Option(
+            "--vectors",
+            help="Write the vectors with all that is known of the pictures instead: FILE.parquet, or FILE.npy or "
+            "FILE.faiss (a flat index of FAISS) with FILE.jsonl.",
+        ),
+    ] = False,
+    at: Annotated[
+        str, typer.Option(metavar="COMMIT", help="With --vectors: of this commit instead of the newest.")
+    ] = "",
     address: AddressOption = "",
 ) -> None:
     """Write the library, queries and backbones with their history, and the hashes of all outputs, as one tar.
 
     An interrupted export to a file continues, and one to the file of an earlier export fetches only the new part.
     """
+    if vectors:
+        _export_vectors(file, at, address)
+        return
+    if at:
+        raise typer.BadParameter("a library is exported with all its commits", param_hint="'--at'")
     connection = open_connection(address)
     names = [spec.name for spec in pipeline_specs.upstream_first(pipeline_specs.load(specs_directory.current()))]
     names.insert(names.index("index") if "index" in names else 0, ANNOTATIONS)  # where it is deployed
@@ -63,6 +89,22 @@ def export_library(
     outputs = counted(written, "pipeline", "pipelines")
     to = "the standard output" if file == _STREAM else display_path(file)
     say(f"wrote {commits} with {changed}, and the hashes of the output of {outputs}, to {to}", on)
+
+
+def _export_vectors(file: Path, at: str, address: str) -> None:
+    if file.suffix not in export_targets.VECTORS:
+        names = ", ".join(f"{file.stem}{each}" for each in export_targets.VECTORS)
+        raise typer.BadParameter(f"the ending of the file chooses the format: one of {names}", param_hint="'FILE'")
+    connection = open_connection(address)
+    index = past_library.source(connection, "index", connection.retry(commit_at, connection, at)) if at else None
+    if at and index is None:
+        raise LookalikeError(f"the library had no index at {at}: name a later commit, see `lookalike history`")
+    exports = load("pipelines.transfer.vector_export")  # it imports numerical packages
+    planned = exports.plan(connection, index.commit if index is not None else "")
+    with progress.counting("writing vectors", planned.facts.count) as done:
+        written = exports.write(planned, file, done)
+    shown = ", ".join(str(display_path(each)) for each in written)
+    say(f"wrote the vectors of {counted(planned.facts.count, 'picture', 'pictures')} to {shown}")
 
 
 @app.command(

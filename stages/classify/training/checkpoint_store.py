@@ -13,28 +13,21 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 import obstore
-from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
+from obstore.exceptions import NotFoundError
+from obstore.store import LocalStore
 
 from stages.datum.contract import StageError
+from stages.files.bucket import FAILURES, BucketError, open_bucket
 
 _MAGIC = b"lookalike-checkpoint-1\n"
 _HASH = 32  # bytes
 _FACTS = "facts"  # the member with the JSON values; names of arrays begin with a letter and a dot
-# The library's own limit is minutes, and Pachyderm repeats a failed datum.
-_RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
-
-
-class BadUrl(ValueError):
-    """A URL that can never name a bucket; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,10 @@ class CheckpointStore:
         fingerprint: of all that determines its result. Raises BadUrl.
         """
         self._url = url
-        self._store = _store(url)
+        try:
+            self._store = open_bucket(url)
+        except BucketError as error:
+            raise StageError(f"fine_tune.checkpoints is {url}, but {error}") from error
         self._fingerprint = fingerprint
         self._name = f"{name}-{fingerprint[:32]}.checkpoint"
         self._written = False
@@ -68,7 +64,7 @@ class CheckpointStore:
             content = bytes(obstore.get(self._store, self._name).bytes())
         except _MISSING:
             return None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise StageError(self._unusable("read", error)) from error
         try:
             return _unpacked(content, self._fingerprint)
@@ -84,7 +80,7 @@ class CheckpointStore:
             for file in self._files(self._name):
                 with file.open("rb") as written:
                     os.fsync(written.fileno())
-        except _FAILURES as error:
+        except FAILURES as error:
             if not self._written:
                 raise StageError(self._unusable("written", error)) from error
             print(f"{self._unusable('written', error)}; training goes on without it")
@@ -98,7 +94,7 @@ class CheckpointStore:
                 piece.unlink()
             with contextlib.suppress(*_MISSING):
                 obstore.delete(self._store, self._name)
-        except _FAILURES as error:
+        except FAILURES as error:
             print(f"{self._unusable('removed', error)}; remove it yourself")
 
     def _files(self, pattern: str) -> Iterator[Path]:
@@ -114,46 +110,7 @@ class CheckpointStore:
         )
 
 
-_FAILURES = (BaseError, OSError)
 _MISSING = (NotFoundError, FileNotFoundError)
-
-
-def _store(url: str) -> Any:
-    """Where objects lie: they appear once all of their bytes are there. Raises BadUrl, and StageError."""
-    parts = urlsplit(url)
-    if parts.query or parts.fragment:
-        raise BadUrl(f"{url} is not the URL of a bucket: remove what follows its path")
-    path = unquote(parts.path)
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost") or not path.strip("/"):
-            raise BadUrl(f"{url} is not the URL of a directory: write file:///some/directory")
-    elif not parts.netloc:
-        raise BadUrl(f"{url} has no bucket: write {parts.scheme}://bucket/directory")
-    prefix: Any = {"prefix": path.strip("/") or None, "retry_config": _RETRY}
-    try:
-        match parts.scheme:
-            case "file":
-                return LocalStore(path, mkdir=True)
-            case "s3":
-                return S3Store(parts.netloc, config=_s3(), client_options=_s3_client(), **prefix)
-            case "gs":
-                return GCSStore(parts.netloc, **prefix)
-            case "az":
-                return AzureStore(parts.netloc, **prefix)
-    except _FAILURES as error:  # credentials that are not in the environment, or are damaged
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise StageError(f"fine_tune.checkpoints is {url}, but its bucket cannot be used: {text}") from error
-    raise BadUrl(f"{url} is not the URL of a bucket: it begins with s3://, gs://, az:// or file:///")
-
-
-def _s3() -> Any:
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return {"region": region or "us-east-1"}
-
-
-def _s3_client() -> Any:
-    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")  # MinIO inside of a cluster
-    return {"allow_http": True} if plain else {}
 
 
 def _packed(state: TrainingState, fingerprint: str) -> bytes:

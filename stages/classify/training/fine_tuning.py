@@ -26,7 +26,7 @@ from stages.backbone.backbone_file import check
 from stages.backbone.backbone_spec import BackboneSpec, read_models
 from stages.backbone.backbones import load_checked
 from stages.classify.training import heads, joint_network, trainer
-from stages.classify.training.checkpoint_store import BadUrl, CheckpointStore
+from stages.classify.training.checkpoint_store import CheckpointStore
 from stages.classify.training.dataset import Dataset, DatasetRows
 from stages.classify.training.run_records import CURVES, TrainingFailure, backbone_data
 from stages.classify.training.trainer import Trainer, TrainerSettings
@@ -36,6 +36,7 @@ from stages.classify.training.training_pixels import LARGEST
 from stages.classify.training.validation import TrainingResult
 from stages.datum.contract import spool
 from stages.datum.stage_version import STAGE
+from stages.files.bucket import BadUrl
 
 
 def train(

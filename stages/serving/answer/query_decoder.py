@@ -14,12 +14,13 @@ from functools import partial
 from typing import TypeVar
 
 from stages.decode.decoder_processes import DecoderProcesses
+from stages.files import url_fetcher
+from stages.files.url_fetcher import FetchError, FetchLimits
 from stages.record.framing import Framing, Pixels
 from stages.record.sources import Source
-from stages.serving.answer import upload_decoder, url_fetcher
+from stages.serving.answer import upload_decoder
 from stages.serving.answer.request_schema import PictureReference
 from stages.serving.answer.search_answer import QueryPicture
-from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.original_files import OriginalFiles, SourceGoneError
 from stages.serving.follow.pachyderm_client import PachydermError
 from stages.serving.follow.refusals import Refusal
@@ -92,7 +93,7 @@ class QueryDecoder:
             return await self._of_library(view, asked, asked.id, turns)
         if asked.url is not None:
             async with self._fetched:
-                content = await self._in(self._fetching, partial(url_fetcher.fetch, asked.url, self._limits))
+                content = await self._in(self._fetching, partial(_fetched, asked.url, self._limits))
                 return await self._decoded(view, asked, PictureUpload(asked.url, lambda: content), turns)
         assert asked.upload is not None
         return await self._decoded(view, asked, files[asked.upload], turns)
@@ -148,3 +149,11 @@ class QueryDecoder:
 
     async def _in(self, threads: Executor, work: Callable[[], _ValueT]) -> _ValueT:
         return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+
+def _fetched(url: str, limits: FetchLimits) -> bytes:
+    """The file at a URL. Raises Refusal."""
+    try:
+        return url_fetcher.fetch(url, limits)
+    except FetchError as error:
+        raise Refusal(error.status, error.code, error.message) from error

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
+from stages.files.url_fetcher import FetchLimits
 from stages.knn.backend import Vectors
 from stages.record.framing import Pixels
 from stages.record.sources import Source
@@ -24,7 +25,6 @@ from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_decoder import DecodeContext, DecodeSlots, PictureUpload, QueryDecoder, SeenPicture
 from stages.serving.answer.request_schema import PictureReference
 from stages.serving.answer.search_answer import QueryPicture
-from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal, service_busy
 from stages.serving.search.mapped_library import MappedLibrary

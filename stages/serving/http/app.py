@@ -12,12 +12,12 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
+from stages.files.url_fetcher import FetchLimits
 from stages.serving.answer.load_limiter import LoadLimiter
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.answer.request_schema import MOST_PICTURES
 from stages.serving.answer.service_limits import ServiceLimits
-from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotState

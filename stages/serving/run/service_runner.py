@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
-from stages.serving.answer.url_fetcher import FetchLimits
+from stages.files.url_fetcher import FetchLimits
 from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.configuration import ServiceConfiguration

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.serving.answer.url_fetcher import FetchLimits
+from stages.files.url_fetcher import FetchLimits
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made

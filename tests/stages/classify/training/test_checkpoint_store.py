@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.classify.training.checkpoint_store import BadUrl, CheckpointStore, TrainingState
+from stages.classify.training.checkpoint_store import CheckpointStore, TrainingState
 from stages.datum.contract import StageError
+from stages.files.bucket import BadUrl
 from tests import buckets
 from tests.buckets import Bucket
 

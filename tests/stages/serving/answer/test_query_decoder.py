@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from stages.files.url_fetcher import FetchLimits
 from stages.record.framing import PAD, Framing
 from stages.serving.answer import upload_decoder
 from stages.serving.answer.query_decoder import DecodeContext, PictureUpload, QueryDecoder, decode_slots
 from stages.serving.answer.request_schema import PictureReference
-from stages.serving.answer.url_fetcher import FetchLimits
 from stages.serving.follow.refusals import Refusal
 from tests.event_loops import run_coroutine
 from tests.stages.faulty_decoders import FAULTY, program

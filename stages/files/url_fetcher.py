@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from stages.serving.follow.refusals import Refusal
-
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 HostResolver = Callable[[str, int], Sequence[str]]
 """Gives the addresses of a host name; raises OSError."""
 
 _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
+_BUSY = (408, 425, 429)
+_NOT_FETCHED = "url-not-fetched"
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
 _OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
@@ -34,6 +34,30 @@ _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2
 """Networks with a special purpose that older versions of Python take for public, in IANA's registries."""
 _UNICAST = ipaddress.ip_network("2000::/3")
 """The addresses of IPv6 that are given out; a public one is among them."""
+
+
+class FetchError(Exception):
+    """A file that is not fetched. status, code, message: what an HTTP service says of it. temporary: whether it may be
+    there later; wait: the seconds after which, if the server says so."""
+
+    def __init__(
+        self, status: int, code: str, message: str, temporary: bool = False, wait: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.temporary = temporary
+        self.wait = wait
+
+
+@dataclass(frozen=True)
+class FetchedFile:
+    """A file, and what its server said of the version: "" for nothing."""
+
+    content: bytes
+    etag: str = ""
+    modified: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,11 +78,21 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def fetch(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> bytes:
-    """The bytes at a URL of http or https. Raises Refusal, with the reason."""
+    """The bytes at a URL of http or https. Raises FetchError, with the reason."""
+    found = fetch_newer(url, limits, FetchedFile(b""), resolve)
+    assert found is not None
+    return found.content
+
+
+def fetch_newer(
+    url: str, limits: FetchLimits, held: FetchedFile, resolve: HostResolver = resolve
+) -> FetchedFile | None:
+    """The file at a URL of http or https; None if its server says that it is still the one held, whose content need
+    not be known. Raises FetchError, with the reason."""
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        found = _get(url, limits, resolve, until)
-        if isinstance(found, bytes):
+        found = _get(url, limits, held, resolve, until)
+        if not isinstance(found, str):
             return found
         url = urljoin(url, found)
     raise _refused(f"the URL redirects more than {limits.redirects} times")
@@ -84,23 +118,37 @@ def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
     return found.is_global and given_out
 
 
-def _get(url: str, limits: FetchLimits, resolve: HostResolver, until: float) -> bytes | str:
-    """The content at a URL, or where it has moved."""
+def _get(
+    url: str, limits: FetchLimits, held: FetchedFile, resolve: HostResolver, until: float
+) -> FetchedFile | str | None:
+    """The file at a URL, where it has moved, or None if it has not changed."""
     parts = _parts(url)
     connection, raw = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike"})
+        known = {"If-None-Match": held.etag, "If-Modified-Since": held.modified}
+        sent = {"Accept": "image/*", "User-Agent": "lookalike"} | {name: each for name, each in known.items() if each}
+        connection.request("GET", path, headers=sent)
         response = connection.getresponse()
         if response.status in _MOVED and response.headers["Location"]:
             return str(response.headers["Location"])
+        if response.status == 304 and (held.etag or held.modified):
+            return None
         if response.status != 200:
-            raise _refused(f"{parts.hostname} answers with HTTP {response.status}")
-        return _content(response, limits)
+            wait = response.headers["Retry-After"] or ""
+            raise FetchError(
+                422,
+                _NOT_FETCHED,
+                f"{parts.hostname} answers with HTTP {response.status}",
+                temporary=response.status in _BUSY or response.status >= 500,
+                wait=float(wait) if wait.isascii() and wait.isdigit() else None,
+            )
+        content = _content(response, limits)
+        return FetchedFile(content, response.headers["ETag"] or "", response.headers["Last-Modified"] or "")
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _refused(f"{parts.hostname} does not answer as a web server does") from error
+        raise _refused(f"{parts.hostname} does not answer as a web server does", temporary=True) from error
     finally:
         raw.close()
 
@@ -128,9 +176,11 @@ def _connected(
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, UnicodeError) as error:
-        raise _refused(f"there is no host {host}") from error
+        raise _refused(f"there is no host {host}", temporary=True) from error
     if not addresses or not all(public(each, limits.allowed) for each in addresses):
-        raise Refusal(403, "private-address", f"{host} is not on the public internet, so it is not asked for pictures")
+        raise FetchError(
+            403, "private-address", f"{host} is not on the public internet, so it is not asked for pictures"
+        )
     connection = http.client.HTTPConnection(host, number)
     connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
     try:
@@ -138,7 +188,7 @@ def _connected(
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, ValueError) as error:
-        raise _refused(f"{host} cannot be reached") from error
+        raise _refused(f"{host} cannot be reached", temporary=True) from error
     connection.sock = _Timed(raw, until)
     return connection, raw
 
@@ -228,15 +278,15 @@ def _content(response: http.client.HTTPResponse, limits: FetchLimits) -> bytes:
             break
         gathered += piece
     else:
-        raise Refusal(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
+        raise FetchError(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
     if response.length:
-        raise _refused("the file at the URL is cut off")
+        raise _refused("the file at the URL is cut off", temporary=True)
     return bytes(gathered)
 
 
-def _refused(message: str) -> Refusal:
-    return Refusal(422, "url-not-fetched", message)
+def _refused(message: str, temporary: bool = False) -> FetchError:
+    return FetchError(422, _NOT_FETCHED, message, temporary)
 
 
-def _slow(limits: FetchLimits) -> Refusal:
-    return Refusal(422, "url-not-fetched", f"the URL did not answer within {limits.seconds:g} s")
+def _slow(limits: FetchLimits) -> FetchError:
+    return _refused(f"the URL did not answer within {limits.seconds:g} s", temporary=True)

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from stages.serving.answer.url_fetcher import FetchLimits, fetch, resolve
-from stages.serving.follow.refusals import Refusal
+from stages.files.url_fetcher import FetchedFile, FetchError, FetchLimits, fetch, fetch_newer, resolve
 from tests.certificates import self_signed
 from tests.stages.serving.web_servers import saying, web
 
 HERE = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
 
 
-def refused(url: str, limits: FetchLimits = HERE) -> Refusal:
-    with pytest.raises(Refusal) as caught:
+def refused(url: str, limits: FetchLimits = HERE) -> FetchError:
+    with pytest.raises(FetchError) as caught:
         fetch(url, limits)
     return caught.value
 
@@ -142,7 +141,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked() -> None:
         assert f"Host: attacker.test:{server.port}" in server.asked[0]
     with web(lambda connection, path: saying(b"", "Location: /again", status="302 Found")(connection, path)) as server:
         resolved.clear()
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(FetchError) as caught:
             fetch(server.url(host="attacker.test"), only, rebinding)
         assert (caught.value.code, len(server.asked)) == ("private-address", 1)
 
@@ -155,7 +154,7 @@ def test_a_name_that_is_not_resolved_in_time_is_given_up() -> None:
         return ["127.0.0.1"]
 
     try:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(FetchError) as caught:
             fetch("http://attacker.test/", replace(HERE, seconds=0.2), never)
     finally:
         stuck.set()
@@ -163,7 +162,7 @@ def test_a_name_that_is_not_resolved_in_time_is_given_up() -> None:
 
 
 def test_a_name_with_one_private_address_among_public_ones_is_refused() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(FetchError) as caught:
         fetch("http://mixed.test/", FetchLimits(), lambda host, port: ["8.8.8.8", "127.0.0.1"])
     assert caught.value.code == "private-address"
 
@@ -236,3 +235,33 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
 
 def test_the_system_resolves_names() -> None:
     assert "127.0.0.1" in resolve("localhost", 80)
+
+
+def test_what_has_not_changed_is_not_fetched_again() -> None:
+    asked: list[str] = []
+
+    def behave(connection: socket.socket, path: str) -> None:
+        asked.append(path)
+        behaviour = (
+            saying(b"new", 'ETag: "2"', "Last-Modified: then") if len(asked) % 2 else saying(b"", status="304 Not")
+        )
+        behaviour(connection, path)
+
+    with web(behave) as server:
+        found = fetch_newer(server.url(), HERE, FetchedFile(b"", '"1"', "before"))
+        assert found == FetchedFile(b"new", '"2"', "then")
+        assert 'If-None-Match: "1"' in server.asked[0] and "If-Modified-Since: before" in server.asked[0]
+        assert fetch_newer(server.url(), HERE, found) is None
+        fetch(server.url(), HERE)
+        with pytest.raises(FetchError, match="HTTP 304"):  # nobody asked whether it had changed
+            fetch(server.url(), HERE)
+
+
+@pytest.mark.parametrize(
+    ("status", "temporary"), [("404 Not Found", False), ("403 No", False), ("503 Busy", True), ("429 Wait", True)]
+)
+def test_a_refusal_says_whether_to_ask_again(status: str, temporary: bool) -> None:
+    with web(saying(b"no", "Retry-After: 7", status=status)) as server:
+        found = refused(server.url())
+        assert (found.temporary, found.wait) == (temporary, 7)
+    assert refused(server.url()).temporary
