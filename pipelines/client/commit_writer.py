@@ -157,7 +157,7 @@ class CommitWriter:
     def _staged(self, branch: Any, description: str) -> Any | None:
         """The open commit of a branch that has this description."""
         info = open_commits.find(self._connection, pfs_pb2.Commit(repo=branch.repo, branch=branch))
-        return info.commit if is_open(info) and info.description == description else None
+        return info.commit if info is not None and is_open(info) and info.description == description else None
 
     def _begun(self, signed: str) -> Any | None:
         """The open commit of the one repo that has this description."""

@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import UploadProgress
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.remote.fetch_journal import FetchedPicture, FetchJournal
 from pipelines.library.remote.host_queue import HostQueue
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_urls import FileVersion, ListProblem, PictureUrl, RemotePicture
-from pipelines.library.snapshots import REPO, BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import REPO, LibrarySnapshot
 
 LOT = 4000
 """Pictures in a commit."""

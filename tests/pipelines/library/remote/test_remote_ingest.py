@@ -17,12 +17,13 @@ import pytest
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
+from pipelines.library.block_store import BlockDownloads
 from pipelines.library.remote import host_queue
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_urls import ListProblem, PictureUrl, RemotePicture
 from pipelines.library.remote.remote_ingest import RemoteIngest, RemoteResult
-from pipelines.library.snapshots import BlockDownloads, LibrarySnapshot
+from pipelines.library.snapshots import LibrarySnapshot
 from stages.files.url_fetcher import FetchLimits
 from tests.buckets import Bucket, serving
 from tests.conditions import until
