@@ -158,7 +158,7 @@ def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: 
     assert {each["camera"] for each in found} == {"Canon EOS 5D"}
     assert violations(tab.page) == []
     tab.page.get_by_role("button", name="Remove the filter Camera: Canon EOS 5D").click()
-    filtered(tab, "11 of 40 pictures")
+    filtered(tab, "12 of 40 pictures")
     tab.page.go_back()
     filtered(tab, "6 of 40 pictures")
     expect(facet(tab, "camera", "Canon EOS 5D")).to_be_checked()
