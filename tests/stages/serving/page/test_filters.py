@@ -209,7 +209,7 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     tab.find("#places > summary").click()
     expect(tab.find(".place")).to_have_count(2, timeout=WAIT)
     tab.page.get_by_role("button", name=re.compile("^12 pictures around 33.*S, 151.2° E")).press("Enter")
-    filtered(tab, "11 of 40 pictures")
+    filtered(tab, "12 of 40 pictures")
     assert [each.partition(":")[0] for each in chips(tab)] == ["Place"]
     tab.find(".order select").select_option("-taken")
     expect(tab.tiles.first.locator("bdi")).to_have_text("06.png")
