@@ -158,7 +158,7 @@ def test_pictures_are_filtered_by_camera_and_year_and_their_rows_are_saved(tab: 
     assert {each["camera"] for each in found} == {"Canon EOS 5D"}
     assert violations(tab.page) == []
     tab.page.get_by_role("button", name="Remove the filter Camera: Canon EOS 5D").click()
-    filtered(tab, "11 of 40 pictures")
+    filtered(tab, "12 of 40 pictures")
     tab.page.go_back()
     filtered(tab, "6 of 40 pictures")
     expect(facet(tab, "camera", "Canon EOS 5D")).to_be_checked()
@@ -209,7 +209,7 @@ def test_a_map_of_places_and_the_order_of_dates(tab: Tab) -> None:
     tab.find("#places > summary").click()
     expect(tab.find(".place")).to_have_count(2, timeout=WAIT)
     tab.page.get_by_role("button", name=re.compile("^12 pictures around 33.*S, 151.2° E")).press("Enter")
-    filtered(tab, "11 of 40 pictures")
+    filtered(tab, "12 of 40 pictures")
     assert [each.partition(":")[0] for each in chips(tab)] == ["Place"]
     tab.find(".order select").select_option("-taken")
     expect(tab.tiles.first.locator("bdi")).to_have_text("06.png")
