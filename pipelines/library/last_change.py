@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipelines.client.commit_history import CommitHistory, CommitRecord, FilePair
+from pipelines.client.commit_sets import first_id
 from pipelines.client.commit_writer import MovedHeadError
 from pipelines.client.deployment.first_files import ATTRIBUTES, FIRST_FILES, LABELS
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, write_set
@@ -33,6 +34,11 @@ class RepoChange:
     def repo(self) -> str:
         return self.made.repo
 
+    @property
+    def set(self) -> str:
+        """The commit set that it was made in."""
+        return first_id(self.made.id, self.made.description)
+
     def edits(self) -> list[FileEdit]:
         """Those that bring every file back, as copies on the server."""
         there = [each.path for each in self.files if each.old is not None]
@@ -51,7 +57,7 @@ def read(connection: Connection) -> LastChange:
     if not found:
         raise LookalikeError("there is nothing to take back: no pictures have been added or removed yet")
     newest = max(found, key=lambda each: each.made.started)
-    return tuple(each for each in found if each.made.id == newest.made.id)
+    return tuple(each for each in found if each.set == newest.set)
 
 
 def _last(history: CommitHistory, repo: str) -> RepoChange | None:

@@ -2,7 +2,7 @@
 which it cannot be put, with the line. Pure: knows no server.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +105,7 @@ def _found(made: PlannedTable, file: str, line: int, key: str, pictures: Picture
     return path
 
 
-def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any], known: str, wanted: str) -> Any:
+def _typed(made: PlannedTable, stated: StatedTable, name: str, values: Sequence[Any], known: str, wanted: str) -> Any:
     """The values of a column as Arrow's array, None if they cannot be put."""
     given = wanted or (TEXT if known == TEXT else "")
     type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, given)
