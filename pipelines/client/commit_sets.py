@@ -62,6 +62,12 @@ def origins(description: str) -> list[OriginalCommit]:
     ]
 
 
+def first_id(commit: str, description: str) -> str:
+    """The id of the commit set that a commit was made in, which is another one if it was imported since."""
+    before = origins(description)
+    return before[0].id if before else commit
+
+
 def commit_at(connection: Connection, text: str) -> str:
     """The id of the commit set that a text means: an id or the unique start of one, also of a commit before its import;
     an ancestor such as master^ or images@master~2, without a repo counted in all changes; or a date, see `end_of`, for

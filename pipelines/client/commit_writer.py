@@ -104,11 +104,6 @@ class CommitWriter:
             staged.finish(start.description)
         return commit
 
-    def finish_abandoned(self) -> None:
-        """Finishes what a process that is gone has left open."""
-        for head in self._heads:
-            head.finish_abandoned()
-
     def newest(self) -> str:
         """The id of the newest commit of the one repo that is not open, see BranchHead."""
         (head,) = self._heads

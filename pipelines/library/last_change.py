@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.client.commit_history import CommitHistory, CommitRecord, FilePair
+from pipelines.client.commit_sets import first_id
 from pipelines.client.commit_writer import MovedHeadError
 from pipelines.client.deployment.first_files import ATTRIBUTES, FIRST_FILES, LABELS
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, write_set
@@ -34,6 +35,11 @@ class RepoChange:
     def repo(self) -> str:
         return self.made.repo
 
+    @property
+    def set(self) -> str:
+        """The commit set that it was made in."""
+        return first_id(self.made.id, self.made.description)
+
     def edits(self) -> list[FileEdit]:
         """Those that bring every file back, as copies on the server."""
         there = [each.path for each in self.files if each.old is not None]
@@ -52,12 +58,12 @@ def read(connection: Connection) -> LastChange:
     found = [each for repo in _REPOS if (each := _last(history, repo, records[repo])) is not None]
     if not found:
         raise LookalikeError("there is nothing to take back: no pictures have been added or removed yet")
-    newest = max(found, key=lambda each: each.made.started).made.id
+    newest = max(found, key=lambda each: each.made.started).set
     return tuple(
         _change(history, repo, records[repo], number)
         for repo in _REPOS
         for number, each in enumerate(records[repo])
-        if each.id == newest
+        if first_id(each.id, each.description) == newest
     )
 
 

@@ -6,7 +6,7 @@ limits are chosen in docs/quality.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.datum.text_format import distance
+from stages.record.sources import Source
 
 _FLAT = 0.06  # contrast
 _BLURRED = 0.2  # sharpness
@@ -45,16 +46,25 @@ class PictureMeasures:
     side: int = 0
 
 
+class FlawedPicture(NamedTuple):
+    """A picture in a list. row: of the measures. said: its value, as a phrase. To be shown it needs its id and its
+    sources, and the page shows its thumbnail, a JPEG file, if there is one."""
+
+    row: int
+    said: str
+    id: str = ""
+    sources: Sequence[Source] = ()
+    thumbnail: bytes | None = None
+
+
 class PictureFlaw(NamedTuple):
-    """Pictures that one thing may be wrong with. name: for programs. title: for people. limit: the rule, in words and
-    numbers. rows: of the pictures, int64, the furthest beyond the limit first, then by row. said: of each its value, as
-    a phrase. note: why none were judged, "" if they were."""
+    """Pictures that one thing may be wrong with: the furthest beyond the limit first, then by row. name: for programs.
+    title: for people. limit: the rule, in words and numbers. note: why none were judged, "" if they were."""
 
     name: str
     title: str
     limit: str
-    rows: NDArray[np.int64]
-    said: list[str]
+    pictures: Sequence[FlawedPicture]
     note: str = ""
 
 
@@ -170,9 +180,9 @@ def _flaw(
     what the phrase says of each, instead of the values."""
     rows = np.flatnonzero(listed)
     rows = rows[np.argsort(-values[rows] if falling else values[rows], kind="stable")]
-    said = [phrase.format(*(each[row] for each in shown or (values,))) for row in rows]
-    return PictureFlaw(name, title, limit, rows, said)
+    said = (phrase.format(*(each[row] for each in shown or (values,))) for row in rows)
+    return PictureFlaw(name, title, limit, [*map(FlawedPicture, rows.tolist(), said)])
 
 
 def _not_judged(name: str, title: str, why: str) -> PictureFlaw:
-    return PictureFlaw(name, title, "", np.empty(0, np.int64), [], f"not judged: {why}")
+    return PictureFlaw(name, title, "", (), f"not judged: {why}")

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 SUFFIX = ".csv"
@@ -124,6 +125,15 @@ def can_be_written(row: LabelRow) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def from_folders(sources: Iterable[str]) -> Iterator[LabelRow]:
+    """The parent folder of each source as its label, by source, also in archives; none for those without a folder, or
+    with one that is not UTF-8."""
+    for source in sorted({*sources}):
+        row = LabelRow(source, PurePosixPath(source).parent.name.strip())
+        if row.label and can_be_written(row):
+            yield row
 
 
 def format_csv(rows: Iterable[LabelRow]) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stages import evaluate, folder_labels
+from stages import evaluate
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.columns import ListColumn
 from stages.files.tables.ranking_table import RankingTable
@@ -246,19 +246,6 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     read = PageDocument(page)
     assert not read.pictures and not read.links
     assert page.count('<svg class="plot" role="img"') == 4
-
-
-def test_labels_from_folders_leave_those_of_other_files(tmp_path: Path) -> None:
-    vectors = {name: np.zeros(2, np.float32) for name in ("a/x/1.jpg", "b.zip/y/2.jpg", "3.jpg", "z/4.jpg", "\udce9/5")}
-    root = written(tmp_path, vectors, {"z/4.jpg": "mine", "a/x/1.jpg": "x"})
-    (root / "labels" / "folders.csv").write_text("source,label\na/x/1.jpg,old\n")
-    (root / "labels" / "a.csv").write_text("source,label\nz/4.jpg,mine\n")
-    inputs = {
-        "labels": DatumInput("labels", root / "labels", "", ""),
-        "pictures": DatumInput("pictures", root / "pictures", "pictures", ""),
-    }
-    folder_labels.start({})(Datum(inputs, tmp_path))
-    assert (tmp_path / "folders.csv").read_bytes() == b"source,label\r\na/x/1.jpg,x\r\nb.zip/y/2.jpg,y\r\n"
 
 
 def test_a_wrong_table_of_rankings_is_refused() -> None:

@@ -18,7 +18,7 @@ from pipelines.analysis.changes.pipeline_versions import PipelineVersion, Pipeli
 from pipelines.client import backbones
 from pipelines.client.backbones import REPO as MODELS
 from pipelines.client.commit_history import CommitHistory, CommitRecord
-from pipelines.client.commit_sets import origins
+from pipelines.client.commit_sets import first_id, origins
 from pipelines.client.server.connection import Connection
 from pipelines.library.content_cache import ContentCache
 from pipelines.specifications.pipeline_specs import SOURCES
@@ -39,9 +39,10 @@ _ONE_DEPLOYMENT = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class LibraryChange:
-    """A change of the library. repo: one of SOURCES, or DEPLOYMENT. ids: of its commit sets, the newest first, which is
-    its own. started: when it was made (UTC), at the first server for an imported one; recorded: when at this one.
-    author: "" if nobody knows. beside: the changes of other repos in the same commit set.
+    """A change of the library. repo: one of SOURCES, or DEPLOYMENT. ids: of its commit sets, its own first; several of
+    a deployment, then the newest first, and of an import. started: when it was made (UTC), at the first server for an
+    imported one; recorded: when at this one. author: "" if nobody knows. beside: the changes of other repos that were
+    made in the same commit set.
 
     open: whether its commit is being written. error: of its commit. pictures: of images and queries; None where
     preprocess did not compute them. files: those of labels, and those of the others without `pictures`: the paths that
@@ -107,11 +108,13 @@ class LibraryHistory:
     ) -> Iterator[LibraryChange]:
         """The changes of these repos, without `answers`. concerns: whether an entry is looked at."""
         for _, together in groupby(self._grouped(repos), _identity):
-            lead, *others = [
+            changes = [
                 self._deployment(each) if isinstance(each, _Group) else self._commit(*each, concerns)
                 for each in together
             ]
-            yield replace(lead, beside=tuple(others))
+            lead, *others = sorted(changes, key=lambda each: [*SOURCES, DEPLOYMENT].index(each.repo))
+            ids = dict.fromkeys(id for each in (lead, *others) for id in each.ids)
+            yield replace(lead, ids=tuple(ids), beside=tuple(others))
 
     def with_answers(self, change: LibraryChange) -> LibraryChange:
         """The change with the number of answers that it made different."""
@@ -228,8 +231,10 @@ class LibraryHistory:
 
 
 def _identity(each: "tuple[CommitRecord, CommitRecord | None] | _Group") -> tuple[str, bool]:
-    """What the commits of one commit set have in common, and no other change."""
-    return (each.versions[0].id, True) if isinstance(each, _Group) else (each[0].id, False)
+    """What the commits of one commit set have in common, also after an import, and no other change."""
+    if isinstance(each, _Group):
+        return each.versions[0].id, True
+    return first_id(each[0].id, each[0].description), False
 
 
 def _started(each: Any) -> datetime:

@@ -4,19 +4,17 @@ Knows no terminal. Numbers and plots are made by the stages.
 """
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.analysis import stage_runs
-from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.client.deployment.deployment import ensure_filled, make_repo
 from pipelines.client.deployment.first_files import LABELS
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.library.attributes.attribute_repo import picture_paths
 from stages.record import label_files
 from stages.record.label_files import FOLDERS
 
@@ -129,24 +127,12 @@ def labels_files(connection: Connection) -> dict[str, bytes]:
 
 def from_folders(connection: Connection) -> bytes:
     """A file with the parent folder of each picture as its label, except for those that another file labels. Raises
-    LookalikeError if no picture is in a folder, or none is known."""
-    neighbours = connection.retry(Repository(connection, "neighbours").good)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        given, pictures = Path(scratch, "labels"), Path(scratch, "pictures")
-        given.mkdir()
-        pictures.mkdir()
-        for name, content in labels_files(connection).items():
-            if not name.endswith(FOLDERS):
-                (given / name.replace("/", "-")).write_bytes(content)
-        if neighbours is not None and connection.retry(neighbours.exists, "/pictures/"):
-            connection.retry(neighbours.extract, "/pictures/", pictures)
-        if not any(pictures.iterdir()):
-            raise LookalikeError(NOTHING)
-        work = StageDatum(
-            {"labels": StageInput(given, ""), "pictures": StageInput(pictures, "pictures")}, Path(scratch)
-        )
-        stage_runs.run("folder_labels", [work], {})
-        return Path(scratch, FOLDERS).read_bytes()
+    LookalikeError if no picture is known."""
+    paths = picture_paths(connection)
+    if not paths:
+        raise LookalikeError(NOTHING)
+    others = label_files.unite(each for each in labels_files(connection).items() if not each[0].endswith(FOLDERS))
+    return label_files.format_csv(label_files.from_folders(paths - others.of.keys() - others.conflicts.keys()))
 
 
 def export(connection: Connection, to: Path) -> EvaluationReport:

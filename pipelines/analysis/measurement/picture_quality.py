@@ -22,9 +22,9 @@ from stages.files import thumbnail_files
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.thumbnail_files import ThumbnailPlace
-from stages.quality.picture_flaws import OUTLIER, PictureMeasures, find_flaws
+from stages.quality.picture_flaws import OUTLIER, PictureFlaw, PictureMeasures, find_flaws
 from stages.report.page_links import FIRST
-from stages.report.quality_page import LINES, MOST_TILES, FlawedPicture, FlawList, page
+from stages.report.quality_page import LINES, MOST_TILES, page
 
 INDEX, NEIGHBOURS = "index", "neighbours"
 NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that finds the nearest of each picture"
@@ -38,7 +38,7 @@ class QualityReport:
     directory: Path
     commit: str
     pictures: int
-    lists: Sequence[FlawList]
+    lists: Sequence[PictureFlaw]
 
 
 def report(connection: Connection, to: Path) -> QualityReport:
@@ -104,28 +104,26 @@ def _distances(directory: Path) -> Iterator[tuple[str, float]]:
 
 def _lists(
     segments: Mapping[str, IndexTable], nearest: NDArray[np.float64] | None, index: Repository
-) -> Iterator[FlawList]:
+) -> Iterator[PictureFlaw]:
+    tables = segments.values()
     places = [(segment, row) for segment, images in segments.items() for row in range(len(images))]
-    largest = [
-        max(((each.width, each.height) for each in sources), key=lambda size: size[0] * size[1])
-        for images in segments.values()
-        for sources in images.sources
-    ]
+    sizes = [[(each.width, each.height) for each in sources] for images in tables for sources in images.sources]
+    largest = [max(each, key=lambda size: size[0] * size[1]) for each in sizes]
     widths, heights = np.array(largest, np.int64).reshape(-1, 2).T
     traits = {
-        name: np.concatenate([np.empty(0), *(getattr(images, name) for images in segments.values())])
+        name: np.concatenate([np.empty(0), *(getattr(images, name) for images in tables)])
         for name in ("brightness", "contrast", "sharpness")
     }
-    side = max((images.origin.image_size for images in segments.values()), default=0)
+    side = max((images.origin.image_size for images in tables), default=0)
     for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest, side=side)):
         pictures = []
-        for number, (row, said) in enumerate(zip(flaw.rows.tolist(), flaw.said, strict=True)):
-            segment, at = places[row]
+        for number, each in enumerate(flaw.pictures):
+            segment, at = places[each.row]
             images = segments[segment]
             shown = _thumbnail(index, segment, images.thumbnails[at]) if number < MOST_TILES else None
-            pictures.append(FlawedPicture(images.ids[at], said, images.sources[at], shown))
+            pictures.append(each._replace(id=images.ids[at], sources=images.sources[at], thumbnail=shown))
         note = NO_DISTANCES if flaw.name == OUTLIER and nearest is None else flaw.note
-        yield FlawList(flaw.name, flaw.title, flaw.limit, pictures, note)
+        yield flaw._replace(pictures=pictures, note=note)
 
 
 def _thumbnail(index: Repository, segment: str, place: ThumbnailPlace) -> bytes | None:
@@ -134,7 +132,7 @@ def _thumbnail(index: Repository, segment: str, place: ThumbnailPlace) -> bytes 
     return index.read(path, place.begin, place.size) if place.size else None
 
 
-def _listed(lists: Sequence[FlawList]) -> Iterator[dict[str, object]]:
+def _listed(lists: Sequence[PictureFlaw]) -> Iterator[dict[str, object]]:
     for each in lists:
         for picture in each.pictures:
             facts = [source._asdict() for source in picture.sources]

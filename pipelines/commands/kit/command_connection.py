@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.client.commit_writer import CommitWriter
+from pipelines.client.branch_head import BranchHead
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.client.server_choice import of_library, stopped, target
@@ -66,7 +66,7 @@ def open_written_server(server: ServerTarget) -> Connection:
     connection = open_server_connection(server)
     say(f"writing to {server.words}")
     for repo in SOURCES:
-        CommitWriter(connection, repo).finish_abandoned()
+        BranchHead(connection, repo).finish_abandoned()
     return connection
 
 

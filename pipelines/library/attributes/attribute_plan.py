@@ -2,7 +2,7 @@
 which it cannot be put, with the line. Pure: knows no server.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +27,16 @@ _EXAMPLES = 3
 
 @dataclass
 class PlannedTable:
-    """A table to put, with stored paths; the problems, in the order of lines; and the pictures that are named by the
-    end of their path alone, by their keys."""
+    """A table to put, with stored paths; the problems of the file; and the pictures that are named by the end of their
+    path alone, by their keys."""
 
-    table: pa.Table
-    problems: list[LineProblem] = field(default_factory=list)
+    file: str
+    problems: list[LineProblem]
+    table: pa.Table = None
     by_end: dict[str, str] = field(default_factory=dict)
+
+    def note(self, line: int, reason: str, unknown: bool = False) -> None:
+        self.problems.append(LineProblem(self.file, line, reason, unknown))
 
 
 def plan(
@@ -44,10 +48,10 @@ def plan(
 ) -> PlannedTable:
     """others: the tables that stay, by name. known: the types of their attributes. wanted: types for attributes, or
     NONE, by name. A row of a picture that the library lacks is a problem that is `unknown`, and in the table."""
-    made = PlannedTable(pa.table({PATH: pa.array([], pa.string())}), list(stated.problems))
+    made = PlannedTable(stated.file, [*stated.problems])
     columns = {name: values for name, values in stated.columns.items() if wanted.get(name) != NONE}
     for name in sorted(columns.keys() & RESERVED):
-        made.problems.append(LineProblem(stated.file, 0, _taken_name(name)))
+        made.note(0, _taken_name(name))
     paths = _paths(made, stated, pictures)
     typed = {
         name: _typed(made, stated, name, columns[name], known.get(name, ""), wanted.get(name, ""))
@@ -60,7 +64,7 @@ def plan(
     lines = {stored_text(paths[row]): stated.lines[row] for row in rows}
     made.table = stated_only(pa.table(held)).sort_by(PATH)
     for name, other in sorted(others.items()):
-        _compare(made, stated.file, lines, name, other)
+        _compare(made, lines, name, other)
     made.problems.sort(key=lambda each: each.line)
     return made
 
@@ -79,53 +83,47 @@ def _paths(made: PlannedTable, stated: StatedTable, pictures: PictureKeys) -> li
     lines: dict[str, int] = {}
     found = []
     for line, key in zip(stated.lines, stated.keys, strict=True):
-        path = key and _found(made, stated.file, line, key, pictures)
-        if not key:
-            made.problems.append(LineProblem(stated.file, line, "it names no picture"))
-        elif path and lines.setdefault(path, line) != line:
-            reason = f"it states {path} again, after line {lines[path]}: leave one row for each picture"
-            made.problems.append(LineProblem(stated.file, line, reason))
+        path = ""
+        try:
+            path = pictures.find(key)
+        except AmbiguousKeyError as error:
+            called = f"{len(error.paths):,} pictures are called {key}"
+            made.note(line, f"{called}: name the folder, too, as in {error.paths[0]}")
+        else:
+            if not key:
+                made.note(line, "it names no picture")
+            elif not path:
+                made.note(line, f"no picture of the library is called {key}", unknown=True)
+                path = key
+            elif path != key:
+                made.by_end[key] = path
+        if path and lines.setdefault(path, line) != line:
+            made.note(line, f"it states {path} again, after line {lines[path]}: leave one row for each picture")
             path = ""
         found.append(path)
     return found
 
 
-def _found(made: PlannedTable, file: str, line: int, key: str, pictures: PictureKeys) -> str:
-    try:
-        path = pictures.find(key)
-    except AmbiguousKeyError as error:
-        reason = f"{len(error.paths):,} pictures are called {key}: name the folder, too, as in {error.paths[0]}"
-        made.problems.append(LineProblem(file, line, reason))
-        return ""
-    if not path:
-        made.problems.append(LineProblem(file, line, f"no picture of the library is called {key}", unknown=True))
-        return key
-    if path != key:
-        made.by_end[key] = path
-    return path
-
-
-def _typed(made: PlannedTable, stated: StatedTable, name: str, values: list[Any], known: str, wanted: str) -> Any:
+def _typed(made: PlannedTable, stated: StatedTable, name: str, values: Sequence[Any], known: str, wanted: str) -> Any:
     """The values of a column as Arrow's array, None if they cannot be put."""
     given = wanted or (TEXT if known == TEXT else "")
     type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, given)
     if (known, type) == (NUMBER, INTEGER):
         type, taken, problems = read_column(values, stated.has_types, stated.decimal_comma, NUMBER)
     for row, reason in problems:
-        reason = f"{name}: {reason.replace('COLUMN', name)}"
-        made.problems.append(LineProblem(stated.file, stated.lines[row], reason))
+        made.note(stated.lines[row], f"{name}: {reason.replace('COLUMN', name)}")
     if known and type != known and {type, known} != {INTEGER, NUMBER} and any(value is not None for value in taken):
         row = next(row for row, value in enumerate(taken) if value is not None)
-        reason = (
+        made.note(
+            stated.lines[row],
             f"{name} is of the type {known} in the tables there, and {type} here ({values[row]!r}): correct it, give "
-            f"the column another name with --rename {name}=…, or remove the table that has it"
+            f"the column another name with --rename {name}=…, or remove the table that has it",
         )
-        made.problems.append(LineProblem(stated.file, stated.lines[row], reason))
         return None
     return None if problems else pa.array(taken, TYPES[type])
 
 
-def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str, other: pa.Table) -> None:
+def _compare(made: PlannedTable, lines: Mapping[str, int], name: str, other: pa.Table) -> None:
     """Notes values that another table states differently."""
     shared = sorted(({*made.table.schema.names} & {*other.schema.names}) - {PATH})
     rows = pc.index_in(made.table[PATH], other[PATH].combine_chunks())
@@ -135,11 +133,11 @@ def _compare(made: PlannedTable, file: str, lines: Mapping[str, int], name: str,
             mine, theirs = mine.cast(pa.float64()), theirs.cast(pa.float64())
         for row in pc.indices_nonzero(pc.fill_null(pc.not_equal(mine, theirs), fill_value=False)).to_pylist():
             path = made.table[PATH][row].as_py()
-            reason = (
+            made.note(
+                lines[path],
                 f"{attribute} of {path} is {mine[row].as_py()} here and {theirs[row].as_py()} in the table {name}: "
-                f"correct one of them, or remove the other with `lookalike attributes remove {name}`"
+                f"correct one of them, or remove the other with `lookalike attributes remove {name}`",
             )
-            made.problems.append(LineProblem(file, lines[path], reason))
 
 
 def words(planned: PlannedTable, name: str, replaces: bool) -> str:

@@ -15,6 +15,7 @@ from PIL import Image
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import branches, commit_owner
+from pipelines.client.branch_head import BranchHead
 from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, PutFile, Repository
@@ -247,7 +248,7 @@ def test_a_commit_that_was_filled_before_its_writer_died_keeps_its_description(
         commit = connection.pfs.StartCommit(pfs_pb2.StartCommitRequest(branch=branch, description=description))
         if filled:
             connection.client.put_file_bytes(commit, "/a", b"a")
-        CommitWriter(connection, REPO).finish_abandoned()
+        BranchHead(connection, REPO).finish_abandoned()
         assert head(connection).description == (description if filled else str(gone))
 
 

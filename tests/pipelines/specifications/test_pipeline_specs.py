@@ -113,7 +113,6 @@ def test_every_stage_has_a_spec() -> None:
     # The last ones are the command's.
     assert runnable == {stage_of(SPECS[stem]) for stem in BATCHED} | {
         "compare",
-        "folder_labels",
         "label_vectors",
         "promotion",
     }

@@ -24,10 +24,14 @@ def found(given: PictureMeasures) -> dict[str, PictureFlaw]:
     return {each.name: each for each in find_flaws(given)}
 
 
+def rows(flaw: PictureFlaw) -> list[int]:
+    return [each.row for each in flaw.pictures]
+
+
 def test_usual_pictures_are_in_no_list() -> None:
     lists = found(measures())
     assert list(lists) == ["blurred", "dark", "bright", "flat", "size", "shape", "outlier"]
-    assert not any(len(each.rows) for each in lists.values())
+    assert not any(each.pictures for each in lists.values())
 
 
 def test_each_list_has_its_pictures_the_worst_first() -> None:
@@ -41,7 +45,7 @@ def test_each_list_has_its_pictures_the_worst_first() -> None:
     given.nearest[[12, 13, 14]] = 3.5, 9.0, np.nan
     given.widths[15], given.heights[16], given.widths[17] = 10, 3500, 40_000
     lists = found(given)
-    assert {name: each.rows.tolist() for name, each in lists.items()} == {
+    assert {name: rows(each) for name, each in lists.items()} == {
         "blurred": [5, 3],
         "dark": [7],
         "bright": [10],
@@ -50,10 +54,10 @@ def test_each_list_has_its_pictures_the_worst_first() -> None:
         "shape": [15, 17, 16],
         "outlier": [13, 12],
     }
-    assert lists["blurred"].said == ["sharpness 0.05", "sharpness 0.15"]
-    assert lists["size"].said == ["10 × 750 pixels", "40000 × 750 pixels"]
+    assert [each.said for each in lists["blurred"].pictures] == ["sharpness 0.05", "sharpness 0.15"]
+    assert [each.said for each in lists["size"].pictures] == ["10 × 750 pixels", "40000 × 750 pixels"]
     assert "its median is 0.75 megapixels" in lists["size"].limit
-    assert lists["outlier"].said == ["9 from the nearest", "3.5 from the nearest"]
+    assert [each.said for each in lists["outlier"].pictures] == ["9 from the nearest", "3.5 from the nearest"]
     assert "whose median is 2.000" in lists["outlier"].limit
 
 
@@ -62,7 +66,7 @@ def test_flat_and_enlarged_pictures_are_not_blurred_too() -> None:
     given.contrast[2] = given.sharpness[[2, 3, 4]] = 0.0
     given.widths[[3, 4]], given.heights[[3, 4]] = 100, (223, 224)
     lists = found(given)
-    assert (lists["flat"].rows.tolist(), lists["blurred"].rows.tolist()) == ([2], [4])
+    assert (rows(lists["flat"]), rows(lists["blurred"])) == ([2], [4])
 
 
 def test_few_pictures_have_no_usual_size_and_none_without_neighbours_a_usual_distance() -> None:
@@ -74,4 +78,4 @@ def test_few_pictures_have_no_usual_size_and_none_without_neighbours_a_usual_dis
         assert [name for name, each in lists.items() if each.note] == ["outlier"]
     none, no_sizes = np.empty(0), np.empty(0, np.int64)
     nothing = PictureMeasures(none, none, none, no_sizes, no_sizes)
-    assert not any(len(each.rows) for each in find_flaws(nothing))
+    assert not any(each.pictures for each in find_flaws(nothing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from stages.record.label_files import LabelRow, LineProblem, SourceLabels, format_csv, read, unite
+from stages.record.label_files import LabelRow, LineProblem, SourceLabels, format_csv, from_folders, read, unite
 
 
 def labels(content: bytes) -> dict[str, str]:
@@ -90,3 +90,8 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 @given(st.dictionaries(TEXT, TEXT.map(str.strip).filter(bool), max_size=6))
 def test_what_is_written_is_read_back(of: dict[str, str]) -> None:
     assert labels(format_csv(LabelRow(*each) for each in of.items())) == of
+
+
+def test_folders_are_labels_where_they_can_be() -> None:
+    sources = ["a/x/1.jpg", "b.zip/y/2.jpg", "3.jpg", "z /4.jpg", "\udce9/5", "a/x/1.jpg"]
+    assert [*from_folders(sources)] == [("a/x/1.jpg", "x"), ("b.zip/y/2.jpg", "y"), ("z /4.jpg", "z")]

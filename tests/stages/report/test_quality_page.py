@@ -1,7 +1,8 @@
 """The page of pictures that stand out: limits in words, names as text, and how many more there are."""
 
+from stages.quality.picture_flaws import FlawedPicture, PictureFlaw
 from stages.record.sources import Source
-from stages.report.quality_page import MOST_TILES, FlawedPicture, FlawList, page
+from stages.report.quality_page import MOST_TILES, page
 from tests.stages.pairings import thumbnail
 from tests.stages.report.page_documents import PageDocument
 
@@ -10,13 +11,13 @@ HOSTILE = "a&<b>\u202e.jpg"
 
 def test_each_list_has_its_limit_and_its_first_pictures() -> None:
     many = [
-        FlawedPicture(f"{number:064x}", f"sharpness 0.{number:02}", [Source(HOSTILE, "0" * 64)], thumbnail("x"))
+        FlawedPicture(number, f"sharpness 0.{number:02}", f"{number:064x}", [Source(HOSTILE, "0" * 64)], thumbnail("x"))
         for number in range(MOST_TILES + 2)
     ]
     lists = [
-        FlawList("blurred", "Blurred", "sharpness below 0.2", many),
-        FlawList("dark", "Dark", "brightness below 0.15", []),
-        FlawList("outlier", "Unlike all others", "", (), "not judged: deploy `neighbours`"),
+        PictureFlaw("blurred", "Blurred", "sharpness below 0.2", many),
+        PictureFlaw("dark", "Dark", "brightness below 0.15", []),
+        PictureFlaw("outlier", "Unlike all others", "", (), "not judged: deploy `neighbours`"),
     ]
     text = page(lists, 40, "0123456789ab")
     document = PageDocument(text)

@@ -16,10 +16,12 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
+from stages.record.sources import Source
 from tests.command import Command
 from tests.pipelines.stand_ins import shell_spec
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import neighbour_tables
+from tests.stages.image_tables import image_table
 from tests.stages.neighbour_tables import id_of
 
 pytestmark = pytest.mark.late_alone
@@ -112,11 +114,15 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     assert Repository(as_user, "labels").exists("/evaluate/mine.csv")
 
 
-def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Connection) -> None:
+def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Connection, tmp_path: Path) -> None:
     assert filled.fails("evaluate").startswith("no picture of the library has a label: give some with `lookalike eval")
     assert (filled.directory / "results" / "evaluation" / "index.html").exists()
     Repository(as_user, "labels").write([DeleteFile("/labels.csv")])
     assert filled.fails("evaluate").startswith("no picture of the library has a label")
+    named = {id_of(name): [Source(name, id_of(name))] for name in library()}
+    image_table(sorted(named), 6, [named[id] for id in sorted(named)]).write(tmp_path / "images.parquet")
+    as_user.client.create_repo("index", project_name=as_user.project)
+    Repository(as_user, "index").write([PutFile("/0/images.parquet", tmp_path / "images.parquet")])
     said = filled.says("evaluate", "--labels-from-folders")
     assert "24 of 24 pictures with a label, 3 labels" in said
     assert "zoo/cat/00.jpg,cat\r\n" in Repository(as_user, "labels").read("/evaluate/folders.csv").decode()

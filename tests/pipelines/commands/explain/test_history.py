@@ -14,7 +14,7 @@ from pipelines.client.commit_history import CommitHistory, _created_by
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.repository import DeleteFile, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
-from pipelines.library import ingest
+from pipelines.library import ingest, last_change
 from pipelines.library.datasets.samples import library_crops
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications import pipeline_specs
@@ -207,6 +207,18 @@ def test_what_was_put_together_is_one_change(as_user: Connection, command: Comma
     assert [(each["repo"], each["files"]) for each in change["beside"]] == [("labels", ["/mine.csv"])]
     assert said(command) == ["images: 1 file changed: /a.png", "labels: 1 file changed: /mine.csv"]
     assert [each["id"] for each in data(command, "labels")] == [made]
+
+    description = f"add a (was {'a' * 12}4{'a' * 19} of 2026-11-01T00:00:00+00:00)"  # an import makes one after another
+    ids = [
+        Repository(as_user, repo).write([PutFile(f"/new {repo}", b"1")], description=description)
+        for repo in ("images", "labels")
+    ]
+    imported, first = data(command)
+    assert (imported["ids"], imported["repo"], first["ids"]) == (ids, "images", [made])
+    taken_back = last_change.take_back(as_user, last_change.read(as_user))
+    assert data(command)[0]["ids"] == [taken_back]
+    assert not Repository(as_user, "images").exists("/new images")
+    assert not Repository(as_user, "labels").exists("/new labels")
 
 
 def test_the_time_and_author_of_an_imported_commit_are_those_of_the_original(
