@@ -99,12 +99,15 @@ class SegmentPiece(NamedTuple):
     rows: slice
 
 
-def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
-    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow.
+def piece_bits(pictures: int) -> int:
+    """The number of bits of ids that divide so many pictures into pieces: a quarter to a half of the square root of the
+    pictures, so that neither the pieces nor the bytes that one more picture changes are many."""
+    return max(0, (pictures.bit_length() - 1) // 2 - 1)
 
-    About the square root of n/4, so that neither the files nor the bytes that a picture changes become too many.
-    """
-    bits = max(0, (len(ids).bit_length() - 1) // 2 - 1)
+
+def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
+    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow."""
+    bits = piece_bits(len(ids))
     digits = -(-bits // 4)
     begin, unused = len(segment), 4 * digits - bits
     numbers = [int(id[begin : begin + digits] or "0", 16) >> unused for id in ids]
@@ -117,7 +120,7 @@ def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
 
 def _write_pictures(segment: MergedTable, vectors: Vectors, thumbnails: Path, target: Path) -> None:
     """Writes the table, the hashes, and the files of vectors, float32 (n, d), and thumbnails."""
-    images, shown = segment.images, ThumbnailFiles(thumbnails)
+    images, shown = segment.images, ThumbnailFiles(thumbnails, "partition")
     places: list[ThumbnailPlace] = []
     rows = np.empty(len(images), np.uint32)
     (target / vector_files.DIRECTORY).mkdir()
