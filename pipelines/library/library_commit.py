@@ -263,7 +263,7 @@ def _masks_after(library: LibrarySnapshot, changes: _Changes) -> dict[str, froze
 
 def _mask_edits(library: LibrarySnapshot, hidden: Mapping[str, AbstractSet[str]]) -> list[FileEdit]:
     """The edits of masks to these; those of entries that are gone are removed."""
-    there = set(map(masks.path, library.entries))
+    there = set(map(masks.path, library.entries)) if library.masks else set()
     edits: list[FileEdit] = [DeleteFile(path) for path in sorted(library.masks.keys() - there)]
     for block, names in hidden.items():
         path = masks.path(block)

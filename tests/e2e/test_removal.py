@@ -42,7 +42,7 @@ def indexed(world: World) -> int:
 def test_only_new_pictures_are_computed(world: World, paint: Paint) -> None:
     before = world.hashes("index")
     said = world.lookalike("remove", "a", "bc/1.png")
-    assert "removed 10 files from images; 10 are in blocks, which hide them" in said
+    assert "removed 10 files from images: 10 are hidden in their blocks, which keep the bytes" in said
     removed = world.newest("partition")
     assert computed(world.settle(removed)) == [0, 0]
     assert (indexed(world), last_change(world)) == (8, {"removed": 10})

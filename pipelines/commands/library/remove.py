@@ -131,8 +131,8 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
 
 
 def _said(written: IngestResult) -> str:
-    hidden = counted(written.hidden, "is in a block, which hides it", "are in blocks, which hide them")
-    more = f"; {hidden} and keeps its bytes: --purge deletes them" if written.hidden else ""
+    hidden = counted(written.hidden, "is hidden in its block, which keeps", "are hidden in their blocks, which keep")
+    more = f": {hidden} the bytes (`remove --purge` deletes them)" if written.hidden else ""
     return f"removed {files(written.files)} from images{more}"
 
 
