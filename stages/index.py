@@ -102,7 +102,7 @@ class SegmentPiece(NamedTuple):
 def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
     """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow.
 
-    About the square root of n/4, so that neither the files nor the bytes that a picture changes become too many.
+    A quarter to a half of the square root of n, so that neither they nor the bytes that a picture changes are many.
     """
     bits = max(0, (len(ids).bit_length() - 1) // 2 - 1)
     digits = -(-bits // 4)
@@ -117,7 +117,7 @@ def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
 
 def _write_pictures(segment: MergedTable, vectors: Vectors, thumbnails: Path, target: Path) -> None:
     """Writes the table, the hashes, and the files of vectors, float32 (n, d), and thumbnails."""
-    images, shown = segment.images, ThumbnailFiles(thumbnails)
+    images, shown = segment.images, ThumbnailFiles(thumbnails, "partition")
     places: list[ThumbnailPlace] = []
     rows = np.empty(len(images), np.uint32)
     (target / vector_files.DIRECTORY).mkdir()

@@ -72,7 +72,7 @@ def _write(datum: Datum, segment: MergedTable, coder: LabelEncoder, held_out: fl
     paths, firsts = sources.paths, first_sources(sources)
     codes, mixed = coder.of_pictures(paths, firsts)
     rows = np.flatnonzero(codes != UNLABELLED).tolist()
-    files = ThumbnailFiles(datum.inputs["thumbnails"].path)
+    files = ThumbnailFiles(datum.inputs["thumbnails"].path, "partition")
     thumbnails = [files.read(segment.thumbnails[row]) for row in rows]
     chosen = images.part(rows)
     labelled = LabelTable.of(

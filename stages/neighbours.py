@@ -75,7 +75,7 @@ class NeighboursStage:
     several sources and itself. Thumbnails are compared of pairs within THRESHOLD whose perceptual hashes differ in at
     most HASH_BITS, as one lies on the other.
 
-    A file of a lazy input is opened only where it is needed: of thumbnails those of the buckets that such pictures are
+    A file of a lazy input is opened only where it is needed: of thumbnails those of the pieces that such pictures are
     in.
     """
 

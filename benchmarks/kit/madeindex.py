@@ -18,6 +18,7 @@ from stages.files.segment_files import SegmentFacts
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
+from stages.index import SegmentPiece, pieces
 from stages.record.origin import Origin
 from stages.record.sources import Source
 
@@ -27,7 +28,6 @@ DIMENSION = 1280
 
 _FACTORS, _KINDS, _FAMILIES = 64, 500, 0.02
 _THUMBNAIL = 3_000  # bytes
-_BUCKETS = 64  # those of partition: a segment has a file of vectors and one of thumbnails for each
 
 Vectors = NDArray[np.float32]
 
@@ -92,27 +92,24 @@ class MadeIndex:
             colours=["grey"] * len(ids),
             origin=Origin(self.model, "pad", 224, DIMENSION, "made", ("cpu",)),
         )
-        thumbnails = self._write_buckets(place, points)
-        table = IndexTable.of(images, **placed(thumbnails), vector_rows=np.arange(len(ids)) // _BUCKETS)
-        table.write(place / TABLE)
+        thumbnails, vector_rows = list[ThumbnailPlace](), list[int]()
+        for piece in pieces(segment, ids):
+            thumbnails += self._write_piece(place, piece, points[piece.rows])
+            vector_rows += range(piece.rows.stop - piece.rows.start)
+        IndexTable.of(images, **placed(thumbnails), vector_rows=vector_rows).write(place / TABLE)
         np.save(place / "hashes.npy", hashes)
         facts = SegmentFacts(len(ids), "euclidean", images.origin).as_data()
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
 
-    def _write_buckets(self, segment: Path, points: Vectors) -> list[ThumbnailPlace]:
-        """Writes vectors and thumbnails in the files of the buckets, each with some of every range of ids; returns the
-        places of the thumbnails by row."""
-        shown = self._thumbnail()
-        found: dict[int, ThumbnailPlace] = {}
+    def _write_piece(self, segment: Path, piece: SegmentPiece, points: Vectors) -> list[ThumbnailPlace]:
+        """Writes vectors and thumbnails of a piece; returns the places of the thumbnails."""
+        shown = [self._thumbnail()] * len(points)
         (segment / vector_files.DIRECTORY).mkdir(exist_ok=True)
-        for number in range(min(_BUCKETS, len(points))):
-            rows, name = range(number, len(points), _BUCKETS), f"{number:02x}"
-            np.save(segment / vector_files.DIRECTORY / f"{name}{vector_files.SUFFIX}", points[number::_BUCKETS])
-            thumbnails = segment / thumbnail_files.DIRECTORY / f"{name}{thumbnail_files.SUFFIX}"
-            thumbnail_files.write(thumbnails, [shown] * len(rows))
-            found |= zip(rows, thumbnail_files.places(name, [_THUMBNAIL] * len(rows)), strict=True)
-        return [found[row] for row in range(len(points))]
+        np.save(segment / vector_files.DIRECTORY / f"{piece.name}{vector_files.SUFFIX}", points)
+        file = segment / thumbnail_files.DIRECTORY / f"{piece.name}{thumbnail_files.SUFFIX}"
+        thumbnail_files.write(file, shown)
+        return thumbnail_files.places(piece.name, map(len, shown))
 
     def _thumbnail(self) -> bytes:
         """One for all pictures, so that those with near vectors and hashes also lie on each other."""

@@ -41,6 +41,12 @@ class UpgradePlan:
         """The steps that change something on the server."""
         return [step for step in self.steps if step.is_sent or step.change == "deleted"]
 
+    def new_repos(self, there: Mapping[str, Any]) -> list[str]:
+        """The repos of people's files that none of the deployed pipelines reads so far."""
+        known = set[str]().union(*(repos_read(info.details.input) for info in there.values()))
+        read = set[str]().union(*(repos_read(step.request.input) for step in self.steps if step.is_sent))
+        return sorted((read & pipeline_specs.SOURCES.keys()) - known)
+
 
 def plan(
     connection: Connection,

@@ -68,10 +68,10 @@ class DistinctPictures:
             self._pictures[digest] = PackPicture(digest, (), framed.size, hash, **traits)
             self._pixels.write(np.ascontiguousarray(framed.pixels).data)
         self._sources.setdefault(digest, set()).add(source)
-        shown = self._shown.setdefault(digest, {})
-        if source.sha256 not in shown:
-            same = (each for each in shown.values() if each.size == len(thumbnail) and self._read(each) == thumbnail)
-            shown[source.sha256] = next(same, None) or self._written(thumbnail)
+        places = self._shown.setdefault(digest, {})
+        if source.sha256 not in places:
+            same = (each for each in places.values() if each.size == len(thumbnail) and self._read(each) == thumbnail)
+            places[source.sha256] = next(same, None) or self._written(thumbnail)
 
     def pictures(self) -> list[PackPicture]:
         """All pictures so far, sorted by id."""

@@ -2,7 +2,7 @@
 hashes.
 
 Files of a lazy input are pipes: each is read once, to its end. What is memory-mapped of them, such as the vectors of
-all buckets together, is copied to files that are deleted at once, since a mapping keeps its file alive: even a killed
+all pieces together, is copied to files that are deleted at once, since a mapping keeps its file alive: even a killed
 process leaves nothing behind. Files of thumbnails are opened when one of theirs is asked for. Knows no stage.
 """
 
@@ -88,11 +88,11 @@ def thumbnails(index: DatumInput, images: IndexTable) -> LazyThumbnails:
 
 
 def read_points(index: DatumInput, places: VectorPlaces, dimension: int) -> Vectors:
-    """The segment's vectors at these places, float32 (n, dimension), out of the files of all buckets, memory-mapped.
+    """The segment's vectors at these places, float32 (n, dimension), out of the files of all pieces, memory-mapped.
     Raises StageError if there are none, or if the files do not have all of them."""
     if not len(places):
         raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
-    return places.together(index.path / vector_files.DIRECTORY, dimension, "partition")
+    return places.together(index.path / vector_files.DIRECTORY, dimension, "index")
 
 
 def read_hashes(index: DatumInput) -> Hashes:

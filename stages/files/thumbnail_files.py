@@ -27,8 +27,8 @@ in each segment."""
 
 SUFFIX = ".thumbnails"
 
-_WRITER = "partition"
-"""The pipeline that wrote the thumbnails of most tables; index passes them on."""
+_WRITER = "index"
+"""The pipeline that wrote the thumbnails that most readers want."""
 
 
 _PART = re.compile(r"\w[\w.-]*", re.ASCII)

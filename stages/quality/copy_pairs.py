@@ -77,7 +77,7 @@ def _look(side: SegmentPictures, row: int) -> PicturePyramid:
     except OSError as error:
         raise StageError(
             f"a thumbnail of segment {side.name} cannot be read ({error}); make them again: "
-            "lookalike deploy --reprocess partition"
+            "lookalike deploy --reprocess index"
         ) from error
 
 

@@ -1,5 +1,5 @@
-"""Random histories of blocks, single files and masks: the live pictures alone decide the index, to the byte, and only new
-pictures are decoded and go through the backbone."""
+"""Random histories of blocks, single files and masks: the live pictures alone decide the index, to the byte, and only
+new pictures are decoded and go through the backbone."""
 
 import itertools
 import random

@@ -342,7 +342,7 @@ def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
     content = file.read_bytes()
     start = content.index(b"\xff\xda", content.index(pictured(scene(0), 11)))
     file.write_bytes(content[:start] + bytes(200) + content[start + 200 :])
-    with pytest.raises(StageError, match="a thumbnail of segment 3 cannot be read.*--reprocess partition"):
+    with pytest.raises(StageError, match="a thumbnail of segment 3 cannot be read.*--reprocess index"):
         run(library, tmp_path / "out")
 
 

@@ -395,7 +395,7 @@ def test_a_broken_segment(entry: Path, tmp_path: Path, library: NDArray[np.float
     broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library)
     points = broken / "vectors" / "part1.npy"
     np.save(points, np.ones((29, 10), np.float32))
-    with pytest.raises(StageError, match=r"^part1\.npy does not have one vector for each .* --reprocess partition$"):
+    with pytest.raises(StageError, match=r"^part1\.npy does not have one vector for each .* --reprocess index$"):
         run(broken, entry, tmp_path / "out")
     points.unlink()
     with pytest.raises(StageError, match=r"^part1\.npy is missing"):

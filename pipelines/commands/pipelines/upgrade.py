@@ -77,6 +77,7 @@ def upgrade(
     found = upgrade_costs.read(connection, plan.steps, there)
     pictures = library_overview.pictures(connection) if found else 0
     upgrade_text.show(plan, found, pictures, back)
+    say_all(f"new repo: {repo}, which may stay empty" for repo in plan.new_repos(there))
     commit = ""
     if plan.sent and not dry_run:
         _check(connection, plan.drafts)

@@ -1,5 +1,5 @@
-"""Tables of pictures with the places of their thumbnails, and in the index also of their vectors, in files of the parts
-or buckets that they came from.
+"""Tables of pictures with the places of their thumbnails, and in the index also of their vectors: in the files of the
+parts that they came from, and of the pieces of a segment.
 
 A search needs the thumbnails of few pictures, and they are as large as the vectors: so they lie apart, and are read one
 by one. Knows no search and no stage.
@@ -48,9 +48,9 @@ class PartTable(PlacedTable, ImageTable):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IndexTable(PlacedTable):
     """The pictures of a segment: the rows of its vectors. The vector and the thumbnail of a picture lie in files of the
-    same bucket."""
+    same piece."""
 
-    vector_rows: Annotated[Numbers, Column("vector_row", pa.uint32())]  # in the file of the bucket
+    vector_rows: Annotated[Numbers, Column("vector_row", pa.uint32())]  # in the file of the piece
 
     @property
     def vectors(self) -> VectorPlaces:

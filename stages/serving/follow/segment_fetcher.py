@@ -2,7 +2,7 @@
 
 A segment that is open already is taken over. Of the others, files are kept by Pachyderm's hash of their content, so
 only changed ones travel; the vectors, which lie in a file for each bucket, are put together in one file, which is kept
-by the hashes of those. So a later start maps that file, and neither brings nor lists the files of the buckets.
+by the hashes of those. So a later start maps that file, and neither brings nor lists the files of the pieces.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class SegmentFetcher:
         self._commit = commit
         self._listed = listed
         self._scratch = scratch
-        # The files of buckets have the same vectors again. Where there is no room for both, those put together stay.
-        self._keeps_buckets = 2 * sum(each.vectors.size for each in listed) <= cache.most
+        # The files of pieces have the same vectors again. Where there is no room for both, those put together stay.
+        self._keeps_pieces = 2 * sum(each.vectors.size for each in listed) <= cache.most
 
     def opened(self, held: Iterable[MappedSegment] = ()) -> list[MappedSegment]:
         """All segments. held: those that are open already, of which unchanged ones are taken over. Raises StageError
@@ -122,14 +122,14 @@ class SegmentFetcher:
     ) -> None:
         directory = index.path / vector_files.DIRECTORY
         files = self._server.files(self._commit.repo, self._commit.id, f"/{segment.vectors.path}/*")
-        self._bring_buckets(segment.vectors.path, files, directory)
-        places.written(directory, to, dimension, "partition")
+        self._bring_pieces(segment.vectors.path, files, directory)
+        places.written(directory, to, dimension, "index")
         _sync(to)
         shutil.rmtree(directory)
-        if not self._keeps_buckets:
+        if not self._keeps_pieces:
             self._cache.drop(each.hash for each in files)
 
-    def _bring_buckets(self, path: str, files: Sequence[FileFacts], to: Path) -> None:
+    def _bring_pieces(self, path: str, files: Sequence[FileFacts], to: Path) -> None:
         """Brings files of one directory with as few calls as pay: those that are kept would travel with the others in
         one call for all."""
         missing = [each for each in files if not self._cache.kept(each.hash, each.size)]

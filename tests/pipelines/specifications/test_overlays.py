@@ -177,7 +177,7 @@ class TestThoseThatShip:
             each.name: json.loads(json.dumps(each.document)) for each in drafts.find([pipeline_specs.SHIPPED_SPECS])
         }
         inputs = expected["partition"]["input"]["join"]
-        for each, top in zip(inputs, ("/library", "/thumbnails"), strict=True):
+        for each, top in zip(inputs, ("/library", "/thumbnails", "/library"), strict=True):
             each["pfs"] |= {"glob": f"{top}/(*)/(*)", "join_on": "$1-$2"}
         found, _ = self.overlaid("large")
         assert {name: each.document for name, each in found.items()} == expected

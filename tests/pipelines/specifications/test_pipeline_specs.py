@@ -170,9 +170,9 @@ def test_queries_and_library_do_not_share_a_branch_of_provenance() -> None:
         return set.union(*(roots(repo) for repo in upstream[name])) if name in upstream else {name}
 
     assert roots("preprocess") == {"images"}
-    assert roots("index") == {"images", "models"}
+    assert roots("index") == {"images", "masks", "models"}
     assert roots("features-queries") == {"queries", "models"}
-    assert roots("render") == {"images", "queries", "models"}
+    assert roots("render") == {"images", "masks", "queries", "models"}
 
 
 MINIMAL: dict[str, Any] = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}}

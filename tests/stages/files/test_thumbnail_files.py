@@ -59,7 +59,7 @@ def test_a_missing_file_and_places_outside_of_one_are_refused(tmp_path: Path) ->
     written(tmp_path, "one", ONE)
     for directory in (tmp_path, tmp_path / "none", tmp_path / "one.thumbnails"):
         with pytest.raises(
-            StageError, match=r"^two\.thumbnails, a file of thumbnails, is missing: .* --reprocess partition$"
+            StageError, match=r"^two\.thumbnails, a file of thumbnails, is missing: .* --reprocess index$"
         ):
             ThumbnailFiles(directory).read(ThumbnailPlace("two", 0, 1))
     for begin, size in ((0, 1 << 62), (1 << 62, 1), (len(b"".join(ONE)), 1)):

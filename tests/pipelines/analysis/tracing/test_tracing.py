@@ -80,7 +80,7 @@ def test_a_vector_of_a_query_is_found_in_its_bucket(sheets: Connection, wait_for
 def test_a_vector_of_the_library_is_found_however_partition_is_divided(
     smaller: bool, connection: Connection, wait_for_jobs: WaitForJobs
 ) -> None:
-    part = part_names.bucket(PICTURE_ID, part_names.BUCKETS)
+    part = part_names.source_name("a.png")
     bucket, segment = part_names.directory(part), PICTURE_ID[0]
     computed = f"/library/{bucket}/{part}.parquet"
     dealt = f"/library/{segment}/{bucket.replace('/', '-') if smaller else bucket[:2]}.parquet"

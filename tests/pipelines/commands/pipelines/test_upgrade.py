@@ -141,6 +141,18 @@ def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypat
     assert command.fails("upgrade", "--back", "--yes").startswith("there is no upgrade to go back from")
 
 
+def test_a_repo_that_the_newer_version_reads_is_named_and_made(library: Library) -> None:
+    library.command.says("deploy")
+    library.put()
+    masks = {"pfs": {"name": "masks", "repo": "masks", "branch": "master", "glob": "/"}}
+    both = {"cross": [document("first", "images", FIRST)["input"], masks]}
+    library.change("first", {"input": {"pfs": None, **both}, "transform": {"env": {"LOOKALIKE_STAGE": "first-2"}}})
+    assert "new repo: masks, which may stay empty\n" in library.command.says("upgrade", "--dry-run")
+    library.upgrade()
+    assert library.outputs()["first"][0]["/a"] == b"one\nfirst-2, K=3\n"
+    assert "new repo" not in library.command.says("upgrade", "--dry-run")
+
+
 def test_the_way_back_takes_one_upgrade_at_a_time(library: Library) -> None:
     library.command.says("deploy")
     library.put()

@@ -102,7 +102,7 @@ def test_vectors_are_those_of_the_table_whatever_else_their_files_hold(directori
     library = open_library(directories)
     assert np.array_equal(library.vectors(np.arange(21)), VECTORS.astype(np.float32))
     np.save(path, np.load(path)[:1])
-    with pytest.raises(StageError, match=r"part2\.npy does not have one vector for each .* --reprocess partition"):
+    with pytest.raises(StageError, match=r"part2\.npy does not have one vector for each .* --reprocess index"):
         open_library(directories)
 
 
