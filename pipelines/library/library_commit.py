@@ -101,10 +101,10 @@ class LibraryCommit:
         """The true names of the pictures to put that could be read."""
         return list(self._sources)
 
-    def make(self, description: str = "", head: str | None = None) -> str:
+    def make(self, description: str = "", head: str | None = None, beside: Sequence[str] = ()) -> str:
         """Makes the commit, and returns its id. head: the only commit of `images` that may be below it, see
-        CommitWriter.make_set."""
-        return write(self._connection, self.content, description, head)
+        CommitWriter.make_set. beside: repos that get a commit in the same set, which changes nothing."""
+        return write(self._connection, self.content, description, head, beside)
 
     def content(self, parents: Mapping[str, str]) -> dict[str, str]:
         """The file sets, by repo, that put and remove the pictures on top of commits.
@@ -134,7 +134,9 @@ class LibraryCommit:
         self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
         self.lone = len(library.entries) - len(library.blocks) + len(changes.single)
         edits = _mask_edits(library, kept)
-        return {REPO: self._filesets.compose(parts), **self._masks(edits, parents)}
+        beside = parents.keys() - {REPO, masks.REPO}
+        nothing = {repo: self._filesets.make(self._repo.requests(())) for repo in sorted(beside)}
+        return {REPO: self._filesets.compose(parts), **self._masks(edits, parents), **nothing}
 
     def _masks(self, edits: Sequence[FileEdit], parents: Mapping[str, str]) -> dict[str, str]:
         """The file set for `masks`, if the library has that repo."""
@@ -279,9 +281,10 @@ def write(
     content: Callable[[Mapping[str, str]], Mapping[str, str]],
     description: str = "",
     head: str | None = None,
+    beside: Sequence[str] = (),
 ) -> str:
     """Makes one commit set with changes of the library, and returns its id. content: gives the file sets of `images`,
-    and of `masks` if it is given a parent there, see CommitWriter.make_set. head: the only commit of `images` that may
-    be below, None for any."""
-    repos = [REPO, masks.REPO] if has_repo(connection, masks.REPO) else [REPO]
+    and of each other repo of which it is given a parent, see CommitWriter.make_set: of `masks`, and those `beside`, if
+    they exist. head: the only commit of `images` that may be below, None for any."""
+    repos = [REPO, *(each for each in dict.fromkeys((masks.REPO, *beside)) if has_repo(connection, each))]
     return CommitWriter(connection, *repos).make_set(content, description, None if head is None else {REPO: head})

@@ -145,7 +145,7 @@ def _purge(address: str, words: Sequence[str], squash: bool, yes: bool, wait: bo
         history = ", and the commits since they were put" if squash else ""
         ask(f"delete {_pictures(rewrite.removed)}{history}?", "--yes deletes them", "nothing was removed")
     with progress.counting("putting pictures", rewrite.kept) as report:
-        commit = compaction.write(connection, rewrite, report)
+        commit = compaction.write(connection, rewrite, report, apart=squash)
     conclude(connection, f"deleted {_pictures(rewrite.removed)} from images", commit, wait)
     sets = connection.retry(compaction.holding, connection, rewrite.removed, commit)
     kept = compaction.squash(connection, sets) if squash else dict.fromkeys(sets, "")
