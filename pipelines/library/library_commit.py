@@ -58,8 +58,8 @@ class LibraryCommit:
     blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
     blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    Of the last content, `removed` are the names of the pictures that it removes, `hidden` is the number of those that
-    blocks hold on to, and `lone` that of the files that are no blocks.
+    Of the last content, `removed` are the names of the pictures that it removes, and `hidden` is the number of
+    those that blocks hold on to.
     """
 
     def __init__(
@@ -76,7 +76,6 @@ class LibraryCommit:
     ) -> None:
         self.removed: list[str] = []
         self.hidden = 0
-        self.lone = 0
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -132,7 +131,6 @@ class LibraryCommit:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         kept = hidden | dict.fromkeys(empty, frozenset[str]())
         self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
-        self.lone = len(library.entries) - len(library.blocks) + len(changes.single)
         edits = _mask_edits(library, kept)
         beside = parents.keys() - {REPO, masks.REPO}
         nothing = {repo: self._filesets.make(self._repo.requests(())) for repo in sorted(beside)}
@@ -215,7 +213,7 @@ class LibraryCommit:
         """Uploads the pictures that become files of their own, unless they are uploaded. Raises OSError if one cannot
         be read."""
         for each in sources:
-            if f"{own_path(each.name)[1:]}/" in library.entries:
+            if library.has_directory(own_path(each.name)):
                 raise LookalikeError(
                     f"{REPO} has a directory called {each.name}: rename {each.path}, or remove the directory with "
                     f"`lookalike remove {each.name}/`"
@@ -265,8 +263,9 @@ def _masks_after(library: LibrarySnapshot, changes: _Changes) -> dict[str, froze
 
 def _mask_edits(library: LibrarySnapshot, hidden: Mapping[str, AbstractSet[str]]) -> list[FileEdit]:
     """The edits of masks to these; those of entries that are gone are removed."""
-    there = set(map(masks.path, library.entries)) if library.masks else set()
-    edits: list[FileEdit] = [DeleteFile(path) for path in sorted(library.masks.keys() - there)]
+    others = library.masks.keys() - set(map(masks.path, library.blocks))
+    gone = others - set(map(masks.path, library.entries)) if others else others
+    edits: list[FileEdit] = [DeleteFile(path) for path in sorted(gone)]
     for block, names in hidden.items():
         path = masks.path(block)
         if names:
