@@ -24,11 +24,12 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.block_store import BlockDownloads
-from pipelines.library.library_commit import LibraryCommit, UploadProgress
+from pipelines.library.library_commit import LibraryCommit, OtherEdits, UploadProgress
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from pipelines.specifications.pipeline_specs import SOURCES
+from stages.record import masks
 from stages.record.file_kinds import kind_of
 from stages.record.pfs_names import unescape
 
@@ -96,9 +97,12 @@ def purged(connection: Connection, words: Sequence[str]) -> BlockRewrite:
     return BlockRewrite(head, tuple(blocks), (), tuple(gone), hidden, kept, -(-kept // _limit(connection)))
 
 
-def write(connection: Connection, rewrite: BlockRewrite, report: UploadProgress = lambda _: None) -> str:
-    """Writes the blocks again in one commit, and returns its id. Raises LookalikeError, and changes nothing, if others
-    have changed the library meanwhile."""
+def write(
+    connection: Connection, rewrite: BlockRewrite, report: UploadProgress = lambda _: None, apart: bool = False
+) -> str:
+    """Writes the blocks again in one commit, and returns its id. apart: whether all other source repos get a commit in
+    its set: then nothing that is computed from now on depends on an earlier set, and these can be squashed. Raises
+    LookalikeError, and changes nothing, if others have changed the library meanwhile."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         place = Path(scratch) / "files"
         place.mkdir()
@@ -116,7 +120,8 @@ def write(connection: Connection, rewrite: BlockRewrite, report: UploadProgress 
             repack=rewrite.blocks,
         )
         try:
-            return changing.make(head=rewrite.head)
+            others: OtherEdits = {each: () for each in SOURCES if apart and each not in (REPO, masks.REPO)}
+            return changing.make(head=rewrite.head, beside=others)
         except MovedHeadError as error:
             raise LookalikeError(
                 f"others have changed the library meanwhile (commit {error.newest}), so nothing was written: try again"

@@ -30,15 +30,13 @@ from pipelines.library.snapshots import REPO, LibrarySnapshot
 class IngestResult:
     """The outcome of a write: the true names of the pictures put or removed, its commit, "" if there was nothing to do,
     the reasons for which files could not be read, by path on disk, and, of the pictures to put that the library had
-    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to. lone:
-    the number of files of the library that are no blocks."""
+    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to."""
 
     names: list[str]
     commit: str
     unreadable: dict[str, str] = field(default_factory=dict)
     held: Mapping[str, bool] = field(default_factory=dict)
     hidden: int = 0
-    lone: int = 0
 
     @property
     def files(self) -> int:
@@ -74,8 +72,8 @@ def add(
                 return IngestResult([], "", held=held)
         with FileSets(connection) as filesets:
             changing = LibraryCommit(connection, filesets, downloads, sources, most_single=most_single, report=report)
-            commit = changing.make(beside=beside)
-            return IngestResult(changing.names, commit, changing.unreadable, held, changing.hidden, changing.lone)
+            commit = changing.make(beside=_stated(beside))
+            return IngestResult(changing.names, commit, changing.unreadable, held, changing.hidden)
 
 
 def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[PictureSource]) -> dict[str, bool]:
@@ -122,7 +120,7 @@ def mirror(
             connection, filesets, downloads, sources, present, most_single, report, different.copies
         )
         commit = changing.make()
-        return IngestResult(changing.names, commit, changing.unreadable, hidden=changing.hidden, lone=changing.lone)
+        return IngestResult(changing.names, commit, changing.unreadable, hidden=changing.hidden)
 
 
 def remove(connection: Connection, words: Sequence[str]) -> IngestResult:
@@ -204,5 +202,10 @@ def _remove(
     """head: the only commit to remove from, None for whichever is the newest."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
-        commit = changing.make(description, head, beside)
+        commit = changing.make(description, head, _stated(beside))
         return IngestResult(changing.removed, commit, hidden=changing.hidden)
+
+
+def _stated(beside: OtherEdits) -> OtherEdits:
+    """Only repos with edits: none gets a commit for nothing."""
+    return {repo: edits for repo, edits in beside.items() if edits}

@@ -28,8 +28,9 @@ from stages.record.block_names import BlockMember
 SINGLE_FILES = 8
 """Up to so many pictures are put as top-level files of their own."""
 
-OtherEdits = Mapping[str, Iterable[FileEdit]]
-"""Edits of other repos, by name, that belong to a change of pictures; a repo without edits gets no commit."""
+OtherEdits = Mapping[str, Sequence[FileEdit]]
+"""Edits of other repos, by name, that belong to a change of pictures; a repo without edits gets a commit that changes
+nothing, if it exists."""
 
 UploadProgress = Callable[[int], None]
 """Called with the number of files put since the last call."""
@@ -62,8 +63,8 @@ class LibraryCommit:
     blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
     blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    Of the last content, `removed` are the names of the pictures that it removes, `hidden` is the number of those that
-    blocks hold on to, and `lone` that of the files that are no blocks.
+    Of the last content, `removed` are the names of the pictures that it removes, and `hidden` is the number of
+    those that blocks hold on to.
     """
 
     def __init__(
@@ -80,7 +81,6 @@ class LibraryCommit:
     ) -> None:
         self.removed: list[str] = []
         self.hidden = 0
-        self.lone = 0
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -111,7 +111,7 @@ class LibraryCommit:
         uploads = {
             repo: EditUpload(Repository(self._connection, repo), self._filesets, edits)
             for repo, edits in beside.items()
-            if edits
+            if edits or has_repo(self._connection, repo)
         }
 
         def content(parents: Mapping[str, str]) -> dict[str, str]:
@@ -146,7 +146,6 @@ class LibraryCommit:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         kept = hidden | dict.fromkeys(empty, frozenset[str]())
         self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
-        self.lone = len(library.entries) - len(library.blocks) + len(changes.single)
         edits = _mask_edits(library, kept)
         return {REPO: self._filesets.compose(parts), **self._masks(edits, parents)}
 
@@ -227,7 +226,7 @@ class LibraryCommit:
         """Uploads the pictures that become files of their own, unless they are uploaded. Raises OSError if one cannot
         be read."""
         for each in sources:
-            if f"{own_path(each.name)[1:]}/" in library.entries:
+            if library.has_directory(own_path(each.name)):
                 raise LookalikeError(
                     f"{REPO} has a directory called {each.name}: rename {each.path}, or remove the directory with "
                     f"`lookalike remove {each.name}/`"
@@ -277,8 +276,9 @@ def _masks_after(library: LibrarySnapshot, changes: _Changes) -> dict[str, froze
 
 def _mask_edits(library: LibrarySnapshot, hidden: Mapping[str, AbstractSet[str]]) -> list[FileEdit]:
     """The edits of masks to these; those of entries that are gone are removed."""
-    there = set(map(masks.path, library.entries))
-    edits: list[FileEdit] = [DeleteFile(path) for path in sorted(library.masks.keys() - there)]
+    others = library.masks.keys() - set(map(masks.path, library.blocks))
+    gone = others - set(map(masks.path, library.entries)) if others else others
+    edits: list[FileEdit] = [DeleteFile(path) for path in sorted(gone)]
     for block, names in hidden.items():
         path = masks.path(block)
         if names:

@@ -13,6 +13,7 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.blocks import ByteRange
@@ -21,6 +22,9 @@ from stages.record.file_kinds import HEAD
 from stages.record.pfs_names import is_block, unescape
 
 REPO = "images"
+
+_MOST_ASKED = 100
+"""Files that are asked for one by one: for more, all are listed."""
 
 
 class LibrarySnapshot:
@@ -31,13 +35,20 @@ class LibrarySnapshot:
         self, connection: Connection, commit: str, downloads: BlockDownloads, hiding: str | None = None
     ) -> None:
         self._repo = Repository(connection, REPO, commit)
+        self._commit = commit
         self._downloads = downloads
-        self.entries = self._repo.entries() if commit else {}
-        """The hashes of top-level files and directories, see Repository.entries."""
-        self.blocks = {name: content for name, content in self.entries.items() if is_block(name)}
+        self._found: dict[str, StoredFile | None] = {}
+        found = self._repo.glob("/%block-*") if commit else ()
+        self.blocks = {each.name: bytes.fromhex(each.hash) for each in found if is_block(each.path)}
         """The hashes of blocks by PFS name."""
         self.masks = read_masks(connection, mask_commit(connection, commit) if hiding is None else hiding)
         """The true names that are hidden, by the path of the mask."""
+
+    @cached_property
+    def entries(self) -> dict[str, bytes]:
+        """The hashes of top-level files and directories, see Repository.entries. A library of many pictures that are
+        files of their own has as many."""
+        return self._repo.entries() if self._commit else {}
 
     def hidden(self, block: str) -> frozenset[str]:
         """The true names of the pictures of a block that are not in the library any more."""
@@ -85,8 +96,6 @@ class LibrarySnapshot:
 
     def files(self, name: str) -> list[str]:
         """The files outside blocks that a picture of this true name is, at most two."""
-        if len(self.entries) == len(self.blocks):  # all entries are blocks
-            return []
         return [path for path in picture_containers.paths_of(name) if self._is_file(path)]
 
     def hash_of(self, path: str) -> bytes | None:
@@ -139,7 +148,20 @@ class LibrarySnapshot:
                 found.setdefault(name, []).append(block)
         return found
 
+    def has_directory(self, path: str) -> bool:
+        """Whether a path is a directory."""
+        found = self._find(path)
+        return found is not None and found.is_directory
+
+    def _find(self, path: str) -> StoredFile | None:
+        if path not in self._found:
+            self._found[path] = self._repo.find(path) if self._commit else None
+        return self._found[path]
+
     def _is_file(self, path: str) -> bool:
+        if "entries" not in self.__dict__ and len(self._found) < _MOST_ASKED:
+            found = self._find(path)
+            return found is not None and not found.is_directory
         top, _, below = path[1:].partition("/")
         return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
 

@@ -18,8 +18,8 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
     """A library of one block."""
     world = make_world("removal")
     world.deploy()
-    added = world.add({f"{folder}/{n}.png": paint(10 * n + len(folder)) for folder in ("a", "bc") for n in range(9)}, 8)
-    jobs = world.settle(world.push(backbones["first"]), added)
+    world.add({f"{folder}/{n}.png": paint(10 * n + len(folder)) for folder in ("a", "bc") for n in range(9)}, 8)
+    jobs = world.settle(world.push(backbones["first"]))
     assert jobs["features"].counts == (1, 0, 0)
     return world
 
@@ -42,7 +42,7 @@ def indexed(world: World) -> int:
 def test_only_new_pictures_are_computed(world: World, paint: Paint) -> None:
     before = world.hashes("index")
     said = world.lookalike("remove", "a", "bc/1.png")
-    assert "removed 10 files from images; 10 are in blocks, which hide them" in said
+    assert "removed 10 files from images: 10 are hidden in their blocks, which keep the bytes" in said
     removed = world.newest("partition")
     assert computed(world.settle(removed)) == [0, 0]
     assert (indexed(world), last_change(world)) == (8, {"removed": 10})
@@ -63,9 +63,10 @@ def test_a_purged_picture_is_in_no_commit(world: World, paint: Paint) -> None:
     world.lookalike("remove", "a/2.png")
     said = world.lookalike("remove", "--purge", "--squash", "a/2.png", "bc/3.png", "--yes")
     assert "writes 1 new block in place of 1 block: 16 pictures to decode and compute again" in said
+    assert "no commit holds the bytes any more" in said
     assert "deleted these 2 pictures from images" in said
     assert computed(world.settle(world.newest("partition"))) == [1, 1]
-    assert (indexed(world), last_change(world)) == (16, {"removed": 1})
+    assert (indexed(world), last_change(world)) == (16, {"added": 16})
     secret = paint(21)
     assert all(secret not in data for each in world.commits() for _, data in world.repo("images", each).read_all("/**"))
 

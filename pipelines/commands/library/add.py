@@ -136,7 +136,7 @@ def add(
         read = set(written.names).difference(each.source for each in rejected)
         end = f", searchable after {time.monotonic() - began:,.0f} s" if done else ""
         say(f"{_counts(read, written.held)}{end}")
-    propose(written.lone)
+    propose(connection)
     if as_json:
         told = {"commit": written.commit or None, "put": written.files, "skipped": found.left_out}
         told["replaced"] = [name for name in written.names if name in written.held]

@@ -1,7 +1,9 @@
 """The command that joins blocks, and the price of blocks that are written again, in words."""
 
+from pipelines.analysis.time_travel.past_library import LIBRARY
 from pipelines.analysis.time_travel.recomputation import vector_time
 from pipelines.client import backbones
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
@@ -12,12 +14,13 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOpt
 from pipelines.commands.kit.terminal import ask, say, say_json
 from pipelines.library import compaction
 from pipelines.library.compaction import BlockRewrite
+from pipelines.library.snapshots import REPO
 from stages.datum.text_format import counted
 
 app = App()
 
 _MANY_FILES = 1000
-"""Pictures that are files of their own from which on joining them is proposed: each is a datum."""
+"""Files beside blocks from which on joining them is proposed: each is a datum."""
 
 
 @app.command(examples=("lookalike compact", "lookalike compact --yes --no-wait"))
@@ -50,10 +53,14 @@ def compact(
         say_json({"commit": commit or None, **data, "computed": rewrite.kept, "dropped": rewrite.hidden})
 
 
-def propose(lone: int) -> None:
-    """Says that there are many pictures that are files of their own, if so."""
+def propose(connection: Connection) -> None:
+    """Says so if the library has very many files beside blocks, as the newest job of preprocess has counted them."""
+    newest = connection.retry(ProjectJobs(connection).newest, LIBRARY[0])
+    if newest is None or newest.total <= _MANY_FILES:
+        return
+    lone = newest.total - len(connection.retry(lambda: list(Repository(connection, REPO).glob("/%block-*"))))
     if lone > _MANY_FILES:
-        say(f"{lone:,} pictures are files of their own, which slows jobs down: `lookalike compact` joins them")
+        say(f"the library has {lone:,} files beside blocks, which slows jobs down: `lookalike compact` joins them")
 
 
 def price(connection: Connection, rewrite: BlockRewrite) -> str:

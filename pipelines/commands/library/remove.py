@@ -131,8 +131,8 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
 
 
 def _said(written: IngestResult) -> str:
-    hidden = counted(written.hidden, "is in a block, which hides it", "are in blocks, which hide them")
-    more = f"; {hidden} and keeps its bytes: --purge deletes them" if written.hidden else ""
+    hidden = counted(written.hidden, "is hidden in its block, which keeps", "are hidden in their blocks, which keep")
+    more = f": {hidden} the bytes (`remove --purge` deletes them)" if written.hidden else ""
     return f"removed {files(written.files)} from images{more}"
 
 
@@ -145,7 +145,7 @@ def _purge(address: str, words: Sequence[str], squash: bool, yes: bool, wait: bo
         history = ", and the commits since they were put" if squash else ""
         ask(f"delete {_pictures(rewrite.removed)}{history}?", "--yes deletes them", "nothing was removed")
     with progress.counting("putting pictures", rewrite.kept) as report:
-        commit = compaction.write(connection, rewrite, report)
+        commit = compaction.write(connection, rewrite, report, apart=squash)
     conclude(connection, f"deleted {_pictures(rewrite.removed)} from images", commit, wait)
     sets = connection.retry(compaction.holding, connection, rewrite.removed, commit)
     kept = compaction.squash(connection, sets) if squash else dict.fromkeys(sets, "")

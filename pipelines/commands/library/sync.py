@@ -144,7 +144,7 @@ class _Syncs:
             said = "synced {}: {:,} added, {:,} changed, {:,} removed, {:,} unchanged".format(different.folder, *counts)
             put = UploadedNames("images", frozenset(written.names))
             conclude(self._connection, said, written.commit, self._wait, put)
-            propose(written.lone)
+            propose(self._connection)
 
 
 def _show(different: FolderDifference) -> None:

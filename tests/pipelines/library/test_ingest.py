@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.client.repository import DeleteFile, PutFile
+from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest
 from pipelines.library.library_commit import SINGLE_FILES
@@ -126,6 +126,22 @@ def test_blocks_of_an_earlier_version_stay_and_get_masks(place: Place) -> None:
     gone = untar(blocks[block_names.file_name("0")])
     place.remove(*gone.keys() - {"photos/0007.jpg", "photos/0010.jpg"})
     assert block_names.file_name("0") not in place.entries()
+
+
+def test_few_pictures_are_put_and_removed_without_listing_all_files(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each of thousands of lone pictures would be dearer than the one before."""
+    place.add({**many(range(20)), "a.jpg": b"one"})
+    place.remove("photos/0003.jpg")
+    monkeypatch.delattr(Repository, "entries")
+    sources = place.files({"a.jpg": b"one", "photos/0007.jpg": b"new", "b.jpg": b"two"})
+    added = ingest.add(place.connection, sources, agree=lambda _: lambda _: None)
+    assert added.held == {"a.jpg": True, "photos/0007.jpg": False}
+    place.remove("b.jpg", "photos/0008.jpg")
+    monkeypatch.undo()
+    expected = {**many(range(20)), "a.jpg": b"one", "photos/0007.jpg": b"new"}
+    assert place.library() == {n: of for n, of in expected.items() if n not in ("photos/0003.jpg", "photos/0008.jpg")}
 
 
 def test_without_masks_one_is_told_to_upgrade(place: Place) -> None:

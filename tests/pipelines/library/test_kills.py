@@ -45,5 +45,5 @@ def test_a_killed_writer_leaves_nothing_half(place: Place, step: int, replaced: 
         after = {**before, "photos/0007.jpg": b"new"}
     else:
         after = {name: of for name, of in before.items() if name not in ("photos/0007.jpg", "a.jpg")}
-    whole = step >= STEPS.index("FinishCommit") - 1
-    assert place.library() == {**(after if whole else before), "z.jpg": b"last"}
+    possible = [before] if step < STEPS.index("FinishCommit") - 1 else [before, after]
+    assert place.library() in [{**each, "z.jpg": b"last"} for each in possible]
