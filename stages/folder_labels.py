@@ -1,6 +1,6 @@
 """Labels from the folders of pictures, for the command: the parent folder of each source is its label.
 
-Runs on plain directories only. Inputs: `labels`, files of labels; `pictures`, the directory /pictures of neighbours.
+Runs on plain directories only. Inputs: `labels`, files of labels; `pictures`, a directory of tables of the index.
 Writes folders.csv, with a label for each source in a folder, also in archives, that no other file labels.
 """
 
@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from stages.datum.contract import Datum
-from stages.files.tables.columns import SourceColumn
-from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.image_table import read_sources
 from stages.record.label_files import FOLDERS, LabelRow, can_be_written, format_csv, unite
 
 
@@ -26,8 +25,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         files = ((path.name, path.read_bytes()) for path in sorted(given.iterdir()) if path.name != FOLDERS)
         labels = unite(files)
         known = labels.of.keys() | labels.conflicts.keys()
-        tables = sorted(datum.inputs["pictures"].path.glob("*.parquet"))
-        rows = from_folders(path for table in tables for path in SourceColumn.of(PictureRows.read(table).sources).paths)
+        tables = sorted(datum.inputs["pictures"].path.rglob("*.parquet"))
+        rows = from_folders(path for table in tables for path in read_sources(table).paths)
         (datum.out / FOLDERS).write_bytes(format_csv(row for row in rows if row.source not in known))
 
     return process

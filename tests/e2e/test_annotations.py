@@ -93,4 +93,3 @@ def test_one_more_label_computes_its_segment(world: World) -> None:
         "evaluate": 1,
     }
     assert jobs["labelled"].skipped == segments - 1
-    assert jobs["neighbours"].processed == 0

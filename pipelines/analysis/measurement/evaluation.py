@@ -17,6 +17,7 @@ from pipelines.client.deployment.first_files import LABELS
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from stages.files.tables.index_table import TABLE
 from stages.record import label_files
 from stages.record.label_files import FOLDERS
 
@@ -124,7 +125,7 @@ def labels_files(connection: Connection) -> dict[str, bytes]:
 def from_folders(connection: Connection) -> bytes:
     """A file with the parent folder of each picture as its label, except for those that another file labels. Raises
     LookalikeError if no picture is in a folder, or none is known."""
-    neighbours = connection.retry(Repository(connection, "neighbours").good)
+    index = connection.retry(Repository(connection, "index").good)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         given, pictures = Path(scratch, "labels"), Path(scratch, "pictures")
         given.mkdir()
@@ -132,8 +133,8 @@ def from_folders(connection: Connection) -> bytes:
         for name, content in labels_files(connection).items():
             if not name.endswith(FOLDERS):
                 (given / name.replace("/", "-")).write_bytes(content)
-        if neighbours is not None and connection.retry(neighbours.exists, "/pictures/"):
-            connection.retry(neighbours.extract, "/pictures/", pictures)
+        for path, content in () if index is None else connection.retry(lambda: list(index.read_all(f"/*/{TABLE}"))):
+            (pictures / f"{path.split('/')[1]}.parquet").write_bytes(content)
         if not any(pictures.iterdir()):
             raise LookalikeError(NOTHING)
         work = StageDatum(
