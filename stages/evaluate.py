@@ -87,7 +87,7 @@ def _labelled(
     for name, index in segments.items():
         if len(rows := pictures.labelled(name)):
             table = pictures.tables[name]
-            vectors = segment_files.read_points(index, table.vectors.of(rows), table.origin.dimension)
+            vectors = segment_files.read_points(index, table.vectors.of(rows.tolist()), table.origin.dimension)
             yield name, LabelledVectors(VectorSet(vectors, metric, taken(table.ids, rows)), start)
         start += len(rows)
 

@@ -17,7 +17,7 @@ from stages.knn.backend import Mask, Rows
 from stages.record.hashes import BITS, NO_VERDICT, TURNS, BitCounts, Hashes, least_differing, turned
 
 _FEWEST_BANDS, _MOST_BANDS = 3, 16  # the tables of two bands would be of 32 bits
-_LOOKUP, _CANDIDATE = 5.0, 9.0  # the time of each, beside that of comparing two hashes; measured
+_LOOKUP, _CANDIDATE = 10.0, 14.0  # the time of each, beside that of comparing two hashes; measured
 _LOOKED_UP, _COMPARED = 8192, 1024
 """Queries at a time; neither these nor the next two change a result."""
 
