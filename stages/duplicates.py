@@ -1,8 +1,7 @@
 """The duplicates stage: groups of exact copies, the list of those to remove, groups of near ones, and pages of both.
 
-Input `pairs`: the directory /pairs of neighbours. For runs on plain directories there are the input `pictures`, its
-directory /pictures, and the parameter ACROSS, two folders as a JSON array. Owns the paths; other modules own the
-content.
+Input `pairs`: the directory /pairs of neighbours. For runs on plain directories there are the input `pictures`, tables
+of the index, and the parameter ACROSS, two folders as a JSON array. Owns the paths; other modules own the content.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
@@ -19,8 +18,7 @@ import numpy as np
 
 from stages.datum.contract import Datum, StageError
 from stages.datum.text_format import counted
-from stages.files.tables.columns import SourceColumn
-from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.image_table import read_sources
 from stages.files.tables.pair_table import PairTable
 from stages.quality import copy_groups
 from stages.quality.copy_groups import CopyCandidates, FolderPair
@@ -72,10 +70,10 @@ def _across(text: str) -> FolderPair:
 
 
 def _check_folders(across: tuple[str, str], pictures: Path) -> None:
-    """Raises StageError unless the library, in tables as neighbours writes them, has pictures in both folders."""
+    """Raises StageError unless the library, in tables of the index, has pictures in both folders."""
     missing = list(across)
-    for table in pictures.glob("*.parquet"):
-        held = SourceColumn.of(PictureRows.read(table).sources).paths
+    for table in pictures.rglob("*.parquet"):
+        held = read_sources(table).paths
         missing = [folder for folder in missing if not any(copy_groups.is_in(path, folder) for path in held)]
     if missing:
         raise StageError(f"the library has no pictures in {' and '.join(missing)}")

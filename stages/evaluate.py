@@ -1,8 +1,9 @@
 """The evaluate stage: the nearest labelled pictures of all labelled pictures, as measures, a calibration and a report.
 
-Inputs, lazy or not: `labels`, the whole repo; `nearest` and `pictures`, the directories /nearest and /pictures of
-neighbours. Parameter: K, the most neighbours of a ranking. Writes /metrics.json, /calibration.json, /queries.parquet
-(Rankings of all labelled pictures, whose neighbours are rows of the same table) and /index.html.
+Inputs, lazy or not: `labels`, the whole repo; `index`, the whole index, of which the tables are read, and the vectors
+of segments with labelled pictures. Parameters: K, the most neighbours of a ranking; METRIC, unless the index states
+the right one; BACKEND. Writes /metrics.json, /calibration.json, /queries.parquet (Rankings of all labelled pictures,
+whose neighbours are rows of the same table) and /index.html.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
@@ -12,23 +13,25 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from stages.datum.contract import Datum, StageError, spool
-from stages.datum.progress import Progress
+from stages.datum.contract import Datum, DatumInput, StageError
 from stages.datum.stage_parameters import integer
+from stages.files import segment_files
 from stages.files.tables.columns import ListColumn, SourceColumn, taken
-from stages.files.tables.nearest_table import read_nearest
 from stages.files.tables.parquet import true_text
 from stages.files.tables.ranking_table import RankingTable
+from stages.knn.search_settings import SearchSettings, read_settings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.top_k import TopK
+from stages.knn.vector_set import VectorSet
 from stages.quality import evaluation, ranking_verdicts
 from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sources, read_labels, read_pictures
-from stages.quality.ranking import Ranking, SegmentNeighbours, rank
+from stages.quality.ranking import LabelledVectors, depths, rank
 from stages.report.evaluation_page import page
 
 VERSION = 4
@@ -36,22 +39,27 @@ VERSION = 4
 
 MOST_NEIGHBOURS = 1000
 
-_AGAIN = "compute it again with `lookalike deploy --reprocess neighbours`"
-
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads K (default 10). Raises StageError if it is not a whole number from 1 to `MOST_NEIGHBOURS`."""
+    """Reads K (default 10), METRIC (default: the index's) and BACKEND. Raises StageError if K is not a whole number
+    from 1 to `MOST_NEIGHBOURS`."""
     k = integer(environment, "K", 10, 1, MOST_NEIGHBOURS)
+    chosen = read_settings(environment)
 
     def process(datum: Datum) -> None:
-        nearest = datum.inputs["nearest"]
-        if "/" in nearest.repo_path:  # each segment was a datum of its own
-            raise StageError(
-                f"the input nearest is /{nearest.repo_path}, one segment, as an earlier lookalike deployed it: bring "
-                "the pipelines to this version with `lookalike upgrade`"
-            )
-        pictures = _read(datum.inputs["labels"].path, datum.inputs["pictures"].path)
-        rankings = rankings_of(pictures, nearest.path, k)
+        datum.require("evaluate reads the index: bring the pipelines to this version with `lookalike upgrade`", "index")
+        segments = {segment_files.name_of(each): each for each in segment_files.segments(datum.inputs["index"])}
+        if not segments:
+            raise StageError(f"the index has no pictures. {segment_files.WAIT}")
+        facts = [segment_files.read_facts(each) for each in segments.values()]
+        for each, other in zip(facts, segments, strict=True):
+            if mismatch := facts[0].origin.mismatch(each.origin, f"segment {next(iter(segments))}", f"segment {other}"):
+                raise StageError(f"{mismatch} {segment_files.WAIT}")
+        metric = environment.get("METRIC") or facts[0].metric
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+            labels = read_labels(datum.inputs["labels"].path, Path(directory))
+        pictures = read_pictures({name: segment_files.read_table(each) for name, each in segments.items()}, labels)
+        rankings = rankings_of(pictures, segments, SearchSettings(k, metric, chosen.backend), environment)
         left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
         metrics = write(rankings, left_out, datum.out)
         print(f"evaluate: {metrics['queries']} queries of {metrics['labels']} labels")
@@ -59,70 +67,50 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def rankings_of(pictures: LibraryLabels, nearest: Path, k: int) -> RankingTable:
-    """The rankings of all labelled pictures, from the directory /nearest of neighbours. The nearest of one segment are
-    in memory at a time. Raises StageError if some are missing, or are those of other pictures."""
-    labelled = pictures.codes != UNLABELLED
-    numbers = np.cumsum(labelled, dtype=np.int32) - np.int32(1)
-    progress = Progress("pictures", len(pictures))
-    parts = []
-    for left in pictures.segments:
-        span = pictures.span(left)
-        queries = np.flatnonzero(labelled[span])
-        found = rank(_sides(nearest / left, left, pictures), queries, labelled, k)
-        parts.append(_part(found, numbers, queries, pictures, left))
-        progress.add(span.stop - span.start)
-    if not parts:
-        raise StageError(f"neighbours has no pictures: {_AGAIN}")
-    return RankingTable.joined(parts)
-
-
-def _part(
-    found: Ranking, numbers: npt.NDArray[np.int32], queries: npt.NDArray[np.int64], pictures: LibraryLabels, left: str
+def rankings_of(
+    pictures: LibraryLabels,
+    segments: Mapping[str, DatumInput],
+    settings: SearchSettings,
+    environment: Mapping[str, str],
 ) -> RankingTable:
-    """The rankings of one segment. numbers: int32 (n,), of each labelled picture its number among them. queries: rows
-    of the segment `left`."""
-    valid = np.arange(found.rows.shape[1]) < found.depths[:, None]
-    table, rows = pictures.tables[left], pictures.span(left).start + queries
+    """The rankings of all labelled pictures among each other, from the segments of the index by name."""
+    labelled = dict(_labelled(pictures, segments, settings.metric))
+    found = rank(labelled, settings.k, lambda points: open_searcher(points, settings, environment))
+    return RankingTable.joined([_part(found.get(name), pictures, name, settings) for name in segments])
+
+
+def _labelled(
+    pictures: LibraryLabels, segments: Mapping[str, DatumInput], metric: str
+) -> Iterator[tuple[str, LabelledVectors]]:
+    """The labelled pictures of each segment that has some."""
+    start = 0
+    for name, index in segments.items():
+        if len(rows := pictures.labelled(name)):
+            table = pictures.tables[name]
+            vectors = segment_files.read_points(index, table.vectors.of(rows.tolist()), table.origin.dimension)
+            yield name, LabelledVectors(VectorSet(vectors, metric, taken(table.ids, rows)), start)
+        start += len(rows)
+
+
+def _part(found: TopK | None, pictures: LibraryLabels, name: str, settings: SearchSettings) -> RankingTable:
+    """The rankings of one segment; found: None if it has no labelled picture."""
+    rows, table = pictures.labelled(name), pictures.tables[name]
+    found = TopK(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)) if found is None else found
+    counts, first = depths(found), int((pictures.codes[: pictures.span(name).start] != UNLABELLED).sum())
+    valid = np.arange(found.rows.shape[1]) < counts[:, None]
     sources = SourceColumn.of(table.sources)
-    paths = sources.stored_paths.take(first_sources(sources)[queries]).to_pylist()
+    paths = sources.stored_paths.take(first_sources(sources)[rows]).to_pylist()
     return RankingTable(
-        rows=numbers[rows],
-        ids=list(taken(table.ids, queries)),
+        rows=np.arange(first, first + len(rows), dtype=np.int32),
+        ids=list(taken(table.ids, rows)),
         sources=list(map(true_text, paths)),
-        labels=[pictures.names[code] for code in pictures.codes[rows].tolist()],
-        skipped=found.skipped,
-        neighbours=ListColumn.divided(numbers[found.rows[valid]], found.depths),
-        distances=ListColumn.divided(found.distances[valid], found.depths),
+        labels=[pictures.names[code] for code in pictures.codes[pictures.span(name)][rows].tolist()],
+        neighbours=ListColumn.divided(found.rows[valid].astype(np.int32), counts),
+        distances=ListColumn.divided(found.distances[valid], counts),
         origin=table.origin,
-        metric=table.metric,
-        k=found.rows.shape[1],
+        metric=settings.metric,
+        k=settings.k,
     )
-
-
-def _read(labels: Path, pictures: Path) -> LibraryLabels:
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        into = Path(directory)
-        tables = [spool(path, into) for path in sorted(pictures.glob("*.parquet"))]
-        return read_pictures(tables, read_labels(labels, into))
-
-
-def _sides(nearest: Path, left: str, pictures: LibraryLabels) -> list[SegmentNeighbours]:
-    """The nearest of the segment `left` in each segment, from its directory."""
-    span = pictures.span(left)
-    sides = []
-    for right in pictures.segments:
-        file = nearest / f"{right}.npy"
-        there = pictures.span(right)
-        others = there.stop - there.start - (right == left)
-        if not file.exists():
-            raise StageError(f"neighbours has no {left}/{right}.npy: {_AGAIN}")
-        with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-            found = read_nearest(spool(file, Path(directory)))
-        if len(found) != span.stop - span.start:
-            raise StageError(f"{left}/{right}.npy of neighbours does not fit its pictures: {_AGAIN}")
-        sides.append(SegmentNeighbours(found, int(there.start), int(others)))
-    return sides
 
 
 def write(rankings: RankingTable, left_out: Mapping[str, Any], out: Path) -> dict[str, Any]:

@@ -35,12 +35,14 @@ Vectors = NDArray[np.float32]
 @dataclass(frozen=True, slots=True)
 class MadeIndex:
     """Vectors of `pictures` pictures in 16 segments, or 16^digits. They are rectified mixtures of few factors around
-    the centres of some kinds, of length 1; two in a hundred are a near copy of another picture, in any segment."""
+    the centres of some kinds, of length 1; two in a hundred are a near copy of another picture, in any segment.
+    resized: of so many pictures of a segment one is half as large, and may be a copy of others; 0 for none."""
 
     pictures: int
     seed: int = 0
     model: str = "5eed" * 16
     digits: int = 1
+    resized: int = 0
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -82,8 +84,7 @@ class MadeIndex:
         shares = np.full(len(ids), 0.5)
         images = ImageTable(
             ids=ids,
-            # One program has written all of them, as most pictures of a library: the thumbnails of few are compared.
-            sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000, encoder="5eed5eed"),) for id in ids],
+            sources=[(self._source(row, id),) for row, id in enumerate(ids)],
             thumbnail_sizes=[_THUMBNAIL] * len(ids),
             hashes=hashes.tolist(),
             brightness=shares,
@@ -123,6 +124,11 @@ class MadeIndex:
         planes = np.random.default_rng([self.seed, 98]).standard_normal((DIMENSION, 64), np.float32)
         bytes_ = np.packbits(vectors @ (planes - planes.mean(axis=0)) > 0, axis=1)
         return bytes_.view("<u8")[:, 0]
+
+    def _source(self, row: int, id: str) -> Source:
+        # One program has written all of them, as most pictures of a library: the thumbnails of few are compared.
+        smaller = 1 + bool(self.resized and row % self.resized == self.resized // 2)
+        return Source(f"library/{id[:12]}.jpg", id, 640 // smaller, 480 // smaller, 90_000, encoder="5eed5eed")
 
     def _ids(self, segment: str, count: int) -> Iterator[str]:
         for number in range(count):

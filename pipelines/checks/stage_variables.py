@@ -28,8 +28,6 @@ def check(drafts: Sequence[SpecDraft], neighbours: Sequence[SpecDraft] = ()) -> 
             yield from (draft.finding(flaw) for flaw in _check_metric(draft, everything.get("search")))
         elif _stage(draft) == "partition":
             yield from (draft.finding(flaw) for flaw in _check_digits(draft))
-        elif _stage(draft) == "evaluate":
-            yield from (draft.finding(flaw) for flaw in _check_k(draft, everything.get("neighbours")))
     yield from _check_backends(drafts)
 
 
@@ -79,13 +77,6 @@ def _check_metric(draft: SpecDraft, search: SpecDraft | None) -> Iterator[Flaw]:
     if mine and theirs and mine != theirs:
         why = f"{mine} differs from {theirs} in search: one distance has two meanings"
         yield Flaw.warning("variables", (*_ENV, "METRIC"), why, f"write {theirs}")
-
-
-def _check_k(draft: SpecDraft, neighbours: SpecDraft | None) -> Iterator[Flaw]:
-    mine, theirs = (_value(each, "K") if each is not None else "" for each in (draft, neighbours))
-    if mine.isdecimal() and theirs.isdecimal() and int(mine) > int(theirs):
-        why = f"{mine} is more than K={theirs} of neighbours, the nearest that are known in each segment"
-        yield Flaw.warning("variables", (*_ENV, "K"), why, f"write {theirs}, or raise K there")
 
 
 def _check_backends(drafts: Sequence[SpecDraft]) -> Iterator[Finding]:

@@ -49,12 +49,14 @@ class SegmentFacts:
         return {"count": self.count, "metric": self.metric, **self.origin.as_data(), **codes}
 
 
-def of_group(index: DatumInput) -> DatumInput:
-    """The segment of a datum of some of its files, which Pachyderm names by the last of them."""
-    place = Path(index.repo_path)
-    if len(place.parts) < 2:
-        return index
-    return replace(index, path=index.path.parent, repo_path=place.parent.as_posix())
+def segments(index: DatumInput) -> list[DatumInput]:
+    """The segments of an input, by name: that of one segment, the whole index, or a group of some files of segments,
+    which Pachyderm names by the last of these."""
+    place = Path(index.repo_path.strip("/"))
+    if len(place.parts) == 1:
+        return [index]
+    root = index.path.parent.parent if place.parts else index.path
+    return [replace(index, path=each, repo_path=each.name) for each in sorted(root.iterdir()) if each.is_dir()]
 
 
 def name_of(index: DatumInput) -> str:

@@ -13,6 +13,8 @@ import numpy as np
 
 from stages.datum.contract import StageError
 from stages.datum.progress import Progress
+from stages.files.tables.columns import taken
+from stages.knn.backend import Rows
 from stages.knn.radius_search import RadiusPairs
 from stages.quality import registration
 from stages.quality.registration import PicturePyramid
@@ -51,7 +53,7 @@ def confirm_pairs(proposed: RadiusPairs, queries: SegmentPictures, rows: Segment
     which hashes may differ. Raises StageError for a damaged thumbnail."""
     proposed = _most_alike(proposed)
     looks = [lru_cache(_LOOKS)(partial(_look, side)) for side in (queries, rows)]
-    sources = [lru_cache(None)(side.sources.__getitem__) for side in (queries, rows)]
+    sources = [_sources(*of) for of in ((queries, proposed.queries), (rows, proposed.rows))]
     progress = Progress("pairs", len(proposed.rows))
     turns = np.full(len(proposed.rows), -1)
     itself = np.zeros(len(proposed.rows), np.bool_)
@@ -64,11 +66,17 @@ def confirm_pairs(proposed: RadiusPairs, queries: SegmentPictures, rows: Segment
         # Of pictures that may be copies only if they are turned, those that lie alike need no look: a burst has many.
         hashes = int(queries.hashes[query]), int(rows.hashes[row])
         lie_alike = (hashes[0] ^ hashes[1]).bit_count() <= bits
-        if may_be_copies(sources[0](query), sources[1](row), turned=not lie_alike):
+        if may_be_copies(sources[0][query], sources[1][row], turned=not lie_alike):
             found = registration.copy_turn(looks[0](query), looks[1](row), hashes, bits)
             turns[at] = -1 if found is None else found
     kept = itself | (turns >= 0)
     return CopyPairs(_only(proposed, kept), np.maximum(turns, 0)[kept].astype(np.uint8), (turns >= 0)[kept])
+
+
+def _sources(side: SegmentPictures, rows: Rows) -> dict[int, Sequence[Source]]:
+    """The sources of these pictures, by row."""
+    wanted = np.unique(rows)
+    return dict(zip(wanted.tolist(), taken(side.sources, wanted), strict=True))
 
 
 def _look(side: SegmentPictures, row: int) -> PicturePyramid:

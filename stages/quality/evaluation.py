@@ -50,7 +50,6 @@ def metrics(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping
         "queries": len(counted),
         "note": note(rankings, verdicts, left_out),
         "left_out": {**left_out, **_uncounted(verdicts)},
-        "skipped": int(rankings.skipped[judged.counts].sum()),
         "ks": measures.ranks(k),
     }
     if not len(counted):

@@ -22,7 +22,7 @@ _DARK, _BRIGHT = 0.15, 0.88  # brightness
 _LIGHTS, _LINES = 0.5, 0.3  # contrast: dark pictures of more have lights in them, and bright ones text or lines
 _TIMES_SMALLER = 10  # pixels, against the median
 _ELONGATED = 3  # the longer side against the shorter one
-_FAR = 1.5  # the distance to the nearest picture, against the median
+FAR = 1.5  # the distance to the nearest picture, against the median
 _FEWEST = 20  # pictures that have a usual size or distance
 
 OUTLIER = "outlier"
@@ -34,8 +34,9 @@ Values = NDArray[np.float64]
 class PictureMeasures:
     """The measures of n pictures, each (n,). brightness, contrast, sharpness: of stages.decode.picture_traits, float64.
     widths, heights: in pixels, integers, of the largest file of each. nearest: the distance to the nearest other
-    picture, float64; None if it is not known, NaN for a picture without another. side: of the squares in which pictures
-    are compared, in pixels."""
+    picture, float64, exact where it is more than FAR times the usual one; None if it is not known, NaN for a picture
+    without another. usual: the median of these distances. side: of the squares in which pictures are compared, in
+    pixels."""
 
     brightness: Values
     contrast: Values
@@ -43,6 +44,7 @@ class PictureMeasures:
     widths: NDArray[np.int64]
     heights: NDArray[np.int64]
     nearest: Values | None = None
+    usual: float = 0.0
     side: int = 0
 
 
@@ -153,13 +155,13 @@ def _of_distances(given: PictureMeasures) -> Iterator[PictureFlaw]:
         few = f"fewer than {_FEWEST} pictures have no usual distance"
         yield _not_judged(OUTLIER, "Unlike all others", why if given.nearest is None else few)
         return
-    usual = float(np.median(known[known > 0]))
+    usual = given.usual
     yield _flaw(
         OUTLIER,
         "Unlike all others",
-        f"the nearest other picture is more than {_FAR} times as far as is usual in the library, whose median is "
+        f"the nearest other picture is more than {FAR} times as far as is usual in the library, whose median is "
         f"{distance(usual)}",
-        known > _FAR * usual,
+        known > FAR * usual,
         known,
         "{:.4g} from the nearest",
         falling=True,

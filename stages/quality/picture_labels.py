@@ -1,7 +1,7 @@
 """The labels of pictures from those of their sources: a code for each picture, and all that has no label, with the
 reasons.
 
-Reads the repo of labels, and the tables of pictures that the stage neighbours wrote. Knows no distances.
+Reads the repo of labels. Knows the tables of pictures of the index, and no distances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stages.datum.contract import StageError, spool
 from stages.files.tables.columns import SourceColumn
-from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.index_table import IndexTable
 from stages.record.label_files import SourceLabels, unite
 
 UNLABELLED = -1
@@ -42,7 +42,7 @@ class LibraryLabels:
     codes: npt.NDArray[np.int32]
     names: Sequence[str]
     left_out: Mapping[str, Any]
-    tables: Mapping[str, PictureRows]
+    tables: Mapping[str, IndexTable]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -51,6 +51,10 @@ class LibraryLabels:
         """The rows of a segment."""
         place = self.segments.index(segment)
         return slice(int(self.starts[place]), int(self.starts[place + 1]))
+
+    def labelled(self, segment: str) -> npt.NDArray[np.int64]:
+        """The rows of the segment's own table that have a label, int64 (n,)."""
+        return np.flatnonzero(self.codes[self.span(segment)] != UNLABELLED)
 
 
 class LabelEncoder:
@@ -93,9 +97,8 @@ def label_contents(
             yield name, spool(path, into).read_bytes()
 
 
-def read_pictures(files: Sequence[Path], labels: SourceLabels) -> LibraryLabels:
-    """The pictures in the tables /pictures/<segment>.parquet, with their labels. Raises StageError for other files."""
-    tables = {file.stem: PictureRows.read(file) for file in sorted(files, key=lambda each: each.name)}
+def read_pictures(tables: Mapping[str, IndexTable], labels: SourceLabels) -> LibraryLabels:
+    """The pictures in the tables of segments, in their order, with their labels."""
     coder = LabelEncoder(labels)
     codes: list[npt.NDArray[np.int32]] = []
     mixed: list[str] = []
@@ -123,7 +126,7 @@ def first_sources(sources: SourceColumn) -> npt.NDArray[np.int64]:
     """The place of each picture's first source among all of them."""
     counts = sources.counts
     if (counts < 1).any():
-        raise StageError("a picture has no source: reprocess it with `lookalike deploy --reprocess neighbours`")
+        raise StageError("a picture has no source: reprocess it with `lookalike deploy --reprocess index`")
     starts: npt.NDArray[np.int64] = np.cumsum(counts) - counts
     return starts
 

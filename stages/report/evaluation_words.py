@@ -39,7 +39,6 @@ def left_out(metrics: Mapping[str, Any]) -> list[LeftOut]:
         ("pictures without a label", metrics["pictures"] - metrics["labelled"], []),
         ("pictures that alone have their label", found["single"]["count"], found["single"]["examples"]),
         ("labelled pictures without a labelled neighbour", found["alone"]["count"], []),
-        ("neighbours without a label, passed over", metrics["skipped"], []),
     ]
     return [each for each in reasons if each[1]]
 

@@ -16,9 +16,8 @@ from stages.datum.contract import DatumInput, StageError
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.picture_reader import DecodedPicture, read
-from stages.knn.radius_search import HashedVectors, RadiusLimits, RadiusPairs, pairs_within
-from stages.knn.search_settings import read_settings
-from stages.knn.searcher_factory import open_searcher
+from stages.knn.hash_index import HashIndex
+from stages.knn.radius_search import RadiusLimits, RadiusPairs, pairs_within
 from stages.knn.vector_set import VectorSet
 from stages.neighbours import MOST_PAIRS
 from stages.quality.copy_groups import CopyCandidates
@@ -73,14 +72,10 @@ def opened(directory: Path, embed: Embed | None = None) -> Album:
 
 def candidates(album: Album) -> RadiusPairs:
     """The pairs of different pictures within THRESHOLD and HASH_BITS, each once."""
-    points, every = VectorSet(album.vectors), np.arange(len(album.ids))
-    hashed = HashedVectors(points, album.side.hashes)
-    chosen = read_settings(_PARAMETERS)
-    nearest = open_searcher(points, chosen, _PARAMETERS, report=_quiet).search(points, chosen.k, every)
-    found = pairs_within(
-        hashed, hashed, RadiusLimits(float(_PARAMETERS["THRESHOLD"]), _BITS, 2 * MOST_PAIRS), nearest, every
-    )
-    return only(found, found.queries < found.rows)
+    points = VectorSet(album.vectors)
+    proposed = HashIndex(album.side.hashes, _BITS).pairs(album.side.hashes, after=True)
+    limits = RadiusLimits(float(_PARAMETERS["THRESHOLD"]), _BITS, 2 * MOST_PAIRS)
+    return pairs_within(proposed, lambda: (points, points), limits)
 
 
 def only(pairs: RadiusPairs, kept: NDArray[np.bool_]) -> RadiusPairs:
@@ -117,7 +112,3 @@ def near_paths(found: CopyCandidates) -> Iterator[tuple[str, str]]:
 def _batches(rows: Iterator[bytes]) -> Iterator[Pixels]:
     while batch := list(islice(rows, _BATCH)):
         yield np.frombuffer(b"".join(batch), np.uint8).reshape(-1, DEFAULT.size, DEFAULT.size, 3)
-
-
-def _quiet(_: str) -> None:
-    """For a search whose report nobody reads."""

@@ -93,7 +93,6 @@ def test_one_more_label_computes_its_segment(world: World) -> None:
         "evaluate": 1,
     }
     assert jobs["labelled"].skipped == segments - 1
-    assert jobs["neighbours"].processed == 0
 
 
 def test_pictures_with_their_labels_are_evaluated_and_trained_on_once(world: World, paint: Paint) -> None:

@@ -14,7 +14,7 @@ from tests.e2e.world import MakeWorld, Paint, World, specs
 pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
 
 OPT_IN = optional_specs.required_specs(SHIPPED_SPECS, "evaluate")
-NAMES = ("neighbours", "evaluate")
+NAMES = ("evaluate",)
 SEEDS = range(4)
 
 
@@ -62,8 +62,6 @@ def test_labels_and_pictures_compute_what_follows_from_them(
     assert metrics(world)["left_out"]["unknown"] == {"count": 1, "examples": ["4/0.png"]}
     added = pictures | {"4/0.png": paint(4)}
     jobs = world.settle(world.add({"4/0.png": paint(4)}))
-    segments = len(list(world.repo("index").list("/")))
-    assert jobs["neighbours"].processed == 2 * segments - 1
     assert jobs["evaluate"].processed == 1
     assert metrics(world)["left_out"]["single"] == {"count": 1, "examples": ["4"]}
 

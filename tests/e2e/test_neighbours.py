@@ -1,5 +1,5 @@
-"""The opt-in pipelines of near pictures on a real server: the datums that each change computes and skips, and output
-that equals a rebuild."""
+"""The opt-in pipelines of copies and of evaluation on a real server: the datums that each change computes and skips,
+and output that equals a rebuild."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from pipelines.specifications import optional_specs, pipeline_specs
 from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages import neighbours
 from stages.datum.contract import Datum, DatumInput
-from stages.files.tables.nearest_table import PictureRows
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.tables.pair_table import PairTable
 from stages.record.sources import Source
 from tests.e2e.oracle import Tree, read, write
@@ -44,11 +44,12 @@ def library_pipelines(threshold: str = THRESHOLD) -> list[PipelineSpec]:
 
 @dataclass(frozen=True)
 class Step:
-    """The jobs of a change by pipeline; after it the files of the near pictures, and the hashes of these and of the
-    outputs below."""
+    """The jobs of a change by pipeline; after it the files of the pairs and the tables of the index by segment, and
+    the hashes of the pairs and of the other outputs."""
 
     jobs: dict[str, Job]
     files: Tree
+    index: Tree
     hashes: dict[str, bytes]
     below: dict[str, dict[str, bytes]]
 
@@ -58,7 +59,7 @@ class Step:
 
     @property
     def segments(self) -> list[str]:
-        return sorted(Path(path).stem for path in self.files if path.startswith("/pictures/"))
+        return sorted(self.index)
 
     def changed(self, other: "Step") -> set[str]:
         """The paths of files that differ from those of another step."""
@@ -79,7 +80,8 @@ class Story:
 def step(world: World, *commits: str) -> Step:
     jobs = world.settle(*commits)
     below = {name: world.hashes(name) for name in BELOW}
-    return Step(jobs, world.content("neighbours"), world.hashes("neighbours"), below)
+    tables = {path.split("/")[1]: each for path, each in world.content("index").items() if path.endswith(TABLE)}
+    return Step(jobs, world.content("neighbours"), tables, world.hashes("neighbours"), below)
 
 
 def rebuilt(make_world: MakeWorld, world: World, name: str, threshold: str = THRESHOLD) -> Tree:
@@ -128,11 +130,6 @@ def test_a_picture_recomputes_the_pairs_of_its_segment_and_no_other(story: Story
     count = len(built.segments)
     assert built.jobs["neighbours"].counts == (count**2, 0, 0)
     assert added.jobs["neighbours"].counts == (2 * count - 1, (count - 1) ** 2, 0)
-    touched = {path for path in added.changed(built) if path.startswith("/nearest/")}
-    assert touched == {
-        *(f"/nearest/{story.segment}/{each}.npy" for each in built.segments),
-        *(path for path in touched if path.endswith(f"/{story.segment}.npy")),
-    }
     assert all(story.segment in path for path in added.changed(built))
     assert {name: added.jobs[name].processed for name in BELOW} == {"duplicates": 1, "evaluate": 1}
 
@@ -149,32 +146,31 @@ def test_a_removal_gives_the_bytes_from_before(story: Story) -> None:
     assert removed.jobs["neighbours"].processed == 2 * len(built.segments) - 1
 
 
-def test_another_threshold_changes_the_pairs_alone(story: Story) -> None:
+def test_another_threshold_changes_the_pairs_and_no_evaluation(story: Story) -> None:
     removed, wider, narrower = (story.steps[name] for name in ("removed", "wider", "narrower"))
     assert wider.jobs["neighbours"].processed == len(removed.segments) ** 2
-    assert {path.split("/")[1] for path in wider.changed(removed)} == {"pairs"}
-    assert wider.hashes["/nearest/"] == removed.hashes["/nearest/"]
-    assert wider.hashes["/pictures/"] == removed.hashes["/pictures/"]
+    assert wider.changed(removed)
     assert narrower.trees == removed.trees
     for each in (wider, narrower):
         assert each.jobs["duplicates"].counts == (1, 0, 0)
-        assert each.jobs["evaluate"].counts == (0, 1, 0)
+        assert "evaluate" not in each.jobs
+        assert each.below["evaluate"] == removed.below["evaluate"]
 
 
 def test_near_pictures_and_copies_are_found(story: Story, tmp_path: Path) -> None:
-    files = story.steps["built"].files
+    built = story.steps["built"]
     pictures: dict[str, list[str]] = {}
     near = set()
-    for path, content in files.items():
+    for content in built.index.values():
         (tmp_path / "table").write_bytes(content)
-        if path.startswith("/pictures/"):
-            listed = PictureRows.read(tmp_path / "table")
-            pictures |= dict(zip(listed.ids, map(_names, listed.sources), strict=True))
-        elif path.startswith("/pairs/"):
-            pairs = PairTable.read(tmp_path / "table").pictures
-            names = [min(_names(sources)) for sources in pairs.sources]
-            ends = zip(pairs.first, pairs.second, strict=True)
-            near |= {tuple(sorted((names[one], names[other]))) for one, other in ends}
+        listed = IndexTable.read(tmp_path / "table")
+        pictures |= dict(zip(listed.ids, map(_names, listed.sources), strict=True))
+    for content in built.files.values():
+        (tmp_path / "table").write_bytes(content)
+        pairs = PairTable.read(tmp_path / "table").pictures
+        names = [min(_names(sources)) for sources in pairs.sources]
+        ends = zip(pairs.first, pairs.second, strict=True)
+        near |= {tuple(sorted((names[one], names[other]))) for one, other in ends}
     assert sorted(name for names in pictures.values() for name in names) == sorted(
         [*(f"{seed}.png" for seed in range(1, 13)), *(f"near/{number}.jpg" for number in range(3)), "copies/one.png"]
     )

@@ -34,7 +34,6 @@ def _rankings(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES
         ids=[f"{row:064x}" for row in range(len(names))],
         sources=names,
         labels=[name.partition("/")[0] for name in names],
-        skipped=np.zeros(len(names), np.int32),
         neighbours=ListColumn.of(every, pa.list_(pa.int32())),
         distances=ListColumn.of(
             [0.1 + 0.1 * np.arange(len(each), dtype=np.float32) for each in every], pa.list_(pa.float32())

@@ -1,4 +1,4 @@
-"""The stage evaluate as Pachyderm runs it: pictures, nearest and labels in, a report out."""
+"""The stage evaluate as Pachyderm runs it: an index and labels in, a report out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from stages.files.tables.columns import ListColumn
 from stages.files.tables.ranking_table import RankingTable
 from stages.record.origin import Origin
 from tests.pipes import Pipes
-from tests.stages import neighbour_tables
-from tests.stages.neighbour_tables import id_of
+from tests.stages import picture_indexes
+from tests.stages.picture_indexes import id_of
 from tests.stages.report.page_documents import PageDocument
 
 K = 5
@@ -37,24 +37,20 @@ def library(seed: int = 0, pictures: int = 60) -> dict[str, Vector]:
     }
 
 
-def written(root: Path, vectors: Mapping[str, Vector], labels: Mapping[str, str], k: int = K) -> Path:
+def written(root: Path, vectors: Mapping[str, Vector], labels: Mapping[str, str]) -> Path:
     """The inputs of evaluate below a directory."""
     by_id = {id_of(name): vector for name, vector in vectors.items()}
-    neighbour_tables.write(root, by_id, {id_of(name): [name] for name in vectors}, k)
+    picture_indexes.write(root / "index", by_id, {id_of(name): [name] for name in vectors})
     (root / "labels").mkdir()
     (root / "labels" / "a.csv").write_text("source,label\n" + "".join(f"{name},{of}\n" for name, of in labels.items()))
     return root
 
 
-def run(root: Path, k: int = K, commit: str = "c0ffee") -> Path:
+def run(root: Path, commit: str = "c0ffee", **environment: str) -> Path:
     """Runs the stage; returns the directory of the report."""
-    inputs = {
-        "labels": DatumInput("labels", root / "labels", "", commit),
-        "nearest": DatumInput("nearest", root / "nearest", "nearest", commit),
-        "pictures": DatumInput("pictures", root / "pictures", "pictures", commit),
-    }
+    inputs = {name: DatumInput(name, root / name, "", commit) for name in ("labels", "index")}
     (root / "report").mkdir()
-    evaluate.start({"K": str(k)})(Datum(inputs, root / "report"))
+    evaluate.start({"K": str(K), "CUDA_VISIBLE_DEVICES": "", **environment})(Datum(inputs, root / "report"))
     return root / "report"
 
 
@@ -134,11 +130,10 @@ def test_calibration_is_of_all_pairs_once(report: Path, vectors: dict[str, Vecto
 
 def test_pictures_without_a_label_are_passed_over(tmp_path: Path, vectors: dict[str, Vector]) -> None:
     labels = {name: of for name, of in own(vectors).items() if int(name[-6:-4]) % 4}
-    report = run(written(tmp_path, vectors, labels, k=20))
+    report = run(written(tmp_path, vectors, labels))
     near = brute(vectors, labels, K)
     told = metrics(report)
     assert (told["pictures"], told["labelled"]) == (60, 45)
-    assert told["skipped"] > 0
     right = [[labels[each] == labels[name] for each in found] for name, found in near.items()]
     assert told["micro"]["precision@5"]["value"] == pytest.approx(np.mean(right), abs=1e-6)
 
@@ -169,7 +164,7 @@ def test_copies_are_one_picture_with_the_labels_of_all_their_sources(tmp_path: P
     names = {id_of(name): [name] for name in library(2, 12)}
     names[id_of("cat/00.jpg")] = ["cat/00.jpg", "copies/a.jpg", "copies/b.jpg"]
     names[id_of("dog/01.jpg")] = ["copies/c.jpg", "dog/01.jpg"]
-    neighbour_tables.write(tmp_path, vectors, names, K)
+    picture_indexes.write(tmp_path / "index", vectors, names)
     (tmp_path / "labels").mkdir()
     rows = [*own(library(2, 12)).items(), ("copies/b.jpg", "cat"), ("copies/c.jpg", "ape")]
     (tmp_path / "labels" / "a.csv").write_text("source,label\n" + "".join(f"{name},{of}\n" for name, of in rows))
@@ -198,43 +193,48 @@ def test_too_few_labels_are_a_report_that_says_what_to_do(tmp_path: Path, labels
     assert calibration(report)["proposed"]["distance"] is None or len(labels) == 2
 
 
-def test_nothing_known_among_the_nearest(tmp_path: Path) -> None:
-    vectors = {f"{at:03d}.jpg": np.array([at, 0], np.float32) for at in range(200)}
-    report = run(written(tmp_path, vectors, {"000.jpg": "a", "199.jpg": "a", "100.jpg": "b"}, k=1), k=1)
-    told = metrics(report)
-    assert told["note"].startswith("no labelled picture has another one among its nearest")
-    assert told["left_out"]["alone"]["count"] == 2
-
-
 def test_lazy_inputs_are_read_once(tmp_path: Path) -> None:
     root = written(tmp_path / "files", library(4, 12), own(library(4, 12)))
     assert metrics(run(Pipes(root, tmp_path / "pipes").directory)) == metrics(run(root))
 
 
-def test_nearest_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    root = written(tmp_path, library(5, 12), {})
-    first, *_ = sorted((root / "nearest").iterdir())
-    (first / f"{first.name}.npy").unlink()
-    with pytest.raises(StageError, match="lookalike deploy --reprocess neighbours"):
+def test_only_vectors_of_segments_with_labelled_pictures_are_read(tmp_path: Path, vectors: dict[str, Vector]) -> None:
+    few = {name: of for name, of in own(vectors).items() if id_of(name)[0] in "0123"}
+    root = written(tmp_path / "files", vectors, few)
+    pipes = Pipes(root, tmp_path / "pipes")
+    assert metrics(run(pipes.directory))["labelled"] == len(few) > 3
+    read = {name for name in pipes.opened if "/vectors/" in name}
+    assert {name.split("/")[1] for name in read} == {id_of(name)[0] for name in few}
+    assert not any("/thumbnails/" in name or name.endswith("hashes.npy") for name in pipes.opened)
+
+
+def test_the_metric_is_the_indexs_unless_another_is_asked_for(tmp_path: Path, vectors: dict[str, Vector]) -> None:
+    root = written(tmp_path, vectors, own(vectors))
+    for file in root.glob("index/*/index.json"):
+        file.write_text(file.read_text().replace('"euclidean"', '"cosine"'))
+    assert metrics(run(root))["facts"]["metric"] == "cosine"
+    (root / "report").rename(root / "before")
+    assert metrics(run(root, METRIC="euclidean"))["facts"]["metric"] == "euclidean"
+
+
+def test_segments_of_two_models_are_refused(tmp_path: Path, vectors: dict[str, Vector]) -> None:
+    root = written(tmp_path, vectors, own(vectors))
+    file = sorted(root.glob("index/*/index.json"))[1]
+    file.write_text(file.read_text().replace("5eed" * 16, "0dd5" * 16))
+    with pytest.raises(StageError, match="segment 0 was computed with the model small 5eed.*meaningless"):
         run(root)
 
 
-def test_a_segment_alone_is_refused(tmp_path: Path) -> None:
-    root = written(tmp_path, library(5, 12), {})
-    first, *_ = sorted((root / "nearest").iterdir())
-    inputs = {
-        "labels": DatumInput("labels", root / "labels", "", ""),
-        "nearest": DatumInput("nearest", first, f"nearest/{first.name}", ""),
-        "pictures": DatumInput("pictures", root / "pictures", "pictures", ""),
-    }
+def test_the_inputs_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+    inputs = {name: DatumInput(name, tmp_path, name, "") for name in ("labels", "nearest", "pictures")}
     with pytest.raises(StageError, match="bring the pipelines to this version with `lookalike upgrade`"):
         evaluate.start({})(Datum(inputs, tmp_path))
 
 
 def test_a_library_without_pictures_is_refused(tmp_path: Path) -> None:
-    for name in ("labels", "nearest", "pictures"):
+    for name in ("labels", "index"):
         (tmp_path / name).mkdir()
-    with pytest.raises(StageError, match="neighbours has no pictures: compute it again with"):
+    with pytest.raises(StageError, match="the index has no pictures"):
         run(tmp_path)
 
 
@@ -256,7 +256,6 @@ def test_a_wrong_table_of_rankings_is_refused() -> None:
             ids=["a"],
             sources=[],
             labels=[],
-            skipped=none,
             neighbours=ListColumn.divided(none, none),
             distances=ListColumn.divided(none.astype(np.float32), none),
             origin=Origin("", ""),

@@ -1,8 +1,7 @@
-"""The neighbours stage as in production: segments of the index in, files out, lazy or not."""
+"""The neighbours stage as in production: segments of the index in, pairs out, lazy or not."""
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,7 @@ from stages import index, neighbours
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.files import thumbnail_files
-from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.tables.pair_table import PairTable
-from stages.knn import radius_search
-from stages.knn.radius_search import HashedVectors, RadiusLimits, TooManyPairsError, pairs_within
-from stages.knn.top_k import TopK
-from stages.knn.vector_set import VectorSet
 from stages.quality import copy_pairs
 from stages.record.hashes import NO_VERDICT, TURNS
 from stages.record.origin import Origin
@@ -78,7 +72,7 @@ def vectors() -> dict[str, NDArray[np.float32]]:
     """Three segments of different sizes; families of near pictures lie within and across them."""
     random = np.random.default_rng(1)
     found = {name: random.normal(size=(size, 8)) for name, size in zip(NAMES, (40, 25, 7), strict=True)}
-    found["3"][10:16] = found["3"][10] + 1e-3 * random.normal(size=(6, 8))  # more than K of them
+    found["3"][10:16] = found["3"][10] + 1e-3 * random.normal(size=(6, 8))
     found["8"][:5] = found["3"][10]
     found["d"][2] = found["8"][20] + 1e-3
     return {name: each.astype(np.float32) for name, each in found.items()}
@@ -105,7 +99,7 @@ def datum(library: Path, left: str, right: str, out: Path, commit: str = "c") ->
 
 def run(library: Path, out: Path, **environment: str) -> Tree:
     """All datums in Pachyderm's order, by one process; returns the files by path."""
-    process = neighbours.start({**CPU, "K": "4", "THRESHOLD": "0.1", **environment})
+    process = neighbours.start({"THRESHOLD": "0.1", **environment})
     names = sorted(path.name for path in library.iterdir())
     for left in names:
         for right in names:
@@ -125,27 +119,6 @@ def distances(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[n
     difference = one[:, None].astype(np.float64) - other[None]
     found: NDArray[np.float32] = np.sqrt((difference**2).sum(axis=2)).astype(np.float32)
     return found
-
-
-def test_the_nearest_of_each_picture_in_each_segment(answers: Path, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    for left in NAMES:
-        for right in NAMES:
-            nearest = read_nearest(answers / "nearest" / left / f"{right}.npy")
-            true = distances(vectors[left], vectors[right])
-            if left == right:
-                np.fill_diagonal(true, np.inf)
-            order = np.lexsort((np.broadcast_to(np.arange(true.shape[1]), true.shape), true))[:, :4]
-            assert nearest["row"].tolist() == order.tolist()
-            assert np.array_equal(nearest["distance"], np.take_along_axis(true, order, axis=1))
-
-
-def test_the_pictures_of_a_segment_are_those_of_the_index(answers: Path) -> None:
-    assert sorted(path.name for path in (answers / "pictures").iterdir()) == [f"{each}.parquet" for each in NAMES]
-    pictures = PictureRows.read(answers / "pictures" / "8.parquet")
-    assert (len(pictures), pictures.ids[1]) == (25, f"8{1:063x}")
-    assert [each.path for each in pictures.sources[5]] == ["85.jpg", "copy"]
-    assert pictures.origin == Origin(MODEL, "pad", 96, 8, "a net at 96 px")
-    assert (pictures.metric, pictures.k) == ("euclidean", 4)
 
 
 def found_pairs(out: Path) -> dict[tuple[str, str], float]:
@@ -184,7 +157,7 @@ def test_all_near_pairs_are_listed_once(
 
 
 def test_a_table_of_pairs_has_what_is_shown(answers: Path) -> None:
-    assert {path for path in tree(answers) if path.startswith("pairs/")} == {
+    assert tree(answers).keys() == {
         *(f"pairs/{name}/{name}.parquet" for name in NAMES),  # their exact copies
         *("pairs/3/8.parquet", "pairs/8/d.parquet"),
     }
@@ -196,34 +169,17 @@ def test_a_table_of_pairs_has_what_is_shown(answers: Path) -> None:
     assert (pairs.origin.model, pairs.origin.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
 
 
-def test_the_threshold_changes_the_pairs_alone(answers: Path, library: Path, tmp_path: Path) -> None:
-    one, other = tree(answers), run(library, tmp_path / "out", THRESHOLD="0")
-    changed = {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
-    assert changed and {path.partition("/")[0] for path in changed} == {"pairs"}
-
-
-def test_cosine(library: Path, vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path) -> None:
-    run(library, tmp_path / "out", METRIC="cosine")
-    units = {
-        name: each.astype(np.float64) / np.linalg.norm(each, axis=1, keepdims=True) for name, each in vectors.items()
-    }
-    nearest = read_nearest(tmp_path / "out" / "nearest" / "8" / "d.npy")
-    true = 1 - units["8"] @ units["d"].T
-    assert np.allclose(nearest["distance"], np.sort(true, axis=1)[:, :4], atol=1e-6)
-    assert PictureRows.read(tmp_path / "out" / "pictures" / "8.parquet").metric == "cosine"
-
-
 def test_a_library_of_one_picture(tmp_path: Path) -> None:
     write_segment(tmp_path, "a", np.ones((1, 4), np.float32))
     written = run(tmp_path / "index", tmp_path / "out")
-    assert sorted(written) == ["nearest/a/a.npy", "pairs/a/a.parquet", "pictures/a.parquet"]
-    assert read_nearest(tmp_path / "out" / "nearest" / "a" / "a.npy").shape == (1, 0)
+    assert sorted(written) == ["pairs/a/a.parquet"]
+    assert PairTable.read(tmp_path / "out" / "pairs" / "a" / "a.parquet").metric == "euclidean"
 
 
 def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(
     answers: Path, library: Path, tmp_path: Path
 ) -> None:
-    process = neighbours.start({**CPU, "K": "4", "THRESHOLD": "0.1"})
+    process = neighbours.start({"THRESHOLD": "0.1"})
     read: dict[tuple[str, str], set[str]] = {}
     for pair in ((left, right) for left in NAMES for right in NAMES):
         inputs, opened = {}, []
@@ -233,24 +189,24 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(
             opened.append((side, pipes.opened))
         process(Datum(inputs, tmp_path / "lazy"))
         read[pair] = {f"{side} {file}" for side, files in opened for file in files}
-    points = {"left images.parquet", "left vectors/0.npy"}
-    others = {"right images.parquet", "right vectors/0.npy"}
-    assert read["3", "3"] == {*points, "left hashes.npy", "left thumbnails/0.thumbnails"}
-    assert read["3", "8"] == {*others, "right hashes.npy", "right thumbnails/0.thumbnails"}
-    assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
-    assert read["8", "3"] == points | others
+    facts = ("hashes.npy", "index.json")
+    rest = ("images.parquet", "thumbnails/0.thumbnails", "vectors/0.npy")
+    assert read["3", "3"] == {f"left {name}" for name in (*facts, *rest)}
+    assert read["3", "8"] == {f"right {name}" for name in (*facts, *rest)}
+    assert read["3", "d"] == {f"right {name}" for name in facts}  # no hashes agree
+    assert read["8", "3"] == set()
     assert tree(tmp_path / "lazy") == tree(answers)
 
 
 def test_segments_of_two_models_are_refused(library: Path, tmp_path: Path) -> None:
     write_segment(tmp_path, "e", np.ones((3, 8), np.float32), model="0dd5" * 16)
-    process = neighbours.start(CPU)
+    process = neighbours.start({})
     with pytest.raises(StageError, match="segment 3 was computed with the model a net at 96 px 5eed.*meaningless"):
         process(datum(library, "3", "e", tmp_path / "out"))
 
 
 def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
-    process = neighbours.start(CPU)
+    process = neighbours.start({})
     (library / "3" / "images.parquet").unlink()
     with pytest.raises(StageError, match=r"segment 3 has no images\.parquet: .*--reprocess index"):
         process(datum(library, "3", "8", tmp_path / "out", ""))
@@ -263,6 +219,30 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
     (library / "8" / "vectors" / "0.npy").unlink()
     with pytest.raises(StageError, match=r"0\.npy is missing next to its table"):
         process(datum(library, "8", "8", tmp_path / "out", ""))
+
+
+def test_sixteenths_of_several_segments_have_the_pairs_of_one(answers: Path, library: Path, tmp_path: Path) -> None:
+    for name in NAMES:
+        (library / name).rename(library / f"{name}0")
+    write_segment(tmp_path / "more", "3f", np.ones((3, 8), np.float32) * 50)
+    (tmp_path / "more" / "index" / "3f").rename(library / "3f")
+    process = neighbours.start({"THRESHOLD": "0.1"})
+    for left in NAMES:
+        for right in NAMES:
+            inputs = {}
+            for side, digit in (("left", left), ("right", right)):
+                group = tmp_path / left / right / side
+                shutil.copytree(library, group, ignore=lambda _, names, digit=digit: _others(names, digit))
+                last = sorted(group.iterdir())[-1]
+                inputs[side] = DatumInput(side, last / "vectors", f"{last.name}/vectors", "c")
+            process(Datum(inputs, tmp_path / "out"))
+    found, expected = found_pairs(tmp_path / "out"), found_pairs(answers)
+    assert found.keys() == expected.keys() | {(f"3f{0:063x}",) * 2}
+
+
+def _others(names: list[str], digit: str) -> list[str]:
+    """The segments that do not begin with a digit, of the names in a directory."""
+    return [name for name in names if len(name) == 2 and not name.startswith(digit)]
 
 
 def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,24 +261,21 @@ def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: 
         ("THRESHOLD=nan", "THRESHOLD='nan'"),
         ("HASH_BITS=25", "HASH_BITS='25': must be a whole number from 0 to 24"),
         ("HASH_BITS=0.5", "HASH_BITS='0.5'"),
-        ("K=0", "K='0'"),
-        ("ALGORITHM=ivfflat", "always searched exactly"),
+        ("METRIC=city", "METRIC='city'"),
     ],
 )
 def test_bad_parameters_are_named(variable: str, reason: str) -> None:
     name, value = variable.split("=")
     with pytest.raises(StageError, match=reason):
-        neighbours.start({**CPU, "BACKEND": "faiss", name: value})
+        neighbours.start({name: value})
 
 
-@pytest.mark.parametrize(
-    ("threshold", "k", "metric"), [("0.1", "4", "euclidean"), ("9", "1", "euclidean"), ("1", "2", "cosine")]
-)
-def test_copies_are_found_however_they_lie(threshold: str, k: str, metric: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("threshold", "metric"), [("0.1", "euclidean"), ("9", "euclidean"), ("1", "cosine")])
+def test_copies_are_found_however_they_lie(threshold: str, metric: str, tmp_path: Path) -> None:
     vectors = np.ones((TURNS, 4), np.float32) + 1e-3 * np.eye(TURNS, 4, dtype=np.float32)
     for name in ("3", "8"):
         write_segment(tmp_path, name, vectors, scenes=dict.fromkeys(range(TURNS), 1), turns=TURNS)
-    process = neighbours.start({**CPU, "THRESHOLD": threshold, "K": k, "METRIC": metric, "HASH_BITS": "2"})
+    process = neighbours.start({"THRESHOLD": threshold, "METRIC": metric, "HASH_BITS": "2"})
     process(datum(tmp_path / "index", "3", "8", tmp_path / "out"))
     pairs = PairTable.read(tmp_path / "out" / "pairs" / "3" / "8.parquet")
     turns = {
@@ -344,24 +321,3 @@ def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
     file.write_bytes(content[:start] + bytes(200) + content[start + 200 :])
     with pytest.raises(StageError, match="a thumbnail of segment 3 cannot be read.*--reprocess index"):
         run(library, tmp_path / "out")
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-@pytest.mark.parametrize("bits", [22, 24])
-def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(5)
-    points = VectorSet(random.normal(size=(50, 6)).astype(np.float32), metric)
-    each = HashedVectors(points, random.integers(0, 2**64, 50, dtype=np.uint64))
-    none = TopK(np.empty((50, 0), np.float32), np.empty((50, 0), np.int64))
-    limits = RadiusLimits(distance=2.5 if metric == "euclidean" else 0.5, bits=bits, most=3000)
-    found = [pairs_within(each, each, limits, none, np.arange(50))]
-    for sizes in ((7, 11, 0), (7, 11, 1), (64, 3, 1 / 128)):
-        for name, size in zip(("_QUERIES", "_ROWS", "_SPARSE"), sizes, strict=True):
-            monkeypatch.setattr(radius_search, name, size)
-        found.append(pairs_within(each, each, limits, none, np.arange(50)))
-    assert len(found[0].rows) > 20
-    assert not np.any(found[0].queries == found[0].rows)
-    for other in found[1:]:
-        assert [column.tolist() for column in other] == [column.tolist() for column in found[0]]
-    with pytest.raises(TooManyPairsError):
-        pairs_within(each, each, replace(limits, most=10), none, np.arange(50))

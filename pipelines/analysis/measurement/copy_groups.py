@@ -18,6 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.specifications import optional_specs, specs_directory
 from stages.datum import stage_version
+from stages.files.tables.index_table import TABLE
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
 
 GROUP = "duplicates"
@@ -122,7 +123,10 @@ def _make(connection: Connection, scratch: Path, out: Path, across: tuple[str, s
     inputs = {name: StageInput(scratch / name, name) for name in ("pairs", "pictures")}
     for given in inputs.values():
         given.path.mkdir()
-        _fetch(connection, PAIRS, f"/{given.repo_path}", f"/{given.repo_path}/", given.path)
+    _fetch(connection, PAIRS, "/pairs", "/pairs/", inputs["pairs"].path)
+    index = connection.retry(lambda: Repository(connection, "index").good())
+    for path, content in () if index is None else connection.retry(lambda: list(index.read_all(f"/*/{TABLE}"))):
+        (inputs["pictures"].path / f"{path.split('/')[1]}.parquet").write_bytes(content)
     try:
         run(GROUP, [StageDatum(inputs, out)], {"ACROSS": json.dumps(across)} if across else {})
     except LookalikeError as error:

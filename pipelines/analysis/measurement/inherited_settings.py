@@ -26,7 +26,8 @@ _NODES = ("scheduling_spec", "tolerations", "pod_spec", "pod_patch")
 """Those of them that say where they run."""
 
 _SECRETS = ("image_pull_secrets", "user")
-_SHARED = ("METRIC", "BACKEND")
+_METRIC = "METRIC"
+_SHARED = (_METRIC, "BACKEND")
 """The variables that must be those of the search, so that distances mean the same."""
 
 
@@ -47,7 +48,14 @@ def as_deployed(draft: SpecDraft, base: Mapping[str, SpecDraft], there: Mapping[
         if written.name in draft.spec().repos:
             _check_version(written, runs)
     beside = (_beside(image, written, runs) for written, runs in known if not _has_gpus(written))
-    return draft.patched(SpecPatch(next(beside, {})))
+    return _with_threshold(draft, draft.patched(SpecPatch(next(beside, {}))).patched(_metric(draft, there)))
+
+
+def _metric(draft: SpecDraft, there: Mapping[str, Any]) -> SpecPatch:
+    """The metric of the deployed pipelines, for a specification that states one."""
+    found = {info.details.transform.env[_METRIC] for info in there.values() if _METRIC in info.details.transform.env}
+    states = _METRIC in draft.get("transform", "env", default={})
+    return SpecPatch({"transform": {"env": {_METRIC: min(found)}}} if states and len(found) == 1 else {})
 
 
 def _beside(image: ImageReference, written: SpecDraft, runs: Any) -> dict[str, Any]:
@@ -78,7 +86,7 @@ def _with_threshold(written: SpecDraft, draft: SpecDraft) -> SpecDraft:
     """The specification with THRESHOLD in the units of its metric, if that is cosine and it was written for euclidean
     distances of vectors of length 1."""
     at = ("transform", "env")
-    before, metric = (each.get(*at, "METRIC", default="") for each in (written, draft))
+    before, metric = (each.get(*at, _METRIC, default="") for each in (written, draft))
     threshold = draft.get(*at, "THRESHOLD", default="")
     if (before, metric) != ("euclidean", "cosine") or not threshold:
         return draft

@@ -29,10 +29,7 @@ from stages.datum.text_format import counted
 from stages.files.tables.index_table import TABLE
 from stages.files.thumbnail_files import DIRECTORY
 
-EVALUATION = ("neighbours", "evaluate")
-"""The pipelines from the index to the measures, upstream first."""
-
-_MEASURES = EVALUATION[-1]
+_MEASURES = "evaluate"
 _SOURCES = ("images", "models", "labels")
 _SHOWN = 256 << 20
 """Most bytes of the index that are fetched for the pictures on the page."""
@@ -107,7 +104,7 @@ class _Comparison:
         if not metrics["queries"]:
             raise LookalikeError(metrics["note"])
         infos = ProjectJobs(connection).pipelines(newest.at)
-        names = [name for name in (*LIBRARY, *EVALUATION) if name in infos]
+        names = [name for name in (*LIBRARY, _MEASURES) if name in infos]
         environments = {name: dict(infos[name].details.transform.env) for name in names}
         _must_be_ours(environments)
         size = int(environments["preprocess"]["IMAGE_SIZE"])
@@ -117,7 +114,7 @@ class _Comparison:
     @property
     def metric(self) -> str:
         """The deployed one."""
-        return self.environments["neighbours"].get("METRIC", "euclidean")
+        return self.environments["index"].get("METRIC", "euclidean")
 
     def evaluated(self, side: ComparisonSide, model: SideModel, place: Path) -> _Evaluated:
         """The rankings of a side: those of the pipelines if they are its own, or computed here below `place`."""
@@ -186,21 +183,16 @@ class _Comparison:
         pictures = sum(self._tree("index").numbers("/*/index.json", "count"))
         time = recomputation.vector_time(pictures, model.named, model.spec.image_size, LIBRARY[0] in pipelines)
         of = counted(pictures, "picture", "pictures")
-        work = f"computing {', '.join((*pipelines, *EVALUATION))} of {of} here with {model.spec.name}"
+        work = f"computing {', '.join((*pipelines, _MEASURES))} of {of} here with {model.spec.name}"
         return f"{work}: {time}" if time else work
 
     def _evaluated(self, past: PastLibrary, index: Path, place: Path) -> Path:
         """The rankings from an index."""
-        names = sorted(each.name for each in index.iterdir())
-        near, ranked = (place / name for name in EVALUATION)
-        segments = [StageInput(index / name, name, self.commit) for name in names]
-        self._run("neighbours", [
-            StageDatum({"left": left, "right": right}, near) for left in segments for right in segments
-        ], {**past.environments["neighbours"], "THRESHOLD": "0"})  # fmt: skip
+        ranked = place / _MEASURES
         labels = StageInput(self._fetched("labels", place), "", self.commit)
-        nearest, pictures = (StageInput(near / name, name, self.commit) for name in ("nearest", "pictures"))
-        work = StageDatum({"labels": labels, "nearest": nearest, "pictures": pictures}, ranked)
-        self._run(_MEASURES, [work], past.environments[_MEASURES])
+        work = StageDatum({"labels": labels, "index": StageInput(index, "", self.commit)}, ranked)
+        metric = past.environments["index"].get("METRIC", "euclidean")
+        self._run(_MEASURES, [work], {**past.environments[_MEASURES], "METRIC": metric})
         return ranked
 
     def _run(self, pipeline: str, works: Sequence[StageDatum], environment: Mapping[str, str]) -> None:

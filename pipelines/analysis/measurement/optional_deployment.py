@@ -32,24 +32,24 @@ ANNOTATIONS = "annotations"
 
 @dataclass(frozen=True, slots=True)
 class ComparisonWork:
-    """The work of comparing all pictures with each other: their number, that of the segments, and the length of a
-    vector."""
+    """The work of comparing all pictures with each other: their number, that of the segments, and that of the parts of
+    the library that are compared, a sixteenth each."""
 
     pictures: int
     segments: int
-    dimension: int
+    parts: int
 
 
 def expected(connection: Connection) -> ComparisonWork:
     """The work for the pictures that are in the index now."""
 
-    def described() -> list[Any]:
+    def counted() -> dict[str, int]:
         index = Repository(connection, "index").good()
-        return [] if index is None else [json.loads(content) for _, content in index.read_all("/*/index.json")]
+        files = () if index is None else index.read_all("/*/index.json")
+        return {path.split("/")[1]: int(json.loads(content)["count"]) for path, content in files}
 
-    read = connection.retry(described)
-    dimension = max((int(each["dimension"]) for each in read), default=0)
-    return ComparisonWork(sum(int(each["count"]) for each in read), len(read), dimension)
+    read = connection.retry(counted)
+    return ComparisonWork(sum(read.values()), len(read), len({name[0] for name in read}))
 
 
 def check(connection: Connection, group: str) -> None:

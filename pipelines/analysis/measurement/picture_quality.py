@@ -1,9 +1,10 @@
-"""The quality of the library's pictures, from the tables of its index and of neighbours: nothing is computed again.
+"""The quality of the library's pictures, from the tables and vectors of its index: no picture is decoded again.
 
 Knows no terminal.
 """
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +18,24 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
-from stages.datum.contract import StageError
-from stages.files import thumbnail_files
+from stages.datum.contract import DatumInput, StageError
+from stages.files import segment_files, thumbnail_files, vector_files
 from stages.files.tables.index_table import TABLE, IndexTable
-from stages.files.tables.nearest_table import PictureRows, read_nearest
 from stages.files.thumbnail_files import ThumbnailPlace
-from stages.quality.picture_flaws import OUTLIER, PictureFlaw, PictureMeasures, find_flaws
+from stages.knn.search_settings import SearchSettings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.vector_set import VectorSet
+from stages.quality.odd_pictures import nearest_distances
+from stages.quality.picture_flaws import FAR, OUTLIER, PictureFlaw, PictureMeasures, find_flaws
 from stages.report.page_links import FIRST
 from stages.report.quality_page import LINES, MOST_TILES, page
 
-INDEX, NEIGHBOURS = "index", "neighbours"
-NO_DISTANCES = "not judged: `lookalike duplicates` deploys the pipeline that finds the nearest of each picture"
+INDEX = "index"
+
+_MOST = 200_000
+"""Pictures whose distances are computed here: 1 GB of vectors."""
+
+TOO_MANY = f"not judged: the vectors of more than {_MOST:,} pictures are not compared on this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,9 @@ def report(connection: Connection, to: Path) -> QualityReport:
     if index is None:
         raise LookalikeError("the library has no index yet: add pictures with `lookalike add`, see `lookalike status`")
     segments = connection.retry(lambda: _segments(index))
-    nearest = connection.retry(lambda: _nearest(connection, segments))
-    found = QualityReport(to, index.at, sum(map(len, segments.values())), list(_lists(segments, nearest, index)))
+    usual, nearest = connection.retry(lambda: _nearest(index, segments))
+    lists = list(_lists(segments, usual, nearest, index))
+    found = QualityReport(to, index.at, sum(map(len, segments.values())), lists)
     to.mkdir(parents=True, exist_ok=True)
     (to / FIRST).write_text(page(found.lists, found.pictures, index.at[:12]), encoding="utf-8")
     (to / LINES).write_text("".join(map(_line, _listed(found.lists))), encoding="ascii")
@@ -74,36 +83,26 @@ def _segments(index: Repository) -> dict[str, IndexTable]:
     return found
 
 
-def _nearest(connection: Connection, segments: Mapping[str, IndexTable]) -> NDArray[np.float64] | None:
-    """Of each picture of the index the distance to the nearest other one, NaN without one; None if it is not known."""
-    neighbours = Repository(connection, NEIGHBOURS).good()
-    if neighbours is None:
-        return None
+def _nearest(index: Repository, segments: Mapping[str, IndexTable]) -> tuple[float, NDArray[np.float64] | None]:
+    """The usual distance to the nearest other picture, and of each picture of the index its distance, as
+    `nearest_distances` gives them; None in a library that is too large."""
+    if sum(map(len, segments.values())) > _MOST:
+        return 0.0, None
+    metrics = [str(json.loads(content)["metric"]) for _, content in index.read_all("/*/index.json")]
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        for name in ("nearest", "pictures"):
-            neighbours.extract(f"/{name}/", Path(scratch, name))
-        try:
-            found = dict(_distances(Path(scratch)))
-        except StageError:  # of another version
-            return None
-    ids = (id for images in segments.values() for id in images.ids)
-    distances = np.array([found.get(id, np.inf) for id in ids], np.float64)
-    return np.where(np.isfinite(distances), distances, np.nan)
-
-
-def _distances(directory: Path) -> Iterator[tuple[str, float]]:
-    """The ids of the pictures that neighbours has, with the distance to the nearest other one, infinite without one."""
-    for path in sorted((directory / "pictures").glob("*.parquet")):
-        rows = PictureRows.read(path)
-        least = np.full(len(rows), np.inf)
-        for file in sorted((directory / "nearest" / path.stem).glob("*.npy")):
-            near = read_nearest(file)["distance"]
-            least = np.minimum(least, near[:, 0]) if near.shape[1] else least
-        yield from zip(rows.ids, least.tolist(), strict=True)
+        points = []
+        for name, images in segments.items():
+            at = Path(scratch, name)
+            index.extract(f"/{name}/{vector_files.DIRECTORY}/", at / vector_files.DIRECTORY)
+            given = DatumInput(INDEX, at, name, index.at)
+            vectors = segment_files.read_points(given, images.vectors, images.origin.dimension)
+            points.append(VectorSet(vectors, metrics[0], images.ids))
+            shutil.rmtree(at)
+        return nearest_distances(points, FAR, lambda each: open_searcher(each, SearchSettings(1, metrics[0]), {}))
 
 
 def _lists(
-    segments: Mapping[str, IndexTable], nearest: NDArray[np.float64] | None, index: Repository
+    segments: Mapping[str, IndexTable], usual: float, nearest: NDArray[np.float64] | None, index: Repository
 ) -> Iterator[PictureFlaw]:
     tables = segments.values()
     places = [(segment, row) for segment, images in segments.items() for row in range(len(images))]
@@ -115,14 +114,15 @@ def _lists(
         for name in ("brightness", "contrast", "sharpness")
     }
     side = max((images.origin.image_size for images in tables), default=0)
-    for flaw in find_flaws(PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest, side=side)):
+    measures = PictureMeasures(**traits, widths=widths, heights=heights, nearest=nearest, usual=usual, side=side)
+    for flaw in find_flaws(measures):
         pictures = []
         for number, each in enumerate(flaw.pictures):
             segment, at = places[each.row]
             images = segments[segment]
             shown = _thumbnail(index, segment, images.thumbnails[at]) if number < MOST_TILES else None
             pictures.append(each._replace(id=images.ids[at], sources=images.sources[at], thumbnail=shown))
-        note = NO_DISTANCES if flaw.name == OUTLIER and nearest is None else flaw.note
+        note = TOO_MANY if flaw.name == OUTLIER and nearest is None else flaw.note
         yield flaw._replace(pictures=pictures, note=note)
 
 

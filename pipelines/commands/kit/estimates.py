@@ -6,8 +6,9 @@ from pipelines.analysis.measurement.optional_deployment import ComparisonWork
 from pipelines.client.jobs.jobs import Job
 from stages.datum.text_format import counted, rounded_time
 
-_OPERATIONS = 60e9
-"""Multiplications and additions a second that a core is expected to do; docs/benchmarks.md has measured ones."""
+_A_PAIR = 50e-9
+"""Seconds of a core for a pair of pictures: a comparison of hashes, and of few what follows; docs/benchmarks.md has
+measured ones."""
 
 _A_PICTURE = 0.0002
 """Seconds that a report on all pictures takes for one: docs/explaining.md has evaluate's."""
@@ -47,17 +48,17 @@ def time_left(seconds: float) -> str:
     return f"{rounded_time(seconds)} left"
 
 
-def comparison_seconds(pictures: int, dimension: int, cores: int) -> float:
-    """The seconds in which so many processor cores compare all pictures with each other."""
-    return 2.0 * pictures**2 * dimension / (_OPERATIONS * cores)
+def comparison_seconds(pictures: int, cores: int) -> float:
+    """The seconds in which so many processor cores compare the hashes of all pictures with each other."""
+    return _A_PAIR * pictures**2 / (2 * cores)
 
 
 def later_seconds(work: ComparisonWork, pipelines: int, compares: bool, datum: float, comparison: float) -> float:
     """The seconds that opt-in pipelines, so many, add to each later change. compares: whether one of them compares the
-    segment of a new picture with every other one. datum: the seconds of a datum of index, which reads a segment as
-    they do. comparison: those of comparing all pictures with each other."""
-    pairs = 2 * work.segments - 1 if compares and work.segments else 0
-    return pairs * (datum + comparison / max(1, work.segments) ** 2) + pipelines * _A_JOB + work.pictures * _A_PICTURE
+    part of a new picture with every other one. datum: the seconds of a datum of index, which reads a segment as they
+    do. comparison: those of comparing all pictures with each other."""
+    parts = work.parts if compares else 0
+    return parts * datum + comparison * 2 / max(2, parts) + pipelines * _A_JOB + work.pictures * _A_PICTURE
 
 
 def is_idle(job: Job) -> bool:

@@ -96,9 +96,9 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
     work = optional_deployment.expected(connection)
     leases = connection.retry(gpu_holders.local_leases, connection)
     cores = len(os.sched_getaffinity(0)) if leases is not None and not leases.total else None
-    seconds = comparison_seconds(work.pictures, work.dimension, cores) if cores else 0.0
+    seconds = comparison_seconds(work.pictures, cores) if cores else 0.0
     if _COMPARES in missing and (work.pictures >= _MANY or seconds >= _LONG):
-        pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.segments**2} pairs of segments"
+        pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.parts**2} pairs of parts"
         say(f"{pairs}: {rounded_time(seconds)} on {counted(cores, 'core', 'cores')}" if cores else pairs)
     if once:
         say(f"deploying the pipelines that this needs, and deleting them again at the end: {', '.join(missing)}")
@@ -107,7 +107,7 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
     datum = past.seconds / past.computed if past.computed else 0.0
     later = later_seconds(work, len(missing), _COMPARES in missing, datum, seconds)
     longer = f"take {rounded_time(later)} longer" if work.pictures else "take longer"
-    compared = f" ({2 * work.segments - 1} of {work.segments**2} pairs of segments are compared again)"
+    compared = f" ({2 * work.parts - 1} of {work.parts**2} pairs of parts of the library are compared again)"
     say(
         f"{enumerated(missing)} will follow every change, so each later `lookalike add` will {longer}"
         f"{compared if _COMPARES in missing and work.pictures else ''}; `{optional_specs.removal(group)}` deletes them "

@@ -23,7 +23,6 @@ class RankingTable(Table):
     ids: Annotated[Sequence[str], Column("id", pa.string())]
     sources: Annotated[Sequence[str], Column("source", pa.string(), escaped=True)]  # the path of the first of each
     labels: Annotated[Sequence[str], Column("label", pa.string())]
-    skipped: Annotated[npt.NDArray[np.int32], Column("skipped", pa.int32())]  # the nearer pictures without a label
     neighbours: Annotated[ListColumn, Column("neighbours", pa.list_(pa.int32()))]  # their rows
     distances: Annotated[ListColumn, Column("distances", pa.list_(pa.float32()))]
     origin: Origin

@@ -25,7 +25,6 @@ from stages.files.tables.columns import ListColumn
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import IndexTable, PartTable, placed
 from stages.files.tables.label_table import LabelTable
-from stages.files.tables.nearest_table import PictureRows, as_nearest, read_nearest
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.pair_table import PairedPictures, PairTable
 from stages.files.tables.prediction_table import PredictionTable
@@ -238,7 +237,6 @@ def _rankings() -> RankingTable:
         ids=_IDS,
         sources=("a", "b"),
         labels=("cat", "dog"),
-        skipped=np.zeros(2, np.int32),
         neighbours=ListColumn.divided(np.arange(3, dtype=np.int32), depths),
         distances=ListColumn.divided(np.zeros(3, np.float32), depths),
         origin=_ORIGIN,
@@ -259,19 +257,10 @@ def _predictions() -> PredictionTable:
     )
 
 
-def _pictures() -> PictureRows:
-    return PictureRows(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, origin=_ORIGIN, **_TRAITS)
-
-
 def _npy(array: "np.ndarray[Any, Any]") -> bytes:
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
-
-
-def _nearest() -> Iterator[bytes]:
-    made = as_nearest(np.arange(6).reshape(3, 2), np.zeros((3, 2), np.float32))
-    yield _npy(made)
 
 
 def _packs() -> Iterator[bytes]:
@@ -331,7 +320,6 @@ TARGETS = (
     _parquet("labelled", LabelTable.read, lambda: _written(_labelled().write)),
     _parquet("rankings", RankingTable.read, lambda: _written(_rankings().write)),
     _parquet("predictions", PredictionTable.read, lambda: _written(_predictions().write)),
-    _parquet("pictures-of-neighbours", PictureRows.read, lambda: _written(_pictures().write)),
     _parquet("indexed", _read_indexed, lambda: _written(_indexed().write)),
     _parquet("embedded", _read_embedded, lambda: _written(_embedded().write)),
     _parquet(
@@ -341,7 +329,6 @@ TARGETS = (
     ),
     Target("thumbnails", _shown, lambda: (b"onetwo", b"one", b"")),
     Target("vectors", _vectors, lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
-    Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
     Target("packs", _pack, _packs, _PACK_WORDS, 1200),
     Target("pack-heads", _head, _packs, _PACK_WORDS, 1200),
     Target("pack-tails", _tail, _tails, _PACK_WORDS, 1200),

@@ -60,15 +60,6 @@ def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
     assert not suite.check([draft("neighbours", **runs("neighbours", METRIC="cosine")), search]).findings
 
 
-@pytest.mark.parametrize(("mine", "theirs", "flaws"), [("20", "10", 1), ("10", "10", 0), ("5", "10", 0)])
-def test_rankings_are_no_longer_than_what_is_kept(draft: Any, mine: str, theirs: str, flaws: int) -> None:
-    found = suite.check(
-        [draft("evaluate", **runs("evaluate", K=mine)), draft("neighbours", **runs("neighbours", K=theirs))]
-    ).findings
-    assert len(found) == flaws
-    assert all(each.flaw.why.startswith("20 is more than K=10 of neighbours") for each in found)
-
-
 @pytest.mark.parametrize(
     ("text", "flaws"), [("1", 0), ("2", 0), ("8", 0), ("", 0), ("0", 1), ("9", 1), ("-1", 1), ("2.0", 1), ("²", 1)]
 )

@@ -189,7 +189,7 @@ class TestThoseThatShip:
             images = {name: each.get("transform", "image").partition(":")[0] for name, each in found.items()}
             assert images["features"] == "r.io/t/lookalike-tensorflow"
             other = {name for name, image in images.items() if image == "r.io/t/lookalike-rapids-cuda13"}
-            assert other == {"index", "search", "neighbours"}
+            assert other == {"index", "search"}
 
     def test_eci_puts_everything_on_virtual_nodes(self) -> None:
         found, _ = self.overlaid("eci", ECI_SPECS="ecs.gn7i-c8g1.2xlarge")

@@ -15,7 +15,7 @@ def test_datums_follow_the_sizes_and_the_time_stays() -> None:
         "partition": 960,
         "index": 256,
         "search": 256,
-        "neighbours": 65_536,
+        "neighbours": 256,
         "render": 1,
         "labelled": None,
     }

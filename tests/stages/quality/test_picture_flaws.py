@@ -17,6 +17,7 @@ def measures(count: int = 30) -> PictureMeasures:
         widths=sizes,
         heights=sizes * 3 // 4,
         nearest=np.full(count, 2.0),
+        usual=2.0,
     )
 
 

@@ -1,65 +1,43 @@
-"""Rankings of labelled pictures from the nearest of all segments, compared with a sort of all distances."""
+"""Rankings of labelled pictures in several segments, compared with a sort of all distances."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import given, settings, strategies as st
 
-from stages.files.tables.nearest_table import NEAREST
-from stages.quality.ranking import NONE, SegmentNeighbours, rank
+from stages.knn.search_settings import SearchSettings
+from stages.knn.searcher_factory import open_searcher
+from stages.knn.top_k import NONE
+from stages.knn.vector_set import VectorSet
+from stages.quality.ranking import LabelledVectors, depths, rank
 from tests.example_counts import examples
 
-
-def sides_of(distances: npt.NDArray[np.float32], sizes: list[int], left: int, kept: int) -> list[SegmentNeighbours]:
-    """The output of neighbours for the segment `left`, of which `distances` (m, n) are those to all n pictures."""
-    starts = np.cumsum([0, *sizes]).tolist()
-    found = []
-    for right, size in enumerate(sizes):
-        own = range(starts[left], starts[left + 1])
-        width = min(kept, size - (right == left))
-        nearest = np.zeros((len(own), width), NEAREST)
-        for row, of in enumerate(own):
-            there = {at: float(distances[row, starts[right] + at]) for at in range(size) if starts[right] + at != of}
-            order = sorted(there, key=there.__getitem__)[:width]  # stable: by row
-            nearest["row"][row] = order
-            nearest["distance"][row] = distances[row, [starts[right] + at for at in order]]
-        found.append(SegmentNeighbours(nearest, starts[right], size - (right == left)))
-    return found
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
-def test_a_ranking_is_a_beginning_of_the_true_one_and_complete_where_it_can_be(data: st.DataObject) -> None:
+def test_a_ranking_is_that_of_all_labelled_pictures_together(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))
-    left = data.draw(st.integers(0, len(sizes) - 1))
-    kept, k = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8))
-    total, start = sum(sizes), sum(sizes[:left])
-    seed = data.draw(st.integers(0, 2**32 - 1))
-    lot = np.random.default_rng(seed)
-    distances = lot.integers(0, 5, (sizes[left], total)).astype(np.float32)  # many ties
-    labelled = lot.random(total) < data.draw(st.sampled_from([0.2, 0.6, 1.0]))
-    queries = np.flatnonzero(labelled[start : start + sizes[left]])
-    found = rank(sides_of(distances, sizes, left, kept), queries, labelled, k)
-    for place, query in enumerate(queries.tolist()):
-        others = {at: float(distances[query, at]) for at in range(total) if at != start + query}
-        everyone = sorted(others, key=others.__getitem__)
-        true = [at for at in everyone if labelled[at]][:k]
-        depth = int(found.depths[place])
-        assert found.rows[place, :depth].tolist() == true[:depth]
-        assert (found.rows[place, depth:] == NONE).all()
-        assert found.distances[place, :depth].tolist() == [distances[query, at] for at in true[:depth]]
-        # The `kept` nearest of all are certain, and everything is if no segment has more.
-        certain = total if max(sizes) <= kept else kept
-        assert depth >= len([at for at in everyone[:certain] if labelled[at]][:k])
-        last = everyone.index(true[depth - 1]) + 1 if depth == k else None
-        if last is not None:
-            assert found.skipped[place] == last - depth
+    k, seed = data.draw(st.integers(1, 8)), data.draw(st.integers(0, 2**32 - 1))
+    starts = np.cumsum([0, *sizes]).tolist()
+    vectors = np.random.default_rng(seed).integers(0, 3, (starts[-1], 2)).astype(np.float32)  # many ties
+    segments = {
+        str(at): LabelledVectors(VectorSet(vectors[start : start + size]), start)
+        for at, (start, size) in enumerate(zip(starts, sizes, strict=False))
+    }
+    found = rank(segments, k, lambda points: open_searcher(points, SearchSettings(k), CPU))
+    rows, distances = (
+        np.concatenate([getattr(each, name) for each in found.values()]) for name in ("rows", "distances")
+    )
+    true = np.linalg.norm(vectors[:, None].astype(np.float64) - vectors, axis=2)
+    np.fill_diagonal(true, np.inf)
+    order = np.argsort(true, axis=1, kind="stable")[:, : min(k, len(vectors) - 1)]
+    assert rows.tolist() == order.tolist()
+    assert np.array_equal(distances, np.take_along_axis(true, order, 1).astype(np.float32))
+    assert all((depths(each) == order.shape[1]).all() for each in found.values())
+    assert NONE not in rows
 
 
 def test_nothing_to_rank() -> None:
-    side = SegmentNeighbours(np.zeros((1, 0), NEAREST), 0, 0)
-    found = rank([side], np.array([0]), np.array([True]), 3)
-    assert found.depths.tolist() == [0]
-    assert found.rows.tolist() == [[NONE] * 3]
-    assert rank([side], np.empty(0, np.int64), np.array([False]), 3).rows.shape == (0, 3)
+    assert rank({}, 3, lambda _: None) == {}  # type: ignore[arg-type, return-value]

@@ -263,17 +263,17 @@ def test_the_work_for_a_large_library_is_told(
     here: Connection, wait_for_jobs: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy_usual(here)
-    facts = [PutFile(f"/{each}/index.json", b'{"count": 60000, "dimension": 1280}') for each in "ab"]
+    facts = [PutFile(f"/{each}/index.json", b'{"count": 60000}') for each in "ab"]
     wait_for_jobs(Repository(here, "images").write(facts))
-    assert optional_deployment.expected(here) == optional_deployment.ComparisonWork(120_000, 2, 1280)
+    assert optional_deployment.expected(here) == optional_deployment.ComparisonWork(120_000, 2, 2)
     with optional_pipelines.deployed(here, "duplicates") as ready:
         assert ready
     said = " ".join(capsys.readouterr().out.split())
-    assert "120,000 pictures are compared with each other once, as 4 pairs of segments" in said
+    assert "120,000 pictures are compared with each other once, as 4 pairs of parts" in said
     assert re.search(
-        r"neighbours and duplicates will follow every change, so each later `lookalike add` will take about \d+ min "
-        r"longer \(3 of 4 pairs of segments are compared again\); `lookalike duplicates --off` deletes them again, and "
-        "--once computes this once and keeps none of them",
+        r"neighbours and duplicates will follow every change, so each later `lookalike add` will take about \d+ "
+        r"(?:s|min) longer \(3 of 4 pairs of parts of the library are compared again\); `lookalike duplicates --off` "
+        "deletes them again, and --once computes this once and keeps none of them",
         said,
     )
     with optional_pipelines.deployed(here, "duplicates") as ready:

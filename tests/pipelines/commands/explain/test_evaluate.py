@@ -1,4 +1,4 @@
-"""`lookalike evaluate` with the real stages that evaluate, on nearest pictures made beforehand."""
+"""`lookalike evaluate` with the real stages that evaluate, on an index made beforehand."""
 
 import json
 import re
@@ -20,9 +20,9 @@ from stages.record.sources import Source
 from tests.command import Command
 from tests.pipelines.stand_ins import shell_spec
 from tests.pipelines.tcp_proxy import outlasts
-from tests.stages import neighbour_tables
+from tests.stages import picture_indexes
 from tests.stages.image_tables import image_table
-from tests.stages.neighbour_tables import id_of
+from tests.stages.picture_indexes import id_of
 
 pytestmark = pytest.mark.late_alone
 
@@ -44,10 +44,10 @@ def labelled(names: Iterable[str]) -> str:
     return "source,label\n" + "".join(f"{name},{name.split('/')[1]}\n" for name in names)
 
 
-def put_nearest(connection: Connection, vectors: Mapping[str, npt.NDArray[np.float32]], into: Path) -> str:
-    """Puts the output of neighbours into images, which the stand-in copies; returns the commit."""
+def put_index(connection: Connection, vectors: Mapping[str, npt.NDArray[np.float32]], into: Path) -> str:
+    """Puts an index into images, which the stand-in copies; returns the commit."""
     by_id = {id_of(name): vector for name, vector in vectors.items()}
-    neighbour_tables.write(into, by_id, {id_of(name): [name] for name in vectors}, 10)
+    picture_indexes.write(into, by_id, {id_of(name): [name] for name in vectors})
     files = [path for path in into.rglob("*") if path.is_file()]
     edits = [PutFile(f"/{path.relative_to(into)}", path) for path in files]
     return Repository(connection, "images").write(edits)
@@ -55,22 +55,18 @@ def put_nearest(connection: Connection, vectors: Mapping[str, npt.NDArray[np.flo
 
 @pytest.fixture
 def command(as_user: Connection, tmp_path: Path) -> Command:
-    """The command in a directory of specifications with a stand-in for neighbours that copies images."""
+    """The command in a directory of specifications with a stand-in for index that copies images."""
     home = tmp_path / "home"
-    stand_in = shell_spec("neighbours", "images", COPY, "/")
-    usual = shell_spec("usual", "images", glob="/")
-    for name, document in {"usual": usual, "duplicates/neighbours": stand_in}.items():
-        path = home / "specs" / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document))
-    deploy(as_user, [pipeline_specs.read(home / "specs" / "usual.json")])
+    (home / "specs").mkdir(parents=True)
+    (home / "specs" / "index.json").write_text(json.dumps(shell_spec("index", "images", COPY, "/")))
+    deploy(as_user, [pipeline_specs.read(home / "specs" / "index.json")])
     return Command(home)
 
 
 @pytest.fixture
 def filled(command: Command, as_user: Connection, tmp_path: Path) -> Command:
     """The same with a library."""
-    put_nearest(as_user, library(), tmp_path / "near")
+    put_index(as_user, library(), tmp_path / "index")
     return command
 
 
@@ -109,8 +105,8 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     assert dict(Repository(as_user, "labels").read_all("/**")) == {"/evaluate/mine.csv": half.encode()}
 
     said = filled.says("evaluate", "--off")
-    assert "pipeline evaluate: deleted\npipeline neighbours: deleted\n" in said
-    assert set(ProjectJobs(as_user).pipelines()) == {"usual"}
+    assert "pipeline evaluate: deleted\n" in said
+    assert set(ProjectJobs(as_user).pipelines()) == {"index"}
     assert Repository(as_user, "labels").exists("/evaluate/mine.csv")
 
 

@@ -64,7 +64,7 @@ def test_results_in_words(job: Job, words: str) -> None:
 
 
 def test_comparing_grows_with_the_square_of_the_pictures() -> None:
-    once, more = comparison_seconds(10_000, 1280, 2), comparison_seconds(100_000, 1280, 2)
+    once, more = comparison_seconds(10_000, 2), comparison_seconds(100_000, 2)
     assert more == pytest.approx(100 * once)
-    assert rounded_time(more) == "about 4 min"
-    assert comparison_seconds(10_000, 1280, 1) == pytest.approx(2 * once)
+    assert rounded_time(more) == "about 3 min"
+    assert comparison_seconds(10_000, 1) == pytest.approx(2 * once)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipelines.analysis.measurement import copy_groups
@@ -15,13 +16,11 @@ from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
-from stages.files.tables.nearest_table import PictureRows
-from stages.record.origin import Origin
 from tests.command import Command
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import pairings
-from tests.stages.image_tables import unseen
 from tests.stages.pairings import source
+from tests.stages.serving.segments import write_segment
 
 pytestmark = pytest.mark.late_alone
 
@@ -42,7 +41,7 @@ NEIGHBOURS = {
         "image": "lookalike-cpu:0.1.0",
         "cmd": ["sh", "-e"],
         "stdin": ['cp -r "$index"/. "${LOCALPACHD_PFS:-/pfs}/out"'],
-        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-5"},
+        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-6"},
     },
 }
 
@@ -57,7 +56,7 @@ def here(as_user: Connection, command: Command) -> Connection:
     )  # a directory of one's own
     (specs / "neighbours.json").write_text(json.dumps(NEIGHBOURS))
     (specs / "duplicates.json").write_bytes((SHIPPED_SPECS / "duplicates" / "duplicates.json").read_bytes())
-    for repo in ("images", "masks"):
+    for repo in ("images", "masks", "index"):
         as_user.client.create_repo(repo, project_name=as_user.project)
     as_user.client.create_repo("models", project_name=as_user.project)
     return as_user
@@ -69,19 +68,11 @@ def library(here: Connection, tmp_path: Path) -> Connection:
     pairings.write(tmp_path / "pairs", PICTURES, [("cat", "cat", 0), ("cat", "small", 0.25), ("dog", "dog", 0)])
     ids = sorted(map(pairings.id_of, PICTURES))
     by_id = {pairings.id_of(name): sorted(sources) for name, sources in PICTURES.items()}
-    table = PictureRows(
-        ids=ids,
-        sources=[by_id[id] for id in ids],
-        **unseen(len(ids)),
-        origin=Origin("m" * 64, "pad", 96, 4),
-        metric="euclidean",
-        k=3,
-    )
-    table.write(tmp_path / "pictures")
+    write_segment(tmp_path / "0", ids, np.zeros((len(ids), 4)), by_id)
     spec = format_spec(BackboneSpec("small", 96, "avg", 4, 8, "float32", WeightsOrigin("here", "f" * 64), "m" * 64))
     Repository(here, "models").write([PutFile("/backbone.json", spec.encode())])
-    files = {"/pairs/0/0.parquet": tmp_path / "pairs", "/pictures/0.parquet": tmp_path / "pictures"}
-    Repository(here, "images").write(PutFile(path, file) for path, file in files.items())
+    Repository(here, "index").write([PutFile("/0/images.parquet", tmp_path / "0" / "images.parquet")])
+    Repository(here, "images").write([PutFile("/pairs/0/0.parquet", tmp_path / "pairs")])
     return here
 
 
@@ -239,14 +230,14 @@ def test_jobs_that_a_deployment_stopped_are_not_waited_for(library: Connection, 
 
 
 def test_a_server_without_pipelines_is_left_as_it_is(as_user: Connection, command: Command) -> None:
-    for words in (
-        ["duplicates"],
-        ["duplicates", "--across", "a", "b"],
-        ["evaluate"],
-        ["evaluate", "--metric", "cosine"],
+    for words, reader in (
+        (["duplicates"], "neighbours"),
+        (["duplicates", "--across", "a", "b"], "neighbours"),
+        (["evaluate"], "evaluate"),
+        (["evaluate", "--metric", "cosine"], "evaluate"),
     ):
         done = command.run(*words)
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done
-        assert "neighbours reads index, which is not deployed: run `lookalike deploy` first" in done.stderr
+        assert f"{reader} reads index, which is not deployed: run `lookalike deploy` first" in done.stderr
         assert "deploying" not in done.stdout
     assert not [each for each in as_user.client.list_repo() if each.repo.project.name == as_user.project]

@@ -1,4 +1,4 @@
-"""The command for pictures that stand out, over an index and neighbours that are written here."""
+"""The command for pictures that stand out, over an index that is written here."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from pipelines.client.server.connection import Connection
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.record.sources import Source
 from tests.command import Command
-from tests.stages import neighbour_tables
 from tests.stages.report.page_documents import PageDocument
 from tests.stages.serving.segments import ids, write_segment
 
@@ -33,9 +32,11 @@ def put(connection: Connection, repo: str, directory: Path) -> None:
 
 
 def write_index(root: Path) -> None:
-    """Two segments of pictures; the first of one is blurred, those of the other are dark and flat."""
-    vectors = np.zeros((15, 4), np.float32)
+    """Two segments of pictures; the first of one is blurred, those of the other are dark and flat. All are near to each
+    other, but one that lies far away."""
     for segment, names in IDS.items():
+        vectors = np.array([[row % 6, row // 6, 0, "0f".index(segment)] for row in range(15)], np.float32)
+        vectors[7] = [20, 20, 0, 0] if segment == "0" else vectors[7]
         sources = {id: [Source(f"{segment}/[{row}].jpg", id, 640, 480, 1000)] for row, id in enumerate(names)}
         written = write_segment(root / segment, names, vectors, sources)
         flawed = FLAWS[segment]
@@ -46,14 +47,6 @@ def write_index(root: Path) -> None:
             sharpness=np.array([0.1 if flawed.get(row) == "blurred" else 0.5 for row in range(15)]),
         )
         table.write(written / TABLE)
-
-
-def write_neighbours(root: Path) -> None:
-    """All pictures near to each other, but one that lies far away."""
-    names = [id for each in IDS.values() for id in each]
-    vectors = {id: np.array([row % 6, row // 6], np.float32) for row, id in enumerate(names)}
-    vectors[names[7]] = np.array([20, 20], np.float32)
-    neighbour_tables.write(root, vectors, {id: [f"{id}.jpg"] for id in names}, k=2)
 
 
 @pytest.fixture
@@ -78,26 +71,16 @@ def test_pictures_that_stand_out_are_named_shown_and_written(library: Connection
     assert "30 pictures in the library" in said
     assert rows["Blurred"].split()[1:] == ["1", "0/[0].jpg"] and rows["Dark"].split()[1:] == ["1", "f/[0].jpg"]
     assert rows["Without content"].split()[2:] == ["1", "f/[1].jpg"]
-    assert "not judged: `lookalike duplicates` deploys" in " ".join(said.split())
+    assert rows["Unlike all others"].split()[3:] == ["1", "0/[7].jpg"]
     out = command.directory / "results" / "quality"
     document = PageDocument((out / "index.html").read_text())
-    assert set(document.alternatives) == {"0/[0].jpg", "f/[0].jpg", "f/[1].jpg"}
+    assert set(document.alternatives) == {"0/[0].jpg", "0/[7].jpg", "f/[0].jpg", "f/[1].jpg"}
     assert [(each["flaw"], each["sources"][0]["path"]) for each in lines(out)] == [
         ("blurred", "0/[0].jpg"),
         ("dark", "f/[0].jpg"),
         ("flat", "f/[1].jpg"),
+        ("outlier", "0/[7].jpg"),
     ]
-
-
-def test_with_neighbours_the_picture_unlike_all_others_is_listed(
-    library: Connection, command: Command, tmp_path: Path
-) -> None:
-    write_neighbours(tmp_path / "neighbours")
-    put(library, "neighbours", tmp_path / "neighbours")
-    found = listed(command, "--output", "seen")
-    assert (found["outlier"]["pictures"], found["outlier"]["note"], found["pictures"]) == (1, "", 30)
-    (outlier,) = (each for each in lines(command.directory / "seen") if each["flaw"] == "outlier")
-    assert outlier["sources"][0]["path"] == "0/[7].jpg"
 
 
 def test_a_library_without_an_index_or_with_an_older_one_says_what_to_do(
