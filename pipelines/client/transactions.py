@@ -20,11 +20,17 @@ class OpenTransaction:
         self._size = 0
         self.id = str(self._begun.id)
 
-    def add(self, call: Callable[..., Any], request: Any) -> None:
-        """Makes a call, of a stub, a part of the transaction: it is checked now, and takes effect at the end."""
-        metadata = (("pach-transaction", self.id),)
-        self._connection.change(lambda: call(request, metadata=metadata), self._has_grown)
+    @property
+    def metadata(self) -> tuple[tuple[str, str]]:
+        """What makes a call a part of the transaction."""
+        return (("pach-transaction", self.id),)
+
+    def add(self, call: Callable[..., Any], request: Any) -> Any:
+        """Makes a call, of a stub, a part of the transaction, and returns its reply: the call is checked now, and takes
+        effect at the end."""
+        reply = self._connection.change(lambda: call(request, metadata=self.metadata), self._noted)
         self._size += 1
+        return reply
 
     def finish(self) -> None:
         """Lets all calls take effect."""
@@ -35,10 +41,11 @@ class OpenTransaction:
         """Lets none of them take effect."""
         self._stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=self._begun))
 
-    def _has_grown(self) -> bool | None:
-        """True if the server has noted one call more than were added here."""
+    def _noted(self) -> Any | None:
+        """The reply to a call that the server has noted beside those added here: a commit, empty for most calls."""
         request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)
-        return len(self._stub.InspectTransaction(request).requests) > self._size or None
+        replies = self._stub.InspectTransaction(request).responses
+        return replies[self._size].commit if len(replies) > self._size else None
 
     def _is_finished(self) -> bool | None:
         request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)

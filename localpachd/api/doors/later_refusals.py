@@ -115,6 +115,14 @@ _CHANGES = (
         "api:260",
         calls=_of("StartCommit"),
     ),
+    _Change(
+        "^first message must specify an input$",
+        "server receive: rpc error: code = InvalidArgument desc = validate recv: invalid CreateDatumRequest.Start: "
+        "embedded message failed validation | caused by: invalid StartCreateDatumRequest.Input: value is required",
+        "src/pps/pps.pb.validate.go:6982",
+        _INVALID,
+        _of("CreateDatum"),
+    ),
     # Branches and repos.
     _Change(
         "^branch cannot be nil$",

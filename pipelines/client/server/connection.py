@@ -161,11 +161,6 @@ class Connection:
         return pps_pb2.Job(pipeline=self.pipeline(pipeline), id=id_)
 
 
-def repo_of(commit: Any) -> Any:
-    """The repo of a commit: servers may leave out its repo or its branch."""
-    return commit.repo if commit.repo.name else commit.branch.repo
-
-
 def connect(to: ServerTarget, waiting: Callable[[str], None] = _quiet) -> Connection:
     """A client with an open connection. `waiting`: see Connection. Raises LookalikeError if no server answers, at
     once where that is certain."""
