@@ -172,7 +172,9 @@ class CommitWriter:
     def _begun(self, request: Any) -> Any | None:
         """The commit that a start has made, although its answer was an error."""
         head = self._found(pfs_pb2.Commit(repo=self._repo, branch=request.branch))
-        return head.commit if _is_open(head) and head.description == request.description else None
+        if head is None or head.HasField("finishing") or head.description != request.description:
+            return None
+        return head.commit
 
     def _abandon(self, description: str) -> None:
         """Finishes the head if it is open and has this description: of a start that was interrupted, nobody knows the

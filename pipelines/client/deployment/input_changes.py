@@ -7,6 +7,7 @@ they are updated: their jobs begin when all of it is in place.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pipelines.client import branches
@@ -32,7 +33,7 @@ def stopped_for_update(connection: Connection, inputs: Mapping[str, Any], there:
     ]
     _make_branches(connection, inputs)
     for name in reversed(changing):
-        connection.change(lambda name=name: connection.client.stop_pipeline(name, project_name=connection.project))
+        connection.change(partial(connection.client.stop_pipeline, name, project_name=connection.project))
     try:
         yield
         for name in (name for name in inputs if name not in there or name in changing):
@@ -40,7 +41,7 @@ def stopped_for_update(connection: Connection, inputs: Mapping[str, Any], there:
                 connection.client.run_cron(name, project_name=connection.project)
     finally:
         for name in changing:
-            connection.change(lambda name=name: connection.client.start_pipeline(name, project_name=connection.project))
+            connection.change(partial(connection.client.start_pipeline, name, project_name=connection.project))
 
 
 def _make_branches(connection: Connection, inputs: Mapping[str, Any]) -> None:
