@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
 
 import grpc
@@ -101,7 +101,7 @@ class Connection:
         outage: _Outage | None = None
         while True:
             try:
-                found = read(*given, **named)
+                found = self.change(partial(read, *given, **named))
             except (grpc.RpcError, ConnectionError) as error:
                 failed = cause(error)
                 if failed is None or not is_unavailable(failed):
@@ -114,7 +114,8 @@ class Connection:
                 return found
 
     def change(self, call: Callable[[], _Found], happened: Callable[[], Any | None] = _unknown) -> _Found:
-        """The result of a call that changes something, which is made again if the server's database aborts it.
+        """The result of a call, one that changes something, too, which is made again if the server's database aborts
+        it.
 
         happened: for a call that must not be made twice, asked before each repetition: the call's result if its change
         was made all the same, else None. Raises what the call does.
