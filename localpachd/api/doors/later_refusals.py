@@ -125,6 +125,12 @@ _CHANGES = (
     ),
     # Branches and repos.
     _Change(
+        rf'^branch "(?P<branch>[^"]*)" not found in repo {_TYPED}$',
+        r"walk branch provenance: pick branches: picking branch: branch (id=0, branch=\g<repo>@\g<branch>) not found",
+        "val_server.go:318,354, pfsdb/branches.go:899",
+        calls=_of("WalkBranchProvenance"),
+    ),
+    _Change(
         "^branch cannot be nil$",
         "validate request: invalid DeleteBranchRequest.Branch: value is required",
         "src/pfs/pfs.pb.validate.go:8130",
