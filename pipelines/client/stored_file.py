@@ -5,8 +5,6 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from pipelines.client.server.connection import repo_of
-
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
@@ -31,6 +29,5 @@ class StoredFile:
 def read_info(info: Any) -> StoredFile:
     """The file of a FileInfo."""
     commit, is_directory = info.file.commit, info.file_type == pfs_pb2.DIR
-    return StoredFile(
-        info.file.path, info.size_bytes, info.hash.hex(), is_directory, repo_of(commit).name, commit.id, info.file.datum
-    )
+    repo = commit.repo.name or commit.branch.repo.name
+    return StoredFile(info.file.path, info.size_bytes, info.hash.hex(), is_directory, repo, commit.id, info.file.datum)

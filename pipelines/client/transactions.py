@@ -21,11 +21,15 @@ class OpenTransaction:
         self._size = 0
         self.id = str(self._begun.id)
 
+    @property
+    def metadata(self) -> tuple[tuple[str, str]]:
+        """What makes a call a part of the transaction."""
+        return (("pach-transaction", self.id),)
+
     def add(self, call: Callable[..., Any], request: Any) -> Any:
-        """Makes a call, of a stub, a part of the transaction, and returns its reply: it is checked now, and takes
+        """Makes a call, of a stub, a part of the transaction, and returns its reply: the call is checked now, and takes
         effect at the end."""
-        metadata = (("pach-transaction", self.id),)
-        reply = self._connection.change(lambda: call(request, metadata=metadata), self._added)
+        reply = self._connection.change(lambda: call(request, metadata=self.metadata), self._noted)
         self._size += 1
         return reply
 
@@ -39,12 +43,11 @@ class OpenTransaction:
         with suppress_not_found():
             self._stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=self._begun))
 
-    def _added(self) -> Any | None:
-        """The reply to the last call, if the server has noted one more than were added here: the commit that it
-        made."""
+    def _noted(self) -> Any | None:
+        """The reply to a call that the server has noted beside those added here: a commit, empty for most calls."""
         request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)
-        info = self._stub.InspectTransaction(request)
-        return info.responses[-1].commit if len(info.requests) > self._size else None
+        replies = self._stub.InspectTransaction(request).responses
+        return replies[self._size].commit if len(replies) > self._size else None
 
     def _is_finished(self) -> bool | None:
         request = transaction_pb2.InspectTransactionRequest(transaction=self._begun)

@@ -12,7 +12,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job, ProjectJobs
-from pipelines.client.server.connection import Connection, repo_of
+from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.cluster import gpu_holders, kube_client, pod_reasons
 from pipelines.cluster.gpu_waits import GpuWaits, PipelineWait
@@ -89,7 +89,7 @@ class JobWaits:
         """The wait for an open commit that the job reads, or for a job of another commit: those of its own are in
         `current`, with reasons of their own."""
         for commit in self._connection.retry(self._read_by, job):
-            name = repo_of(commit).name
+            name = commit.branch.repo.name
             if name in current and current[name].id == commit.id:
                 return None
             if not self._connection.retry(self._finished, commit):
@@ -103,7 +103,7 @@ class JobWaits:
         commit = self._connection.commit(job.pipeline, job.id)
         with suppress_not_found():  # where it was deleted since
             info = self._connection.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
-            return [each for each in info.direct_provenance if repo_of(each).type == "user"]
+            return [each for each in info.direct_provenance if each.branch.repo.type == "user"]
         return []
 
     def _finished(self, commit: Any) -> bool:

@@ -75,7 +75,7 @@ class _Deletion(grpc.RpcError):
         return NOT_FOUND
 
 
-class _DeletingClient(Client):
+class _DeletingClient(Client):  # type: ignore[misc]  # python-pachyderm has no types
     """A client of a Pachyderm on which somebody deletes a repo that the next two listings are about to describe."""
 
     def __init__(self) -> None:

@@ -201,7 +201,7 @@ def test_history_is_addressed_by_branch_id_and_ancestry(client: Client, place: P
             assert file.read() == str(meant).encode(), reference
 
 
-@pytest.mark.parametrize("expression", ["master^4", "master~9", "master.5"])
+@pytest.mark.parametrize("expression", ["master^4", "master~9", "master.6"])
 def test_history_ends(client: Client, place: Place, refusal: Refusal, by_version: ByVersion, expression: str) -> None:
     repo = place.repo()
     for number in range(4):

@@ -134,7 +134,7 @@ def method_handler(
 def serialized(handler: AnyHandler, change: Callable[[Any], Any]) -> AnyHandler:
     """The handler of the same call, whose replies are changed before they are encoded."""
     inner: Any = handler.response_serializer
-    behaviour = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     streams = (handler.request_streaming, handler.response_streaming)
     return method_handler(behaviour, streams, handler.request_deserializer, lambda reply: inner(change(reply)))
 

@@ -115,7 +115,21 @@ _CHANGES = (
         "api:260",
         calls=_of("StartCommit"),
     ),
+    _Change(
+        "^first message must specify an input$",
+        "server receive: rpc error: code = InvalidArgument desc = validate recv: invalid CreateDatumRequest.Start: "
+        "embedded message failed validation | caused by: invalid StartCreateDatumRequest.Input: value is required",
+        "src/pps/pps.pb.validate.go:6982",
+        _INVALID,
+        _of("CreateDatum"),
+    ),
     # Branches and repos.
+    _Change(
+        rf'^branch "(?P<branch>[^"]*)" not found in repo {_TYPED}$',
+        r"walk branch provenance: pick branches: picking branch: branch (id=0, branch=\g<repo>@\g<branch>) not found",
+        "val_server.go:318,354, pfsdb/branches.go:899",
+        calls=_of("WalkBranchProvenance"),
+    ),
     _Change(
         "^branch cannot be nil$",
         "validate request: invalid DeleteBranchRequest.Branch: value is required",

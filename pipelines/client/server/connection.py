@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
 
 import grpc
@@ -102,7 +102,7 @@ class Connection:
         Raises LookalikeError after LONGEST."""
         while True:
             try:
-                found = read(*given, **named)
+                found = self.change(partial(read, *given, **named))
             except (grpc.RpcError, ConnectionError) as error:
                 failed = cause(error)
                 if failed is None or not is_unavailable(failed):
@@ -113,7 +113,8 @@ class Connection:
                 return found
 
     def change(self, call: Callable[[], _Found], happened: Callable[[], Any | None] = _unknown) -> _Found:
-        """The result of a call that changes something, which is made again if the server's database aborts it.
+        """The result of a call, one that changes something, too, which is made again if the server's database aborts
+        it.
 
         happened: for a call that must not be made twice, asked before each repetition: the call's result if its change
         was made all the same, else None. Raises what the call does.
@@ -158,11 +159,6 @@ class Connection:
     def job(self, pipeline: str, id_: str) -> Any:
         """A job of a pipeline."""
         return pps_pb2.Job(pipeline=self.pipeline(pipeline), id=id_)
-
-
-def repo_of(commit: Any) -> Any:
-    """The repo of a commit: servers may leave out its repo or its branch."""
-    return commit.repo if commit.repo.name else commit.branch.repo
 
 
 def connect(to: ServerTarget, waiting: Callable[[str], None] = _quiet) -> Connection:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from localpachd.api.api_services import register
 from localpachd.api.doors.status import StatusInterceptor
+from localpachd.api.pachyderm_version import V2_7
+from localpachd.api.pfs.chunk_links import ChunkLinks
 from localpachd.api.pps.loopback_servers import GrpcBatchServer, GrpcSidecars
 from localpachd.api.schema.schema import SERVICES, BytesValue, pfs_pb2, pps_pb2
 from localpachd.api.server.log_levels import LogLevels
@@ -145,7 +147,9 @@ class _Server:
         runner = LocalRunner(root / "scratch", pool, GrpcBatchServer(), machine, disk)
         pps = PpsService(pfs, runner, pool, 0, secrets, GrpcSidecars(pfs, lambda server, spout: None))
         handlers = _Handlers()
-        register(handlers, pfs, pps, secrets, ServerFacts(root, {}), LogLevels(), handlers, False)  # type: ignore[arg-type]
+        links = ChunkLinks(self._chunks, local=False)
+        facts, levels, server = ServerFacts(root, {}), LogLevels(), cast(Any, handlers)
+        register(server, pfs, pps, secrets, facts, levels, server, False, V2_7, links)
         self.handlers = {method: handlers.of(method) for method in _methods()}
         self._runner, self.requests = runner, 0
 

@@ -88,7 +88,9 @@ def test_edits_are_made_all_or_none(rpc: RpcClient, place: Place, edit: Edit, re
     named = {"name": {"project": {"name": "default"}, "name": repo}}
 
     def found() -> dict[str, str]:
-        return _metadata(rpc.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo={"name": repo}))
+        return _metadata(
+            rpc.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo={"name": repo, "type": "user"})
+        )
 
     edit({"repo": named, **_add("a", "1")}, {"repo": named, "edit_key": {"key": "a", "value": "2"}})
     edit({"repo": named, "edit_key": {"key": "b", "value": "3"}}, {"repo": named, "delete_key": {"key": "ghost"}})

@@ -6,7 +6,7 @@ import grpc
 import pytest
 from python_pachyderm import Client
 
-from tests.parity.places import FsckReport, MakeInput, Place, Refusal
+from tests.parity.places import ByVersion, FsckReport, MakeInput, Place, Refusal
 from tests.parity.since_2_8.calls import RpcClient
 
 
@@ -68,7 +68,7 @@ def test_walking_commits(chain: Chain, walk: Walk) -> None:
     assert walk("WalkCommitProvenance", _head(repo)) == []
 
 
-def test_walking_branches(chain: Chain, walk: Walk, rpc: RpcClient, refusal: Refusal) -> None:
+def test_walking_branches(chain: Chain, walk: Walk, rpc: RpcClient, refusal: Refusal, by_version: ByVersion) -> None:
     repo, first, second, _ = chain
     above = walk("WalkBranchProvenance", _branch(second))
     assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
@@ -79,7 +79,10 @@ def test_walking_branches(chain: Chain, walk: Walk, rpc: RpcClient, refusal: Ref
         rpc.list, "pfs_v2.API/WalkBranchProvenance", "WalkBranches", "BranchInfo", start=[_branch(repo, "ghost")]
     )
     assert code is grpc.StatusCode.NOT_FOUND
-    assert f'branch "ghost" not found in repo default/{repo}' in text
+    found = by_version(
+        f'branch "ghost" not found in repo default/{repo}', f"branch (id=0, branch=default/{repo}@ghost) not found"
+    )
+    assert found in text
 
 
 def test_forgetting_output_keeps_its_commit(

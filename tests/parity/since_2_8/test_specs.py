@@ -172,7 +172,7 @@ def test_a_rerun_is_a_new_version_with_the_same_specification(rpc: RpcClient, wr
 
 
 def test_only_an_existing_pipeline_is_rerun(rpc: RpcClient, refusal: Refusal) -> None:
-    ghost = {"name": "ghost"}
+    ghost = {"name": "ghost", "project": {"name": "default"}}  # without a project 2.12 fails otherwise
     assert refusal(rpc.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
     for call, request in (("StopPipeline", "Stop"), ("DeletePipeline", "Delete")):
         method = f"pps_v2.API/{call}"

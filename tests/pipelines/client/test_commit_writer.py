@@ -301,3 +301,9 @@ def test_a_transaction_holds_each_call_once(connection: Connection, repo: Reposi
             branches.move(through, REPO, "one", made, begun)
             branches.move(through, REPO, "two", made, begun)
     assert [branches.head(connection, REPO, name) for name in ("one", "two")] == [made, made]
+
+
+def test_a_busy_database_is_read_again(connection: Connection, repo: Repository) -> None:
+    made = repo.write([PutFile("/a", b"a")])
+    with passed_on(connection, database=BusyDatabase({"InspectBranch": 3})) as through:
+        assert through.retry(branches.head, through, REPO, "master") == made
