@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import time
 import tomllib
@@ -22,14 +21,16 @@ from pipelines.client.services.service_roles import SEARCH
 from stages.backbone.photographs import open_photograph
 from tests import wheels
 from tests.command import Command
+from tests.servers import OwnPort
 
 FILE = PROJECT / "docker" / "compose.yaml"
 SERVER, SERVICE = ServerOptions.__dataclass_fields__["port"].default, SEARCH.port
-USED = re.compile(r"lookalike ((?:up|down|serve|add)\b[^;|&']*)")
+USED = re.compile(r"lookalike ((?:up|down|serve|add)\b[^;|&'\n]*)")
 
 
 def document() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    """With the usual values of the variables of its environment."""
+    found: dict[str, Any] = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", FILE.read_text()))
     return found
 
 
@@ -41,11 +42,6 @@ def lacking() -> str:
         done = subprocess.run(["docker", *asked], capture_output=True, text=True)
         if done.returncode:
             return f"{what} does not answer: {(done.stderr or done.stdout).strip()[-200:]}"
-    for port in (SERVER, SERVICE):
-        with socket.socket() as own:
-            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if own.connect_ex(("127.0.0.1", port)) == 0:
-                return f"port {port} of this machine is in use"
     return ""
 
 
@@ -57,7 +53,10 @@ def test_the_file_is_one_of_what_exists(command: Command) -> None:
     for each in found["services"].values():
         assert each["volumes"][0].partition(":")[0] in found["volumes"]
     server, service = found["services"]["server"], found["services"]["service"]
-    asked = [*USED.findall(FILE.read_text()), *USED.findall(shlex.join(service["command"]))]
+    asked = [
+        *USED.findall(f"{FILE.read_text()}\n{server['command'][-1]}"),
+        *USED.findall(shlex.join(service["command"])),
+    ]
     assert {line.split()[0] for line in asked} == {"up", "down", "serve", "add"}
     for line in asked:
         words = shlex.split(line)
@@ -77,7 +76,9 @@ def test_the_file_is_one_of_what_exists(command: Command) -> None:
 @pytest.mark.docker
 @pytest.mark.only_in_all
 @pytest.mark.timeout(1800)
-def test_a_library_in_containers_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_in_containers_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_port: OwnPort
+) -> None:
     if reason := lacking():
         pytest.skip(reason)
     for name in ("docker", "dist", "source"):
@@ -88,24 +89,26 @@ def test_a_library_in_containers_from_nothing(tmp_path: Path, monkeypatch: pytes
     pictures.mkdir()
     for name in ("cat", "coffee"):
         open_photograph(name).save(pictures / f"{name}.png")
-    monkeypatch.setenv("PICTURES", str(pictures))
+    port = own_port()
+    for name, value in (("PICTURES", pictures), ("SERVER_PORT", own_port()), ("PORT", port)):
+        monkeypatch.setenv(name, str(value))
     compose = ["docker", "compose", "--project-name", "lookalike-test", "--file", str(tmp_path / "docker" / FILE.name)]
     try:
         subprocess.run([*compose, "up", "--build", "--detach"], check=True)
         subprocess.run([*compose, "exec", "-T", "server", "lookalike", "add", "/pictures"], check=True)
-        while (status := _status()).get("pictures") != 2:
+        while (status := _status(port)).get("pictures") != 2:
             time.sleep(1)
         assert status["state"] == "ready"
         subprocess.run([*compose, "restart"], check=True)
-        while (status := _status()).get("pictures") != 2:
+        while (status := _status(port)).get("pictures") != 2:
             time.sleep(1)
     finally:
         subprocess.run([*compose, "down", "--volumes"], check=True)
 
 
-def _status() -> dict[str, Any]:
+def _status(port: int) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{SERVICE}/status", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
     except OSError:

@@ -67,6 +67,9 @@ class VisibleFiles:
                 continue
             step = posixpath.join(current, name)
             here = self._in_pfs(step)
+            if here is None and self._shown.startswith(f"{step}/"):  # the server's root, of which they see this alone
+                current = step
+                continue
             if not stat.S_ISLNK(self._others.mode(step) if here is None else os.lstat(here).st_mode):
                 current = step
                 continue

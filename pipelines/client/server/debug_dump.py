@@ -86,7 +86,7 @@ def _documents(text: str) -> Iterator[object]:
 
 def _copy(dump: IO[bytes], to: Path, hide: SecretRedaction) -> int:
     left_out: list[str] = []
-    with tarfile.open(to, "x:gz") as archive:
+    with tarfile.open(to, "w:gz") as archive:
         for member, content in _files(dump):
             if _SECRET.match(member.name):
                 left_out.append(member.name)

@@ -58,7 +58,7 @@ def _of_line(line: Mapping[str, Any]) -> list[Row]:
         {"rank": rank, **each, "sources": [{"path": path} for path in each["sources"]]}
         for rank, each in enumerate(line["neighbors"], 1)
     ]
-    return answer_table.rows({"neighbours": neighbours}, ", ".join(line["sources"]))
+    return answer_table.rows({"neighbors": neighbours}, ", ".join(line["sources"]))
 
 
 def write(found: Sequence[Row], csv: str, parquet: str) -> None:

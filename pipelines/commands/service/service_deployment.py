@@ -60,14 +60,14 @@ def deploy(connection: Connection, wanted: ServiceOptions, role: ServiceRole = S
         again=changed and there is not None,
     )
     say(f"the token that it asks for is in {display_path(service_discovery.token_file(connection, role))}")
+    if connection.retry(gpu_holders.local_leases, connection) is None:
+        say(_GAP)
     if lacking := _lacking(connection, role):
         say(lacking)
         return
     found = _answering(connection, role)
     if found is not None:
         say(f"{role.command}: {found.url}")
-    if connection.retry(gpu_holders.local_leases, connection) is None:
-        say(_GAP)
 
 
 def off(connection: Connection, role: ServiceRole = SEARCH) -> None:

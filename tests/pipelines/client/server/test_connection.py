@@ -3,13 +3,15 @@
 import re
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
 from pipelines.client.server.connection import ServerTarget, connect
+from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.errors import LookalikeError
 from tests.pipelines.tcp_proxy import TcpProxy
-from tests.servers import Pachd
+from tests.servers import OwnPort, Pachd, StartPachd
 
 
 def test_a_server_that_answers_is_connected_to(pachd: Pachd) -> None:
@@ -64,3 +66,20 @@ def test_a_connection_that_is_lost_at_once_is_made_again(pachd: Pachd) -> None:
     threading.Thread(target=lose_the_first, daemon=True).start()
     assert connect(ServerTarget(way.address)).client.get_remote_version().major == 2
     way.close()
+
+
+def test_reads_at_the_same_time_tell_of_an_outage_once(
+    start_pachd: StartPachd, own_port: OwnPort, tmp_path: Path
+) -> None:
+    port, said = str(own_port()), list[str]()
+    server = start_pachd(tmp_path / "root", "--port", port)
+    connection = connect(ServerTarget(server.address), said.append)
+    server.stop()
+    with parallel_reads() as reads:
+        found = [reads.submit(connection.retry, lambda: list(connection.client.list_repo())) for _ in range(8)]
+        while not said:
+            pass
+        start_pachd(tmp_path / "root", "--port", port)
+        assert [each.result() for each in found] == [[]] * 8
+    assert len({each for each in said if "does not answer" in each}) == 1
+    assert len([each for each in said if "answers again" in each]) == 1

@@ -120,14 +120,18 @@ def test_another_version_is_to_be_deployed_first(here: Connection, command: Comm
     assert "index was deployed by another version of lookalike (index-1, not index-2): run `lookalike deploy`" in said
 
 
-def test_a_cluster_needs_tls_or_a_proxy(here: Connection, like_a_cluster: Connection) -> None:
-    """localpachd's services are reached from its own machine alone."""
+def test_a_cluster_needs_tls_or_a_proxy(
+    here: Connection, like_a_cluster: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """localpachd's services are reached from its own machine alone. There is a better way on a cluster, which is
+    named."""
     deploy_usual(here)
     with pytest.raises(StageError, match="others can read the requests: name --tls-cert and --tls-key, or the proxy"):
         service_deployment.deploy(like_a_cluster, ServiceOptions(port=30995))
     assert not service_credentials.exists(here)
     service_deployment.deploy(like_a_cluster, ServiceOptions(port=30995, proxy="pictures.example.org"))
     assert running(here).transform.env["PROXY"] == "pictures.example.org"
+    assert "a Deployment has no such gap: `lookalike specs` writes it" in capsys.readouterr().out
 
 
 def test_the_token_of_somebody_else_is_asked_for(here: Connection, command: Command) -> None:
