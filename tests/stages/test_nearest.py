@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from stages.datum.contract import StageError
-from stages.files.packs import read_pack
 from stages.files.tables.nearest_table import NEAREST, PictureRows, as_nearest, read_nearest, write_nearest
 from stages.files.vector_files import read_vectors
 from stages.record.origin import Origin
@@ -74,10 +73,9 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     assert huge != whole
     for broken, read in (
         (huge, read_nearest),
-        *((signs, each) for each in (read_nearest, read_pack, lambda path: read_vectors(path, 1))),
+        *((signs, each) for each in (read_nearest, lambda path: read_vectors(path, 1))),
         (whole, read_nearest),
         ((tmp_path / "v.npy").read_bytes(), lambda path: read_vectors(path, 1)),
-        ((tmp_path / "v.npy").read_bytes(), read_pack),
     ):
         (tmp_path / "b.npy").write_bytes(broken.replace(b"), }", b"(, }"))
         with pytest.raises(StageError, match=r"b\.npy"):

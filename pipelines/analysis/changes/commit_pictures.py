@@ -2,11 +2,12 @@
 may be a block or an archive of many.
 
 Server and files tell only which files differ. The names and hashes of the pictures in them are taken from the output of
-preprocess: from the ends of its packs, without the pixels. Each pack is read once on a machine.
+preprocess: from the tables of its packs, without the pictures. Each pack is read once on a machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,7 +17,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.library.content_cache import ContentCache
-from stages.files import pack_ends, path_globs
+from stages.files import pack_tables, path_globs
 from stages.record import part_names
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
@@ -98,7 +99,7 @@ class CommitPictures:
         found: dict[str, str] = {}
         missing: list[StoredFile] = []
         for each in files:
-            if each is not None and each.path.endswith(".npy"):
+            if each is not None and each.path.endswith((pack_tables.SUFFIX, pack_tables.FORMER_SUFFIX)):
                 known = self._kept.get(_KEY + bytes.fromhex(each.hash))
                 missing += [each] if known is None else []
                 found |= known or {}
@@ -112,25 +113,19 @@ class CommitPictures:
     def _read(self, packs: list[StoredFile]) -> Iterator[tuple[StoredFile, dict[str, str]]]:
         repo = Repository(self._connection, packs[0].repo, packs[0].commit)
 
-        def side_of(pack: StoredFile) -> int | None:
-            return pack_ends.side_of(repo.read(pack.path, most=pack_ends.HEADER))
-
         def read(pack: StoredFile) -> tuple[StoredFile, dict[str, str]]:
-            rest = partial(repo.read, pack.path)
-            found = pack_ends.find(rest, pack.size, side) if side is not None else None
-            if found is None:  # pictures of another size, in a commit whose job failed
-                own = side_of(pack)
-                found = pack_ends.find(rest, pack.size, own) if own is not None else None
-            return pack, {each.path: each.sha256 for row in found or () for each in row.sources}
+            with suppress(ValueError):
+                rows = pack_tables.read_table(partial(repo.read, pack.path)).rows
+                return pack, {each.path: each.sha256 for row in rows for each in row.sources}
+            return pack, {}
 
-        side = side_of(packs[0])
         with ThreadPoolExecutor(_READERS) as readers:
             yield from readers.map(read, packs)
 
     def _rejected(self, pairs: Iterable[FilePair]) -> set[str]:
         new = [each.new for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
         read = (Repository(self._connection, each.repo, each.commit).read(each.path) for each in new)
-        return {pack_ends.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
+        return {pack_tables.source_of(line) for line in chain.from_iterable(map(bytes.splitlines, read))}
 
 
 def _marked(path: str) -> str:
