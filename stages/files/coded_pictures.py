@@ -26,11 +26,7 @@ _FORMATS = ("JPEG", "WEBP")
 def encode(picture: Pixels) -> bytes:
     """The file of a picture, uint8 (height, width, 3) RGB. Its bytes depend on the pixels, and on Pillow's libjpeg and
     libwebp, alone: both compute in integers, and so the same on every processor."""
-    if _flatness(picture) >= _FLAT:
-        lossless = _saved(picture, "WEBP", lossless=True, method=0, quality=0)
-        if len(lossless) * _SHARE <= picture.nbytes:
-            return lossless
-    return _saved(picture, "JPEG", quality=QUALITY, subsampling="4:4:4", optimize=True)
+    return _lossless(picture) or _lossy(picture, optimize=True)
 
 
 def decode(coded: bytes, size: tuple[int, int], side: int) -> PictureSquare:
@@ -45,7 +41,23 @@ def decode(coded: bytes, size: tuple[int, int], side: int) -> PictureSquare:
 
 def compared(framed: PictureSquare) -> Pixels:
     """The pixels of a square, uint8 (side, side, 3), as they come back from a pack."""
-    return decode(encode(np.ascontiguousarray(unpadded(framed))), framed.size, len(framed.pixels)).pixels
+    picture = np.ascontiguousarray(unpadded(framed))
+    if _lossless(picture):
+        return framed.pixels
+    # Without optimised tables, in half of the time: they change the bytes and no pixel.
+    return decode(_lossy(picture, optimize=False), framed.size, len(framed.pixels)).pixels
+
+
+def _lossless(picture: Pixels) -> bytes:
+    """The lossless file of a picture that takes one, else b""."""
+    if _flatness(picture) < _FLAT:
+        return b""
+    coded = _saved(picture, "WEBP", lossless=True, method=0, quality=0)
+    return coded if len(coded) * _SHARE <= picture.nbytes else b""
+
+
+def _lossy(picture: Pixels, optimize: bool) -> bytes:
+    return _saved(picture, "JPEG", quality=QUALITY, subsampling="4:4:4", optimize=optimize)
 
 
 def _flatness(picture: Pixels) -> float:
