@@ -24,7 +24,10 @@ def write_pixels(path: Path, framing: Framing, pictures: Sequence[PackPicture], 
 def pixels_of(pack: Pack) -> Pixels:
     """The squares of a pack, uint8 (n, side, side, 3), as features sees them."""
     side = pack.framing.side
-    return np.stack([np.empty((side, side, 3), np.uint8), *(framed.pixels for _, framed in pack.framed())])[1:]
+    found = np.empty((len(pack.pictures), side, side, 3), np.uint8)
+    for row, (_, framed) in enumerate(pack.framed()):
+        found[row] = framed.pixels
+    return found
 
 
 def as_compared(pixels: Pixels, inside: tuple[int, int] | None = None) -> Pixels:
