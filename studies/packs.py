@@ -268,9 +268,8 @@ def _digests(names: Sequence[str]) -> None:
         print(name, found[0], f"{taken:.2f}", sep="\t")
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
-def _no_feature(_: int) -> int:
-    return 0
+_no_feature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda _: 0)
+"""Says of every set of vector instructions that the processor has none."""
 
 
 def _libwebp() -> str:

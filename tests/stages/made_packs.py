@@ -1,5 +1,6 @@
 """Packs of given pixels, and the pixels in packs."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,15 @@ def write_pixels(path: Path, framing: Framing, pictures: Sequence[PackPicture], 
     ]
     sized = [picture._replace(coded_size=len(content)) for picture, content in zip(pictures, coded, strict=True)]
     write_pack(path, framing, sized, coded)
+
+
+def former_pack(pictures: Sequence[PackPicture], squares: Pixels) -> bytes:
+    """A pack as preprocess wrote it before version 16: an array of NumPy's, and the lines behind it."""
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {squares.shape}, }}".ljust(117) + "\n"
+    facts = ({"id": p.id, "size": p.size, "sources": [s._asdict() for s in p.sources]} for p in pictures)
+    lines = "".join(json.dumps(each) + "\n" for each in ({"fit": "pad"}, *facts))
+    start = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode()
+    return start + squares.tobytes() + lines.encode()
 
 
 def pixels_of(pack: Pack) -> Pixels:

@@ -40,6 +40,7 @@ from stages.record.sources import Source
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.pipes import piped
+from tests.stages.made_packs import former_pack
 
 _TRAITS: dict[str, Any] = {
     **dict.fromkeys(("brightness", "contrast", "sharpness"), (0.5, 1.0)),
@@ -281,9 +282,7 @@ def _packs() -> Iterator[bytes]:
 
 
 def _former_packs() -> Iterator[bytes]:
-    head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 4, 4, 3), }".ljust(117) + b"\n"
-    line = b'{"id":"a","size":[4,3],"sources":[{"path":"b","sha256":"c"}]}\n'
-    yield b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(48) + b'{"fit":"pad"}\n' + line
+    yield former_pack([PackPicture("a", (Source("b", "c"),), (4, 3))], np.zeros((1, 4, 4, 3), np.uint8))
 
 
 def _rejections() -> Iterator[bytes]:

@@ -57,7 +57,7 @@ def test_a_picture_of_any_shape_is_padded_with_the_colour_of_its_border(width: i
     framed = Framing(16, PAD).frame(pixels)
     assert np.array_equal(unpadded(framed), pixels)
     padding = np.ones((16, 16), bool)
-    unpadded(PictureSquare(padding[..., None], framed.size))[:] = False  # type: ignore[arg-type]
+    unpadded(PictureSquare(padding[..., None], framed.size))[:] = False
     assert (framed.pixels[padding] == border_colour(pixels)).all()
     back = coded_pictures.decode(coded_pictures.encode(pixels), (width, height), 16)
     assert back.size == (width, height)

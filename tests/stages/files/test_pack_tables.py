@@ -1,6 +1,5 @@
 """The table of a pack, read without its pictures."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from stages.files.pack_tables import PackTable
 from stages.files.packs import PackPicture, write_pack
 from stages.record.framing import PAD, Framing
 from stages.record.sources import Source
+from tests.stages.made_packs import former_pack
 
 _CODED = b'{"fit":"pad"}\n' * 1000  # a picture may look like anything
 
@@ -63,11 +63,8 @@ def test_the_pictures_and_their_places_are_read_from_the_front(tmp_path: Path, n
 def test_former_packs_are_read_from_their_end(number: int) -> None:
     """Of commits before preprocess-16: an array of NumPy's and the lines behind it."""
     pixels = np.random.default_rng(0).integers(0, 256, (number, 8, 8, 3), np.uint8)
-    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({number}, 8, 8, 3), }}".ljust(117) + "\n"
-    lines = [{"fit": "pad"}, *({"id": p.id, "size": p.size, "sources": [s._asdict() for s in p.sources]}
-             for p in pictures(number))]  # fmt: skip
-    content = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + pixels.tobytes()
-    table, _ = read(content + "".join(json.dumps(line) + "\n" for line in lines).encode())
+    content = former_pack(pictures(number), pixels)
+    table, _ = read(content)
     assert (table.side, table.raw) == (8, True)
     assert [(row.id, row.sources) for row in table.rows] == [(p.id, p.sources) for p in pictures(number)]
     for row, square in zip(table.rows, pixels, strict=True):
