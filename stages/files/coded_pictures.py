@@ -11,7 +11,7 @@ import io
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, JpegImagePlugin, WebPImagePlugin
 
 from stages.record.framing import Framing, PictureSquare, Pixels, unpadded
 
@@ -20,7 +20,7 @@ QUALITY = 94
 
 _FLAT = 0.4  # the least share of pixels like the one before them in a picture that may be lossless
 _SHARE = 7  # a lossless file has at most the bytes of the pixels, divided by this: what photographs take as JPEG
-_FORMATS = ("JPEG", "WEBP")
+_FORMATS = JpegImagePlugin.JpegImageFile.format, WebPImagePlugin.WebPImageFile.format  # else Pillow imports all
 
 
 def encode(picture: Pixels) -> bytes:
