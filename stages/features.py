@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from stages.backbone.backbone_spec import SCALE_FILE, BackboneSpec, read_models
 from stages.datum.contract import Datum, DatumInput, StageError, load, spool
-from stages.files.pack_ends import picture_size
+from stages.files import pack_tables
 from stages.record import entry_paths
 
-VERSION = 14
+VERSION = 15
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ def _scale(models: Path) -> bytes:
 
 
 def _check_sizes(packs: Path, spec: BackboneSpec) -> None:
-    side = spec.image_size
-    for npy in sorted(packs.glob("*.npy")):
-        width, height = picture_size(npy)
-        if (width, height) != (side, side):
+    wanted = spec.image_size
+    for pack in pack_tables.paths(packs):
+        side = pack_tables.picture_side(pack)
+        if side != wanted:
             raise StageError(
-                f"the pictures are {width} × {height} pixels, but the model {spec.name} takes {side} × {side}: "
+                f"the pictures are {side} × {side} pixels, but the model {spec.name} takes {wanted} × {wanted}: "
                 "`lookalike model push MODEL --image-size PIXELS` brings both to one size"
             )

@@ -20,7 +20,7 @@ from stages.datum.stage_parameters import integer, one_of
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.picture_reader import DecodedPicture, read
-from stages.files import thumbnail_files
+from stages.files import pack_tables, thumbnail_files
 from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
@@ -45,10 +45,10 @@ def start(environment: Mapping[str, str]) -> PreprocessStage:
 class PreprocessStage:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
-    images: packs `/library/<part>/<src>.npy` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
+    images: packs `/library/<part>/<src>.pack` with their thumbnails, `/thumbnails/<bucket>/<part>/<src>.thumbnails`,
     bucket being two levels (stages.record.part_names.directory); beside these `<sha256>.thumbnails`, the thumbnail of a
     further source with these bytes of a picture, if it is another one; if something was rejected,
-    `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.npy` with all pictures, even if none, and
+    `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.pack` with all pictures, even if none, and
     `<src>.thumbnails` beside it; if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and
     `/rejected/queries/<src>.jsonl`; for an entry with a question.json (stages.files.question) `<src>.question.json`, or
     no pictures if the pipelines cannot answer it. src: 16 hex digits of the sha256 of the datum's path in its repo,
@@ -77,12 +77,12 @@ class PreprocessStage:
                 path = f"{given.repo_path}/{question.relative_to(given.path)}"
                 reason = f"{error}. No picture of this entry is searched for until this is corrected"
                 rejections.append(Rejection(unescape(path), STAGE, reason))
-        with DistinctPictures(self.framing.side) as distinct:
+        with DistinctPictures() as distinct:
             progress = Progress("pictures", _files(given))
             for each in () if rejections else read(given, self.framing, self._decoders, without=question):
                 progress.add()
                 if isinstance(each, DecodedPicture):
-                    distinct.add(each.source, each.framed, each.thumbnail, each.identity)
+                    distinct.add(each.source, each.framed, each.coded, each.thumbnail, each.identity)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":
@@ -110,7 +110,7 @@ class PreprocessStage:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
     def _write_pack(self, distinct: DistinctPictures, members: Sequence[PackPicture], pack: Path, shown: Path) -> None:
-        write_pack(pack.with_suffix(".npy"), self.framing, members, distinct.rows(members))
+        write_pack(pack.with_suffix(pack_tables.SUFFIX), self.framing, members, distinct.coded(members))
         thumbnail_files.write(shown.with_suffix(thumbnail_files.SUFFIX), distinct.thumbnails(members))
 
 

@@ -429,7 +429,7 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
         number = billions[count] / 16 ** int(digits)
         assert int(segments.replace(",", "")) == 16 ** int(digits)
         assert int(each.replace(",", "")) == round(number)
-        for said, of_one in ((vectors, 4 * 1280), (whole, parts[-1] - 7900), (shown, 7900)):
+        for said, of_one in ((vectors, 4 * 1280), (whole, parts[-1] - 7300), (shown, 7300)):
             amount, unit = said.split()
             assert float(amount) * units[unit] == pytest.approx(number * of_one, rel=0.03)
 

@@ -34,8 +34,8 @@ def measure(
         split = pictures.split(place, count, data_dir)
         pictures.write_library([*split.library, *split.queries], place, place / "packs")
         parts = [sum(len(pack.pictures) for pack in part) for part in pictures.parts(place / "packs")]
-        pixels = [pack.pixels for part in pictures.parts(place / "packs") for pack in part]
-        np.save(place / "pictures.npy", np.concatenate(pixels))
+        packs = [pack for part in pictures.parts(place / "packs") for pack in part]
+        np.save(place / "pictures.npy", np.stack([framed.pixels for pack in packs for _, framed in pack.framed()]))
         spec = (backbone or random_resnet50(place)).write(place / "models")
         passes = {f"abreast:{spec.batch}": spec.batch} | {f"bare:{batch}": batch for batch in (spec.batch, *larger)}
         taken = race(MODULE, place, ["ours", "embedder", "keras", *passes], rounds)

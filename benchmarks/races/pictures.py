@@ -15,6 +15,7 @@ from pipelines.library.datasets.stl10 import Stl10Split
 from pipelines.library.picture_sources import PictureSource
 from stages import preprocess
 from stages.datum.contract import Datum, DatumInput
+from stages.files import pack_tables
 from stages.files.packs import Pack, read_pack
 
 _SHARE = 0.9  # of the library
@@ -53,7 +54,7 @@ def write_queries(sources: Sequence[PictureSource], place: Path, packs: Path) ->
 def parts(packs: Path) -> Iterator[list[Pack]]:
     """The packs of each of the library's parts."""
     for part in sorted((packs / "library").iterdir()):
-        yield [read_pack(npy) for npy in sorted(part.glob("*.npy"))]
+        yield [read_pack(pack) for pack in pack_tables.paths(part)]
 
 
 def process(stage: Callable[[Datum], None], out: Path, *inputs: DatumInput) -> None:

@@ -1,9 +1,10 @@
 """Owns the disk space of a server's state, beside the least that it needs: the source files, and one copy each of
-pixels, vectors and thumbnails. Reads the sizes of the server's files, never their content."""
+coded pictures, vectors and thumbnails. Reads the sizes of the server's files, never their content."""
 
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
@@ -11,6 +12,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from benchmarks.kit import disk
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from stages.files.pack_tables import read_table
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import TABLE, IndexTable
 
@@ -25,31 +27,38 @@ class Needed:
     """The least bytes needed: the files that were put, and one copy of everything else."""
 
     sources: int
-    pixels: int
+    coded: int
     vectors: int
     thumbnails: int
 
     @property
     def total(self) -> int:
-        return self.sources + self.pixels + self.vectors + self.thumbnails
+        return self.sources + self.coded + self.vectors + self.thumbnails
 
 
 def needed(connection: Connection, sources: int) -> Needed:
     """The bytes that the current library and queries need: those of the files that were put, given as `sources`, and
-    one copy of each distinct picture's pixels, vector (4 bytes a number) and thumbnail. Memory holds one table at a
-    time."""
-    pixels = vectors = thumbnails = 0
+    one copy of each distinct picture as it is coded in its pack, its vector (4 bytes a number) and its thumbnail."""
+    vectors = thumbnails = 0
+    coded = _coded(connection, "preprocess", "/library/*/*.pack")
+    coded += _coded(connection, "preprocess-queries", "/queries/*/*.pack")
     for content in _files(connection, "index", f"/*/{TABLE}"):
         table = IndexTable.read(content)
-        pixels += len(table) * table.origin.image_size**2 * 3
         vectors += len(table) * table.origin.dimension * 4
         thumbnails += sum(map(int, table.thumbnail_sizes))
     for content in _files(connection, "features-queries", "/queries/*/*/images.parquet"):
         asked = ImageTable.read(content)
-        pixels += len(asked) * asked.origin.image_size**2 * 3
         vectors += len(asked) * asked.origin.dimension * 4
         thumbnails += sum(asked.thumbnail_sizes)
-    return Needed(sources, pixels, vectors, thumbnails)
+    return Needed(sources, coded, vectors, thumbnails)
+
+
+def _coded(connection: Connection, repo: str, pattern: str) -> int:
+    """The bytes of the distinct pictures in packs."""
+    source, found = Repository(connection, repo), dict[str, int]()
+    for pack in source.glob(pattern):
+        found |= {row.id: row.length for row in read_table(partial(source.read, pack.path)).rows}
+    return sum(found.values())
 
 
 def _files(connection: Connection, repo: str, pattern: str) -> Iterator[io.BytesIO]:

@@ -6,32 +6,38 @@ that the stage writes. Knows nothing about how a model computes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.backbone.embedder import Embedder
+from stages.backbone.embedder import Embedder, cores
 from stages.datum.contract import StageError
 from stages.datum.progress import Progress
-from stages.files import thumbnail_files
-from stages.files.packs import PackPicture, read_pack, read_rejections, write_rejections
+from stages.files import pack_tables, thumbnail_files
+from stages.files.packs import Pack, PackPicture, read_pack, read_rejections, write_rejections
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
-from stages.record.framing import PictureSquare
+from stages.record.framing import Pixels
 from stages.record.origin import Origin
 from stages.record.pfs_names import QUESTION_FILE
 from stages.record.sources import chosen, unite
 
+_DECODERS = 8
+"""Most threads that decode pictures: more would wait for each other."""
+
 
 @dataclass(frozen=True)
 class _Picture:
-    row: PackPicture  # with the sources of all packs
-    framed: PictureSquare  # its pixels are a view of its pack
+    facts: PackPicture  # with the sources of all packs
+    pack: Pack
+    row: int  # in the pack
     thumbnail: ThumbnailPlace  # in the file of its pack
 
 
@@ -81,10 +87,8 @@ class FeatureExtractor:
     def _vectors(self, pictures: _Pictures) -> NDArray[np.float32]:
         """The vectors of n pictures, (n, dimension)."""
         vectors = np.empty((len(pictures.by_id), self.spec.dimension), np.float32)
-        squares, batch = [each.framed.pixels for each in pictures.by_id.values()], self.spec.batch
-        batches = (np.stack(squares[begin : begin + batch]) for begin in range(0, len(squares), batch))
-        progress, done = Progress("pictures", len(squares)), 0
-        for some in self.embedder.stream(batches):
+        progress, done = Progress("pictures", len(vectors)), 0
+        for some in self.embedder.stream(_decoded(list(pictures.by_id.values()), self.spec.batch)):
             vectors[done : done + len(some)] = some
             done += len(some)
             progress.add(len(some))
@@ -94,7 +98,25 @@ class FeatureExtractor:
         spec, devices, backend = self.spec, (self.embedder.device,), self.embedder.backend
         fit, side = pictures.fit, spec.image_size
         origin = Origin(spec.sha256, fit, side, spec.dimension, spec.described, devices, backend)
-        return ImageTable.of_rows([each.row for each in pictures.by_id.values()], origin=origin)
+        return ImageTable.of_rows([each.facts for each in pictures.by_id.values()], origin=origin)
+
+
+def _decoded(pictures: Sequence[_Picture], batch: int) -> Iterator[Pixels]:
+    """The pixels of the pictures, `batch` at a time, uint8 (n, side, side, 3). Threads decode some batches ahead: no
+    pass must wait for its pictures."""
+
+    def decode(some: Sequence[_Picture]) -> Pixels:
+        return np.stack([each.pack.square(each.row).pixels for each in some])
+
+    ahead: deque[Future[Pixels]] = deque()
+    threads = min(_DECODERS, cores())
+    with ThreadPoolExecutor(threads, "decode") as decoders:
+        for begin in range(0, len(pictures), batch):
+            ahead.append(decoders.submit(decode, pictures[begin : begin + batch]))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def _united(directory: Path) -> _Pictures:
@@ -102,18 +124,18 @@ def _united(directory: Path) -> _Pictures:
     stages.record.sources.chosen)."""
     found: dict[str, _Picture] = {}
     fits: set[str] = set()
-    for npy in sorted(directory.glob("*.npy")):
-        pack = read_pack(npy)
-        fits.add(pack.fit)
-        places = thumbnail_files.places(npy.stem, (each.thumbnail_size for each in pack.pictures))
-        for (picture, framed), thumbnail in zip(pack.framed(), places, strict=True):
+    for path in pack_tables.paths(directory):
+        pack = read_pack(path)
+        fits.add(pack.framing.fit)
+        places = thumbnail_files.places(path.stem, (each.thumbnail_size for each in pack.pictures))
+        for row, (picture, thumbnail) in enumerate(zip(pack.pictures, places, strict=True)):
             before = found.get(picture.id)
             if before is not None:
-                thumbnail = chosen([(before.row.sources, before.thumbnail), (picture.sources, thumbnail)])
-                sources = unite(picture.sources, before.row.sources)
+                thumbnail = chosen([(before.facts.sources, before.thumbnail), (picture.sources, thumbnail)])
+                sources = unite(picture.sources, before.facts.sources)
                 picture = picture._replace(sources=sources, thumbnail_size=thumbnail.size)
-            # Equal ids mean equal pixels, so those of any of the packs will do.
-            found[picture.id] = _Picture(picture, framed, thumbnail)
+            # Equal ids mean equal coded pictures, so that of any of the packs will do.
+            found[picture.id] = _Picture(picture, pack, row, thumbnail)
     if len(fits) != 1:
         raise StageError(
             f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "

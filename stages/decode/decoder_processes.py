@@ -42,6 +42,8 @@ would take more memory than a datum may."""
 
 _LOCK = "LOOKALIKE_DECODING"  # the variable that names the descriptor of the lock of large pictures
 
+_CONTENTS = ("bytes", "coded", "thumbnail")
+"""The sizes in a reply: of the pixels, of the picture for a pack, and of its thumbnail, which follow it."""
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 """The signals that a faulty decoder ends with. All others are the machine's doing, or the user's."""
@@ -151,8 +153,7 @@ class _Process:
                 running.kill()
                 raise BadPicture(f"a {kind.value} picture that takes more than {LONGEST / 60:g} minutes to decode")
             reply = _received(running.stdout)
-            pixels = running.stdout.read(reply.get("bytes", 0))
-            thumbnail = running.stdout.read(reply.get("thumbnail", 0))
+            pixels, coded, thumbnail = (running.stdout.read(reply.get(name, 0)) for name in _CONTENTS)
         except (OSError, EOFError):
             raise self._ended(running.wait(), kind) from None
         finally:
@@ -165,7 +166,7 @@ class _Process:
         square = np.frombuffer(pixels, np.uint8).reshape(framing.side, framing.side, 3)
         framed = PictureSquare(square, tuple(reply["framed"]))
         facts = {name: reply[name] for name in FACTS}
-        return NormalisedPicture(framed, tuple(reply["size"]), thumbnail=thumbnail, **facts)
+        return NormalisedPicture(framed, tuple(reply["size"]), coded=coded, thumbnail=thumbnail, **facts)
 
     def kill(self) -> None:
         """Ends it, whatever it does."""
@@ -247,9 +248,10 @@ def main() -> None:
             _send(out, {"memory": str(reason)})
         else:
             pixels = np.ascontiguousarray(found.framed.pixels).tobytes()
-            sizes = {"bytes": len(pixels), "thumbnail": len(found.thumbnail)}
+            contents = pixels, found.coded, found.thumbnail
+            sizes = dict(zip(_CONTENTS, map(len, contents), strict=True))
             facts = {"framed": found.framed.size, "size": found.size} | {name: getattr(found, name) for name in FACTS}
-            _send(out, facts | sizes, pixels, found.thumbnail)
+            _send(out, facts | sizes, *contents)
 
 
 @contextmanager

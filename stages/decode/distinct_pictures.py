@@ -1,17 +1,14 @@
-"""Collects a datum's distinct pictures: equal ones are merged, and the pixels of many go to disk.
+"""Collects a datum's distinct pictures: equal ones are merged, and the bytes of many go to disk.
 
-Knows no other files. Memory is bounded: about 128 MiB of pixels, 16 MiB of thumbnails and a kilobyte a picture.
+Knows no other files. Memory is bounded: about 128 MiB of coded pictures and thumbnails and a kilobyte a picture.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
-
-import numpy as np
 
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import PictureIdentity, picture_id
@@ -20,27 +17,25 @@ from stages.files.packs import PackPicture
 from stages.record.framing import PictureSquare, unpadded
 from stages.record.sources import Source
 
-IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
-_THUMBNAILS = 8  # a file of thumbnails may be in memory if it is smaller than so many times less
+IN_MEMORY = 128 * 2**20  # bytes of coded pictures and thumbnails; beyond, they go to a temporary file
 
 
-class _Thumbnail(NamedTuple):
-    """The place of a thumbnail in the file of thumbnails."""
+class _Place(NamedTuple):
+    """A place in the temporary file."""
 
     begin: int
     size: int
 
 
 class DistinctPictures:
-    """Pictures of side × side pixels by id, each with all its sources. Used in a `with` statement."""
+    """Normalised pictures by id, each with all its sources. Used in a `with` statement."""
 
-    def __init__(self, side: int, in_memory: int = IN_MEMORY) -> None:
-        """in_memory: bytes of pixels that are kept in memory."""
-        self._row_size = side * side * 3
-        self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
-        self._thumbnails = tempfile.SpooledTemporaryFile(max_size=in_memory // _THUMBNAILS)  # noqa: SIM115, as above
-        self._shown: dict[str, dict[str, _Thumbnail]] = {}  # of each picture by the hashes of its sources
-        self._rows: dict[str, int] = {}
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        """in_memory: bytes of coded pictures and thumbnails that are kept in memory."""
+        self._bytes = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
+        self._end = 0
+        self._shown: dict[str, dict[str, _Place]] = {}  # thumbnails of each picture by the hashes of its sources
+        self._coded: dict[str, _Place] = {}
         self._pictures: dict[str, PackPicture] = {}  # without their sources and thumbnails
         self._sources: dict[str, set[Source]] = {}
 
@@ -48,25 +43,28 @@ class DistinctPictures:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pixels.close()
-        self._thumbnails.close()
+        self._bytes.close()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._pictures)
 
     def add(
-        self, source: Source, framed: PictureSquare, thumbnail: bytes, known: PictureIdentity | None = None
+        self,
+        source: Source,
+        framed: PictureSquare,
+        coded: bytes,
+        thumbnail: bytes,
+        known: PictureIdentity | None = None,
     ) -> None:
-        """Adds a picture, or only its source, with its thumbnail, if an equal picture is here already. known: its
-        identity, if it need not be computed."""
+        """Adds a picture, or only its source, with its thumbnail, if an equal picture is here already. coded: the
+        picture for its pack. known: its identity, if it need not be computed."""
         digest = known.id if known else picture_id(framed)
-        if digest not in self._rows:
-            self._rows[digest] = len(self._rows)
+        if digest not in self._pictures:
             shown = unpadded(framed)
             hash = known.perceptual_hash if known else perceptual_hash(shown)
             traits = picture_traits(shown)._asdict()
-            self._pictures[digest] = PackPicture(digest, (), framed.size, hash, **traits)
-            self._pixels.write(np.ascontiguousarray(framed.pixels).data)
+            self._pictures[digest] = PackPicture(digest, (), framed.size, hash, coded_size=len(coded), **traits)
+            self._coded[digest] = self._written(coded)
         self._sources.setdefault(digest, set()).add(source)
         places = self._shown.setdefault(digest, {})
         if source.sha256 not in places:
@@ -85,11 +83,9 @@ class DistinctPictures:
         for prefix, members in groupby(self.pictures(), lambda picture: picture.id[:digits]):
             yield prefix, list(members)
 
-    def rows(self, pictures: Iterable[PackPicture]) -> Iterator[bytes]:
-        """The pixels of these pictures in their order, side × side × 3 RGB bytes each. Ends the adding."""
-        for picture in pictures:
-            self._pixels.seek(self._rows[picture.id] * self._row_size)
-            yield self._pixels.read(self._row_size)
+    def coded(self, pictures: Iterable[PackPicture]) -> Iterator[bytes]:
+        """These pictures for their pack, in their order. Ends the adding."""
+        return (self._read(self._coded[picture.id]) for picture in pictures)
 
     def thumbnails(self, pictures: Iterable[PackPicture]) -> Iterator[bytes]:
         """The thumbnails of these pictures in their order, each of the source with the smallest hash, see
@@ -105,15 +101,16 @@ class DistinctPictures:
                 if place != chosen:
                     yield sha256, self._read(place)
 
-    def _chosen(self, id: str) -> _Thumbnail:
+    def _chosen(self, id: str) -> _Place:
         shown = self._shown[id]
         return shown[min(shown)]
 
-    def _written(self, thumbnail: bytes) -> _Thumbnail:
-        place = _Thumbnail(self._thumbnails.seek(0, os.SEEK_END), len(thumbnail))
-        self._thumbnails.write(thumbnail)
+    def _written(self, content: bytes) -> _Place:
+        self._bytes.seek(self._end)
+        place = _Place(self._end, self._bytes.write(content))
+        self._end += place.size
         return place
 
-    def _read(self, place: _Thumbnail) -> bytes:
-        self._thumbnails.seek(place.begin)
-        return self._thumbnails.read(place.size)
+    def _read(self, place: _Place) -> bytes:
+        self._bytes.seek(place.begin)
+        return self._bytes.read(place.size)

@@ -23,6 +23,7 @@ from stages.decode.colour_profiles import ColourConversion
 from stages.decode.decoders import BadPicture, PictureFile
 from stages.decode.perceptual_hash import perceptual_hashes
 from stages.decode.thumbnails import SIDE, thumbnail
+from stages.files import coded_pictures
 from stages.record.file_kinds import FileKind
 from stages.record.framing import Framing, PictureSquare, Pixels
 from stages.record.sources import LOSSLESS, RAW, Source
@@ -50,13 +51,14 @@ class PictureIdentity(NamedTuple):
 
 
 class NormalisedPicture(NamedTuple):
-    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. thumbnail: of the same
-    part, a JPEG file; b"" if it was not asked for, as it never is of a region. identity: None if it has not been
-    computed. The others are as in Source; pixels is "" without a thumbnail."""
+    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. coded: the same for a
+    pack, and thumbnail: of the same part, a JPEG file; b"" if they were not asked for, as they never are of a region.
+    identity: None if it has not been computed. The others are as in Source; pixels is "" without a thumbnail."""
 
     framed: PictureSquare
     size: tuple[int, int]
     taken: str = ""
+    coded: bytes = b""
     thumbnail: bytes = b""
     identity: PictureIdentity | None = None
     coding: str = ""
@@ -98,10 +100,10 @@ def normalise(
 ) -> NormalisedPicture:
     """Decodes the bytes of a picture file of that kind, scales the picture, or a region of it, and frames it.
 
-    shown: whether to make a thumbnail, and to hash the pixels at full size. The thumbnail shows what the framing keeps,
-    and is smaller than stages.decode.thumbnails.SIDE only if the picture is, or if a JPEG was decoded at a smaller
-    scale for squares of less than 80 pixels. Raises BadPicture for a damaged file, too many pixels, or samples without
-    a defined white."""
+    shown: whether to code the picture for a pack, to make a thumbnail, and to hash the pixels at full size. The
+    thumbnail shows what the framing keeps, and is smaller than stages.decode.thumbnails.SIDE only if the picture is, or
+    if a JPEG was decoded at a smaller scale for squares of less than 80 pixels. Raises BadPicture for a damaged file,
+    too many pixels, or samples without a defined white."""
     kind = FileKind.RAW if kind is FileKind.TIFF and raw_preview.is_raw(data) else kind
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
@@ -129,6 +131,7 @@ def reframe(squares: Pixels, framing: Framing) -> list[NormalisedPicture]:
         NormalisedPicture(
             framed := framing.frame(pixels),
             (side, side),
+            coded=coded_pictures.encode(pixels),
             thumbnail=thumbnail(picture),
             identity=PictureIdentity(picture_id(framed), hash),
             coding=LOSSLESS,
@@ -155,9 +158,11 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     kept = framing.kept(upright.size)
     shown_part = upright if kept == (0, 0, *upright.size) else upright.crop(kept)
     rgb = _in_rgb(shown_part, opened, colours, enough=max(width, height, SIDE))
-    framed = framing.frame(_resized(rgb, (width, height)))
-    shown_as = thumbnail(rgb) if shown else b""
-    return NormalisedPicture(framed, size, thumbnail=shown_as, pixels=pixels, **opened.facts())
+    resized = _resized(rgb, (width, height))
+    coded, shown_as = (coded_pictures.encode(resized), thumbnail(rgb)) if shown else (b"", b"")
+    return NormalisedPicture(
+        framing.frame(resized), size, coded=coded, thumbnail=shown_as, pixels=pixels, **opened.facts()
+    )
 
 
 def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> NormalisedPicture:

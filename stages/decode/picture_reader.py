@@ -41,11 +41,12 @@ of records."""
 
 @dataclass(frozen=True)
 class DecodedPicture:
-    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised. thumbnail: a
-    JPEG file. identity: None if it has not been computed."""
+    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised. coded: the
+    same for a pack. thumbnail: a JPEG file. identity: None if it has not been computed."""
 
     source: Source
     framed: PictureSquare
+    coded: bytes
     thumbnail: bytes
     identity: PictureIdentity | None
 
@@ -131,7 +132,7 @@ def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
     width, height = found.size
     facts = {name: getattr(found, name) for name in FACTS}
     source = each.source._replace(width=width, height=height, **facts)
-    return DecodedPicture(source, found.framed, found.thumbnail, found.identity)
+    return DecodedPicture(source, found.framed, found.coded, found.thumbnail, found.identity)
 
 
 def _files(given: DatumInput) -> Iterator[tuple[str, Path]]:

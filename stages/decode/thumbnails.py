@@ -30,5 +30,5 @@ def thumbnail(picture: Image.Image) -> bytes:
         bare = picture
     bare.info = {}  # without the comments and profiles of its file
     file = io.BytesIO()
-    bare.save(file, "JPEG", quality=_QUALITY, subsampling="4:2:0", optimize=False, progressive=False)
+    bare.save(file, "JPEG", quality=_QUALITY, subsampling="4:2:0", optimize=True, progressive=False)
     return file.getvalue()

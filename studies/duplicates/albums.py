@@ -16,6 +16,7 @@ from stages.datum.contract import DatumInput, StageError
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.picture_reader import DecodedPicture, read
+from stages.files import coded_pictures
 from stages.knn.hash_index import HashIndex
 from stages.knn.radius_search import RadiusLimits, RadiusPairs, pairs_within
 from stages.knn.vector_set import VectorSet
@@ -54,15 +55,17 @@ def default_backbone(scratch: Path) -> Embed:
 
 def opened(directory: Path, embed: Embed | None = None) -> Album:
     """The pictures in the files of a directory. Raises StageError for a file that is refused."""
-    with DistinctPictures(DEFAULT.size) as distinct, DecoderProcesses() as decoders:
+    with DistinctPictures() as distinct, DecoderProcesses() as decoders:
         for each in read(DatumInput("images", directory, "", ""), Framing(DEFAULT.size, PAD), decoders):
             if not isinstance(each, DecodedPicture):
                 raise StageError(f"{each.path}: {each.reason}")
-            distinct.add(each.source, each.framed, each.thumbnail, each.identity)
+            distinct.add(each.source, each.framed, each.coded, each.thumbnail, each.identity)
         pictures = distinct.pictures()
         vectors = np.zeros((len(pictures), 0), np.float32)
         if embed:
-            vectors = np.concatenate([embed(each) for each in _batches(distinct.rows(pictures))])
+            coded = zip(distinct.coded(pictures), pictures, strict=True)
+            squares = (coded_pictures.decode(each, picture.size, DEFAULT.size).pixels for each, picture in coded)
+            vectors = np.concatenate([embed(each) for each in _batches(squares)])
         hashes = np.array([each.perceptual_hash for each in pictures], np.uint64)
         side = SegmentPictures(
             directory.name, [each.sources for each in pictures], hashes, list(distinct.thumbnails(pictures))
@@ -109,6 +112,6 @@ def near_paths(found: CopyCandidates) -> Iterator[tuple[str, str]]:
                     yield one.path, other.path
 
 
-def _batches(rows: Iterator[bytes]) -> Iterator[Pixels]:
-    while batch := list(islice(rows, _BATCH)):
-        yield np.frombuffer(b"".join(batch), np.uint8).reshape(-1, DEFAULT.size, DEFAULT.size, 3)
+def _batches(squares: Iterator[Pixels]) -> Iterator[Pixels]:
+    while batch := list(islice(squares, _BATCH)):
+        yield np.stack(batch)

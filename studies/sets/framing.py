@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from stages.record.framing import CROP, PAD, Framing, Pixels
+from stages.record.framing import CROP, PAD, Framing, PictureSquare, Pixels
 
 _GREY = 127  # the backbones' zero
 
 
-def _ours(picture: Image.Image, side: int, fit: str) -> Pixels:
+def normalised(picture: Image.Image, side: int, fit: str = PAD) -> PictureSquare:
     """As lookalike does it."""
     framing = Framing(side, fit)
-    return framing.frame(_resized(picture.crop(framing.kept(picture.size)), framing.scaled(picture.size))).pixels
+    return framing.frame(_resized(picture.crop(framing.kept(picture.size)), framing.scaled(picture.size)))
+
+
+def _ours(picture: Image.Image, side: int, fit: str) -> Pixels:
+    return normalised(picture, side, fit).pixels
 
 
 def _stretched(picture: Image.Image, side: int) -> Pixels:

@@ -20,7 +20,7 @@ from stages.backbone.backbones import describe, forward, load_backbone, save_bac
 from stages.backbone.embedder import Embedder, passes_at_once
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
-from stages.files.packs import PackPicture, Rejection, read_rejections, write_pack, write_rejections
+from stages.files.packs import PackPicture, Rejection, read_rejections, write_rejections
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import PartTable
 from stages.record import entry_paths, part_names
@@ -28,6 +28,7 @@ from stages.record.framing import CROP, PAD, Framing
 from stages.record.sources import Source
 from tests.pipes import Pipes
 from tests.stages.file_trees import tree
+from tests.stages.made_packs import as_compared, write_pixels
 from tests.stages.models import SmallModel
 
 SIZE = 32
@@ -62,9 +63,7 @@ def pack(
         )
         for number in chosen
     ]
-    write_pack(
-        stem.with_suffix(".npy"), Framing(size, fit), pictures, [pixels(number, size).tobytes() for number in chosen]
-    )
+    write_pixels(stem.with_suffix(".pack"), Framing(size, fit), pictures, [pixels(number, size) for number in chosen])
 
 
 def query_pack(stem: Path, numbers: dict[int, str], inside: tuple[int, int] | None = None) -> None:
@@ -86,11 +85,11 @@ def models(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) ->
     return found
 
 
-def expected(models: Path, numbers: list[int]) -> NDArray[np.float32]:
+def expected(models: Path, numbers: list[int], inside: tuple[int, int] | None = None) -> NDArray[np.float32]:
     """The vectors of the pictures in the order of their ids."""
     spec = parse_spec((models / SPEC_FILE).read_bytes())
     embedder = Embedder(forward(load_backbone(models / MODEL_FILE, spec)), spec)
-    return embedder(np.stack([pixels(number) for number in sorted(numbers, key=id_of)]))
+    return embedder(np.stack([as_compared(pixels(number), inside) for number in sorted(numbers, key=id_of)]))
 
 
 def datum(models: Path, pictures: Path, repo_path: str, out: Path, commit: str = "") -> Datum:
@@ -178,7 +177,7 @@ def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Pa
     images = ImageTable.read(out / "images.parquet")
     assert (images.origin.fit, list(images.thumbnail_sizes)) == (PAD, [len(shown("wide.png"))])
     assert (out / "images.thumbnails").read_bytes() == shown("wide.png")
-    np.testing.assert_array_equal(np.load(out / "vectors.npy"), expected(models["first"], [1]))
+    np.testing.assert_array_equal(np.load(out / "vectors.npy"), expected(models["first"], [1], (SIZE, 6)))
 
 
 def test_a_query_in_two_packs_has_the_thumbnail_of_the_smallest_hash(models: dict[str, Path], tmp_path: Path) -> None:
@@ -310,8 +309,11 @@ def test_a_flaw_in_the_set_up_is_found_before_costly_imports(
     pack(tmp_path / "ab/aaaa", {1: "a.png"})
     pack(tmp_path / "cd/aaaa", {1: "a.png"}, size=64)
     (tmp_path / "ef").mkdir()
-    (tmp_path / "ef/aaaa.npy").write_bytes(b"damaged")
-    flaws = [(models["first"], "cd", "64 × 64 pixels"), (models["first"], "ef", r"aaaa\.npy cannot be read")]
+    (tmp_path / "ef/aaaa.pack").write_bytes(b"damaged")
+    (tmp_path / "former").mkdir()
+    (tmp_path / "former/aaaa.npy").touch()
+    flaws = [(models["first"], "cd", "64 × 64 pixels"), (models["first"], "ef", r"aaaa\.pack cannot be read")]
+    flaws += [(models["first"], "former", r"older version of lookalike wrote the pack aaaa\.npy: `lookalike upgrade`")]
     flaws += [(directory, "ab", reason) for directory, reason in broken_models.values()]
     runs = [
         [f"--input=models={model}", f"--input=pictures={tmp_path}::library/{part}", f"--out={tmp_path}/out"]
@@ -321,14 +323,14 @@ def test_a_flaw_in_the_set_up_is_found_before_costly_imports(
     code = (
         "import sys\n"
         "from stages.datum import contract\n"
-        f"print([contract.run('stages.features', each) for each in {runs[:2]}])\n"
+        f"print([contract.run('stages.features', each) for each in {runs[:3]}])\n"
         "print([name for name in ('numpy', 'tensorflow', 'keras') if name in sys.modules])\n"
-        f"print([contract.run('stages.features', each) for each in {runs[2:]}])\n"
+        f"print([contract.run('stages.features', each) for each in {runs[3:]}])\n"
         "print([name for name in ('tensorflow', 'keras') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = [line for line in done.stdout.splitlines() if line.startswith("[")]
-    assert said == [str([1, 1]), "[]", str([1] * len(broken_models)), "[]"]
+    assert said == [str([1] * 3), "[]", str([1] * len(broken_models)), "[]"]
     complaints = done.stderr.splitlines()
     assert len(complaints) == len(flaws)
     for complaint, (_, _, reason) in zip(complaints, flaws, strict=True):
@@ -347,8 +349,7 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
     pictures = [PackPicture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
-    npy = tmp_path / "in/library/ab/aaaa.npy"
-    write_pack(npy, Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
+    write_pixels(tmp_path / "in/library/ab/aaaa.pack", Framing(96, PAD), pictures, [tiles[row] for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

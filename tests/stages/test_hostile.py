@@ -55,8 +55,8 @@ def outcome(ran: Ran) -> tuple[dict[str, int], dict[str, list[str]]]:
     out = ran.out
     pictures: dict[str, int] = defaultdict(int)
     reasons: dict[str, list[str]] = defaultdict(list)
-    for npy in (out / "library").glob("*/*.npy"):
-        for picture, _ in read_pack(npy).framed():
+    for pack in (out / "library").glob("*/*.pack"):
+        for picture, _ in read_pack(pack).framed():
             for source in picture.sources:
                 pictures[source.path.partition("/")[0]] += 1
     for table in (out / "rejected").rglob("*.jsonl"):

@@ -10,18 +10,21 @@ import pytest
 from PIL import Image
 
 from stages import preprocess
+from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import picture_id
 from stages.decode.picture_traits import picture_traits
 from stages.decode.thumbnails import thumbnail
 from stages.files import thumbnail_files
+from stages.files.coded_pictures import encode
 from stages.files.packs import PackPicture, read_pack, read_rejections
 from stages.record import block_names, part_names, pfs_names
 from stages.record.framing import PictureSquare, Pixels
 from stages.record.sources import LOSSLESS
 from tests.small_archives import tarred, zipped
 from tests.stages.file_trees import tree
+from tests.stages.made_packs import as_compared, pixels_of
 
 Tree = dict[str, bytes]
 
@@ -46,6 +49,10 @@ def parts_of(made: Iterable[str]) -> set[str]:
 
 def src(repo_path: str) -> str:
     return hashlib.sha256(repo_path.encode()).hexdigest()[:16]
+
+
+def pixels_in(content: bytes) -> Pixels:
+    return np.asarray(Image.open(io.BytesIO(content)))
 
 
 def id_of(pixels: Pixels) -> str:
@@ -83,23 +90,25 @@ def datums(tmp_path: Path) -> Datums:
 
 def test_one_picture_is_a_part_of_its_own(datums: Datums, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = datums.run("a%2Fcat.png", picture(1))
-    pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
+    pixels = pixels_in(picture(1))
     digest = id_of(pixels)
     part = name = src("a%2Fcat.png")
-    npy = f"library/{part}/{name}.npy"
+    packed = f"library/{part}/{name}.pack"
     shown = f"thumbnails/{part_names.directory(part)}/{part}/{name}.thumbnails"
-    assert list(made) == [npy, shown]
+    assert list(made) == [packed, shown]
     assert made[shown] == thumbnail(Image.open(io.BytesIO(picture(1))))
-    pack = read_pack(tmp_path / "1.out" / npy)
-    assert np.array_equal(pack.pixels, pixels[None])
+    pack = read_pack(tmp_path / "1.out" / packed)
+    assert np.array_equal(pixels_of(pack), as_compared(pixels)[None])
     (source,) = pack.pictures[0].sources
     assert source[:6] == ("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
     assert (source.coding, len(source.encoder), len(source.pixels)) == (LOSSLESS, 8, 32)
     traits = picture_traits(pixels)
     assert pack.pictures == (
-        PackPicture(digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown]), *traits),
+        PackPicture(
+            digest, (source,), (96, 96), perceptual_hash(pixels), len(made[shown]), *traits, len(encode(pixels))
+        ),
     )
-    assert pack.fit == "pad"
+    assert pack.framing.fit == "pad"
     assert capsys.readouterr().out == "preprocess: 1 pictures, 0 rejected\n"
 
 
@@ -137,19 +146,21 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
     content = {f"{number}.png": picture(number) for number in range(60)}
     content |= {f"again/{number}.bmp": picture(number, "BMP") for number in range(0, 60, 7)}
     made = datums.run("all", content)
+    bare = {id_of(each): each for each in map(pixels_in, content.values())}
     seen: dict[str, list[str]] = {}
     for directory in sorted((tmp_path / "1.out" / "library").iterdir()):
-        (pack,) = map(read_pack, directory.glob("*.npy"))
+        (pack,) = map(read_pack, directory.glob("*.pack"))
         ids = [each.id for each in pack.pictures]
         assert ids == sorted(set(ids))
-        assert ids == [picture_id(framed) for _, framed in pack.framed()]
+        assert pack.framing.side == 96
+        assert np.array_equal(pixels_of(pack), [as_compared(bare[each]) for each in ids])
         assert {src("all") + f".{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
         shown = f"thumbnails/{part_names.directory(directory.name)}/{directory.name}/{src('all')}.thumbnails"
         files = thumbnail_files.ThumbnailFiles((tmp_path / "1.out" / shown).parent)
         places = thumbnail_files.places(src("all"), [each.thumbnail_size for each in pack.pictures])
-        for row, place in zip(pack.pixels, places, strict=True):
-            assert files.read(place) == thumbnail(Image.fromarray(row))
+        for id, place in zip(ids, places, strict=True):
+            assert files.read(place) == thumbnail(Image.fromarray(bare[id]))
         assert sum(place.size for place in places) == len(made[shown])
     assert len(seen) == 60
     assert sorted(path for paths in seen.values() for path in paths) == sorted(f"all/{name}" for name in content)
@@ -198,24 +209,24 @@ def test_a_query_entry_has_all_its_pictures_in_one_pack(datums: Datums, tmp_path
     made = datums.run("holi%20day", {"%names": b"a", "a.png": picture(1), "b.png": picture(2), "c": b"bad"}, "queries")
     key = src("holi%20day")
     assert sorted(made) == [
-        f"queries/holi%20day/{key}.npy",
+        f"queries/holi%20day/{key}.pack",
         f"queries/holi%20day/{key}.rejected.jsonl",
         f"queries/holi%20day/{key}.thumbnails",
         f"rejected/queries/{key}.jsonl",
     ]
     assert made[f"queries/holi%20day/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
-    pack = read_pack(tmp_path / "1.out" / f"queries/holi%20day/{key}.npy")
-    assert [each.id for each in pack.pictures] == sorted(id_of(row) for row in pack.pixels)
-    assert len(pack.pictures) == 2
-    shown = [thumbnail(Image.fromarray(row)) for row in pack.pixels]
+    pack = read_pack(tmp_path / "1.out" / f"queries/holi%20day/{key}.pack")
+    bare = sorted((pixels_in(picture(seed)) for seed in (1, 2)), key=id_of)
+    assert [each.id for each in pack.pictures] == list(map(id_of, bare))
+    shown = [thumbnail(Image.fromarray(each)) for each in bare]
     assert made[f"queries/holi%20day/{key}.thumbnails"] == b"".join(shown)
     assert [each.thumbnail_size for each in pack.pictures] == list(map(len, shown))
 
 
 def test_an_entry_without_a_good_picture_still_has_its_pack(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("q.jpg", b"not a picture", "queries")
-    pack = read_pack(tmp_path / "1.out" / f"queries/q.jpg/{src('q.jpg')}.npy")
-    assert pack.pixels.shape == (0, 96, 96, 3)
+    pack = read_pack(tmp_path / "1.out" / f"queries/q.jpg/{src('q.jpg')}.pack")
+    assert pixels_of(pack).shape == (0, 96, 96, 3)
     assert made[f"queries/q.jpg/{src('q.jpg')}.thumbnails"] == b""
     assert pack.pictures == ()
 
@@ -226,7 +237,7 @@ def test_an_entry_says_what_is_asked_about_its_pictures(name: str, datums: Datum
     files = {"question.json": b'{"max_distance": 1, "k": 2}', "a.png": picture(1), "b/question.json": b"{}"}
     made = datums.run(entry, {f"{below}/{file}".lstrip("/"): content for file, content in files.items()}, "queries")
     assert made[f"queries/{entry}/{src(entry)}.question.json"] == b'{"k": 2, "max_distance": 1.0}\n'
-    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.npy"))
+    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.pack"))
     assert [each.sources[0].path for each in pack.pictures] == [f"{name}/a.png"]
     (rejected,) = made[f"rejected/queries/{src(entry)}.jsonl"].splitlines()
     assert json.loads(rejected)["source"] == f"{name}/b/question.json"
@@ -242,7 +253,7 @@ def test_an_entry_with_a_question_that_cannot_be_answered_is_rejected(
     assert (rejected["source"], rejected["stage"]) == ("trip/question.json", "preprocess")
     assert "No picture of this entry is searched for" in rejected["reason"]
     assert made[f"queries/trip/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
-    assert read_pack(tmp_path / "1.out" / f"queries/trip/{key}.npy").pictures == ()
+    assert read_pack(tmp_path / "1.out" / f"queries/trip/{key}.pack").pictures == ()
     assert f"queries/trip/{key}.question.json" not in made
 
 
@@ -257,39 +268,41 @@ def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Dat
     assert "/" in path
     entry, _, below = path.partition("/")
     datums.run(entry, {below: picture(1)}, "queries")
-    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.npy"))
+    (pack,) = map(read_pack, (tmp_path / "1.out" / "queries" / entry).glob("*.pack"))
     assert pack.pictures[0].sources[0].path == "é" * 200 + ".png"
 
 
 @pytest.mark.parametrize(("fit", "size"), [("pad", (96, 48)), ("crop", (96, 96))])
 def test_the_fit_is_a_parameter(fit: str, size: tuple[int, int], datums: Datums, tmp_path: Path) -> None:
-    npy, _ = datums.run("a", picture(1, size=(200, 100)), FIT=fit)
-    pack = read_pack(tmp_path / "1.out" / npy)
-    assert (pack.fit, pack.pictures[0].size) == (fit, size)
-    assert pack.pixels.shape == (1, 96, 96, 3)
+    packed, _ = datums.run("a", picture(1, size=(200, 100)), FIT=fit)
+    pack = read_pack(tmp_path / "1.out" / packed)
+    assert (pack.framing.fit, pack.pictures[0].size) == (fit, size)
+    assert pixels_of(pack).shape == (1, 96, 96, 3)
 
 
 def test_by_default_the_whole_picture_is_scaled_to_224_pixels(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(picture(1, size=(300, 600)))
     preprocess.start({})(Datum({"images": DatumInput("images", tmp_path / "in", "a", "c")}, tmp_path / "out"))
-    (pack,) = map(read_pack, (tmp_path / "out" / "library").glob("*/*.npy"))
-    assert (pack.fit, pack.pixels.shape, pack.pictures[0].size) == ("pad", (1, 224, 224, 3), (112, 224))
+    (pack,) = map(read_pack, (tmp_path / "out" / "library").glob("*/*.pack"))
+    assert (pack.framing.fit, pixels_of(pack).shape, pack.pictures[0].size) == ("pad", (1, 224, 224, 3), (112, 224))
 
 
-@pytest.mark.parametrize("side", [96, 224])
-def test_packs_are_little_larger_than_their_pixels_and_ids(side: int, datums: Datums) -> None:
+def test_packs_of_photographs_are_a_fifth_of_their_pixels(datums: Datums) -> None:
     """Every picture of a library is stored so, and this is most of the library's state."""
-    content = {f"{number}.png": picture(number, size=(100 + 20 * number, 200)) for number in range(20)}
-    made = datums.run("all", content, IMAGE_SIZE=str(side))
-    needed = len(content) * (side * side * 3 + 64)
-    packs = sum(len(data) for name, data in made.items() if name.endswith(".npy"))
-    assert needed <= packs <= 1.2 * needed
+    files = {}
+    for name in list(PHOTOGRAPHS)[:8]:
+        file = io.BytesIO()
+        open_photograph(name).convert("RGB").save(file, "PNG")
+        files[f"{name}.png"] = file.getvalue()
+    made = datums.run("all", files, IMAGE_SIZE="224")
+    packs = sum(len(data) for name, data in made.items() if name.endswith(".pack"))
+    assert packs < len(files) * 224 * 224 * 3 / 5
 
 
 def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("a", picture(1), IMAGE_SIZE="32")
-    (npy,) = [name for name in made if name.endswith(".npy")]
-    assert read_pack(tmp_path / "1.out" / npy).pixels.shape == (1, 32, 32, 3)
+    (packed,) = [name for name in made if name.endswith(".pack")]
+    assert read_pack(tmp_path / "1.out" / packed).framing.side == 32
 
 
 @pytest.mark.parametrize(

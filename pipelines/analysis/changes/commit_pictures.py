@@ -2,11 +2,12 @@
 may be a block or an archive of many.
 
 Server and files tell only which files differ. The names and hashes of the pictures in them are taken from the output of
-preprocess: from the ends of its packs, without the pixels. Each pack is read once on a machine.
+preprocess: from the tables of its packs, without the pictures. Each pack is read once on a machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +18,7 @@ from pipelines.client.stored_file import StoredFile
 from pipelines.library import snapshots
 from pipelines.library.content_cache import ContentCache
 from pipelines.library.snapshots import REPO
-from stages.files import pack_ends, path_globs
+from stages.files import pack_tables, path_globs
 from stages.record import masks, part_names
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
@@ -115,11 +116,15 @@ class CommitPictures:
     def _packs(self, computed: str, marks: Iterable[str]) -> list[StoredFile]:
         """The packs that a commit of preprocess has of blocks, by their marks."""
         repo = Repository(self._connection, PREPROCESS[REPO], computed)
-        return [file for mark in sorted(marks) for file in repo.glob(f"/library/{mark}*/{mark}.npy")]
+        return [file for mark in sorted(marks) for file in repo.glob(f"/library/{mark}*/{mark}.*")]
 
     def _sources(self, files: Iterable[StoredFile | None], hidden: Mapping[str, frozenset[str]]) -> dict[str, str]:
         """The sources in those of these files, all in one commit, that are there, are packs and do not hide them."""
-        packs = [each for each in files if each is not None and each.path.endswith(".npy")]
+        packs = [
+            each
+            for each in files
+            if each is not None and each.path.endswith((pack_tables.SUFFIX, pack_tables.FORMER_SUFFIX))
+        ]
         known = {each: self._kept.get(_KEY + bytes.fromhex(each.hash)) for each in packs}
         missing = [each for each, sources in known.items() if sources is None]
         for pack, sources in self._read(missing) if missing else ():
@@ -136,18 +141,12 @@ class CommitPictures:
     def _read(self, packs: list[StoredFile]) -> Iterator[tuple[StoredFile, dict[str, str]]]:
         repo = Repository(self._connection, packs[0].repo, packs[0].commit)
 
-        def side_of(pack: StoredFile) -> int | None:
-            return pack_ends.side_of(repo.read(pack.path, most=pack_ends.HEADER))
-
         def read(pack: StoredFile) -> tuple[StoredFile, dict[str, str]]:
-            rest = partial(repo.read, pack.path)
-            found = pack_ends.find(rest, pack.size, side) if side is not None else None
-            if found is None:  # pictures of another size, in a commit whose job failed
-                own = side_of(pack)
-                found = pack_ends.find(rest, pack.size, own) if own is not None else None
-            return pack, {each.path: each.sha256 for row in found or () for each in row.sources}
+            with suppress(ValueError):
+                rows = pack_tables.read_table(partial(repo.read, pack.path)).rows
+                return pack, {each.path: each.sha256 for row in rows for each in row.sources}
+            return pack, {}
 
-        side = side_of(packs[0])
         with ThreadPoolExecutor(_READERS) as readers:
             yield from readers.map(read, packs)
 
@@ -156,7 +155,7 @@ class CommitPictures:
         found: set[str] = set()
         for each in new:
             content = Repository(self._connection, each.repo, each.commit).read(each.path)
-            found |= set(map(pack_ends.source_of, content.splitlines())) - hidden.get(_marked(each.path), frozenset())
+            found |= set(map(pack_tables.source_of, content.splitlines())) - hidden.get(_marked(each.path), frozenset())
         return found
 
 

@@ -13,8 +13,8 @@ from PIL import Image
 
 from pipelines.client.lineage import Lineage
 from pipelines.client.stored_file import StoredFile
-from stages.files import pack_ends
-from stages.files.pack_ends import PackRow
+from stages.files import coded_pictures, pack_tables
+from stages.files.pack_tables import PackRow
 from stages.record import block_names, entry_paths, masks, part_names, picture_containers
 from stages.record.framing import PictureSquare, unpadded
 from stages.record.pfs_names import is_block
@@ -24,23 +24,24 @@ _SIDE = 160
 
 
 class PackFile:
-    """A pack of preprocess at a commit. Raises ValueError for a file that is not one of this version."""
+    """A pack of preprocess at a commit. Raises ValueError for a file that is not one."""
 
     def __init__(self, lineage: Lineage, file: StoredFile) -> None:
         self.file = file
         self._lineage = lineage
-        count, self._side, _, _ = pack_ends.shape(lineage.read(file, most=pack_ends.HEADER))
-        self._rows = pack_ends.rows(lineage.read(file, pack_ends.offset(count, self._side)))
+        self._table = pack_tables.read_table(partial(lineage.read, file))
 
     def row(self, id_: str) -> PackRow | None:
         """The picture with this id."""
-        return next((each for each in self._rows if each.id == id_), None)
+        return next((each for each in self._table.rows if each.id == id_), None)
 
     def thumbnail(self, row: PackRow) -> bytes:
         """A picture as a small JPEG file, without its padding."""
-        place = pack_ends.offset(self._rows.index(row), self._side)
-        pixels = np.frombuffer(self._lineage.read(self.file, place, self._side**2 * 3), np.uint8)
-        framed = PictureSquare(pixels.reshape(self._side, self._side, 3), row.size)
+        content, side = self._lineage.read(self.file, row.begin, row.length), self._table.side
+        if self._table.raw:
+            framed = PictureSquare(np.frombuffer(content, np.uint8).reshape(side, side, 3), row.size)
+        else:
+            framed = coded_pictures.decode(content, row.size, side)
         picture = Image.fromarray(np.ascontiguousarray(unpadded(framed)))
         picture.thumbnail((_SIDE, _SIDE), Image.Resampling.LANCZOS)
         file = io.BytesIO()
@@ -207,11 +208,12 @@ class PictureFiles:
     def _paths(self, place: PictureFile, picture: str, buckets: int) -> Iterator[tuple[str, str]]:
         """The parts in which a picture of a file can be, with the paths of its pack in them."""
         source = part_names.source_name(place.datum_path)
-        if self._above:
-            yield "", f"/queries/{self._above}/{source}.npy"
-            return
-        for part in part_names.possible(source, picture, buckets):
-            yield part, f"/library/{part}/{source}.npy"
+        for suffix in (pack_tables.SUFFIX, pack_tables.FORMER_SUFFIX):
+            if self._above:
+                yield "", f"/queries/{self._above}/{source}{suffix}"
+                continue
+            for part in part_names.possible(source, picture, buckets):
+                yield part, f"/library/{part}/{source}{suffix}"
 
     def _packed(self, at: str, part: str, path: str, picture: str) -> PackMember | None:
         file = self._lineage.file(self._pipeline, path, at)
@@ -219,7 +221,7 @@ class PictureFiles:
             return None
         try:
             pack = self._packs.get(file) or PackFile(self._lineage, file)
-        except ValueError:  # not a pack of this version
+        except ValueError:  # not a pack
             return None
         self._packs[file] = pack
         row = pack.row(picture)

@@ -105,8 +105,8 @@ def sample_quality(connection: Connection, sheet: result_sheets.ResultSheet) -> 
     """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
     our answers and by a plain colour histogram of the same normalised pictures."""
     lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
-    library = connection.retry(_pictures, connection, "preprocess", "/library/*/*.npy")
-    asked = connection.retry(_pictures, connection, "preprocess-queries", "/queries/*/*.npy")
+    library = connection.retry(_pictures, connection, "preprocess", "/library/*/*.pack")
+    asked = connection.retry(_pictures, connection, "preprocess-queries", "/queries/*/*.pack")
     ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),

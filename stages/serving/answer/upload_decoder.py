@@ -14,6 +14,7 @@ from stages.decode import picture_normaliser
 from stages.decode.decoders import BadPicture
 from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import NormalisedPicture, PictureRegion
+from stages.files import coded_pictures
 from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
 from stages.record.file_limits import LIMITS
 from stages.record.framing import PAD, Framing, Pixels, unpadded
@@ -35,11 +36,12 @@ def decode_upload(
     region: PictureRegion | None = None,
     normalise: PictureNormaliser = picture_normaliser.normalise,
 ) -> tuple[QueryPicture, Pixels]:
-    """A file, or a region of its picture, decoded here or as `normalise` does, with its pixels, uint8 (side, side, 3).
-    name: of its file, for people. Raises Refusal, with the reason that a rejected file has."""
+    """A file, or a region of its picture, decoded here or as `normalise` does, with the pixels that are compared, uint8
+    (side, side, 3). name: of its file, for people. Raises Refusal, with the reason that a rejected file has."""
     framed, (width, height), *_ = _decoded(name, data, framing, region, normalise)
     hashed = perceptual_hash(unpadded(framed))
-    return QueryPicture(name, picture_normaliser.picture_id(framed), None, hashed, width, height), framed.pixels
+    asked = QueryPicture(name, picture_normaliser.picture_id(framed), None, hashed, width, height)
+    return asked, coded_pictures.compared(framed)
 
 
 def preview(data: bytes, normalise: PictureNormaliser = picture_normaliser.normalise) -> bytes:

@@ -28,7 +28,7 @@ def test_one_process_runs_a_stage_on_several_datums(tmp_path: Path) -> None:
     begun: list[int] = []
     run("preprocess", works, VARIABLES, begun.append)
     assert begun == [1, 2]
-    assert len(list((tmp_path / "out" / "library").rglob("*.npy"))) == 2
+    assert len(list((tmp_path / "out" / "library").rglob("*.pack"))) == 2
 
 
 def test_a_folder_called_stages_here_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_a_stage_that_runs_here_uses_no_gpu(tmp_path: Path, monkeypatch: pytest.
     backbone.mkdir()
     save_backbone(model, describe(model, "small", "", WeightsOrigin("a test", "")), backbone)
     run("preprocess", [StageDatum({"images": StageInput(_photograph(tmp_path / "a.png"), "a.png")}, packs)], VARIABLES)
-    (part,) = {path.parent for path in (packs / "library").rglob("*.npy")}
+    (part,) = {path.parent for path in (packs / "library").rglob("*.pack")}
     given = {"models": StageInput(backbone, ""), "pictures": StageInput(part, f"library/{part.name}")}
     run("features", [StageDatum(given, tmp_path / "out")], {"CUDA_VISIBLE_DEVICES": "0"})
     assert list((tmp_path / "out" / "library").rglob("*.npy"))

@@ -119,8 +119,8 @@ def specified(connection: Connection, name: str) -> dict[str, Any]:
 
 def sides(connection: Connection) -> set[int]:
     """The sides of the pictures in the library's packs."""
-    packs = Repository(connection, "preprocess").read_all("/library/*/*.npy")
-    return {parse_pack(content, path).pixels.shape[1] for path, content in packs}
+    packs = Repository(connection, "preprocess").read_all("/library/*/*.pack")
+    return {parse_pack(content, path).framing.side for path, content in packs}
 
 
 def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(

@@ -22,11 +22,12 @@ from stages.backbone.backends import keras_backend
 from stages.backbone.embedder_factory import embedder
 from stages.backbone.gpu_memory import GpuMemory
 from stages.datum.contract import StageError
-from stages.files.packs import PackPicture, write_pack
+from stages.files.packs import PackPicture, read_pack
 from stages.files.tables.image_table import ImageTable
 from stages.record.framing import PAD, Framing
 from stages.record.sources import Source
 from tests.stages.file_trees import tree
+from tests.stages.made_packs import pixels_of, write_pixels
 
 GROWING, PART, WHOLE = GpuMemory(True, None), GpuMemory(False, 0.4), GpuMemory(False, None)
 
@@ -223,9 +224,9 @@ def test_the_stage_gives_the_same_bytes_on_any_number_of_cores_and_names_its_bac
 ) -> None:
     if find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    pictures = {hashlib.sha256(each.tobytes()).hexdigest(): each.tobytes() for each in tiles}
+    pictures = {hashlib.sha256(each.tobytes()).hexdigest(): each for each in tiles}
     rows = [PackPicture(id, (Source(f"{id[:4]}.png", id),), (96, 96)) for id in sorted(pictures)]
-    write_pack(tmp_path / "library/07/aaaa.npy", Framing(96, PAD), rows, [pictures[each.id] for each in rows])
+    write_pixels(tmp_path / "library/07/aaaa.pack", Framing(96, PAD), rows, [pictures[each.id] for each in rows])
     every = os.sched_getaffinity(0)
     given = f"{tmp_path}::library/07"
     one, two = (features(backend, lite0, given, tmp_path / f"{len(some)}", some) for some in ({min(every)}, every))
@@ -234,5 +235,5 @@ def test_the_stage_gives_the_same_bytes_on_any_number_of_cores_and_names_its_bac
     assert ImageTable.read(table).origin.backend == backend
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
     (vectors,) = (np.load(each) for each in (tmp_path / "1").rglob("*.npy"))
-    ours = embedder(lite0 / MODEL_FILE, spec, {})(np.load(tmp_path / "library/07/aaaa.npy"))
+    ours = embedder(lite0 / MODEL_FILE, spec, {})(pixels_of(read_pack(tmp_path / "library/07/aaaa.pack")))
     assert np.abs(vectors - ours).max() < 1e-5

@@ -24,19 +24,20 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
 ) -> None:
     outcomes = []
     for _ in range(2):
-        with DistinctPictures(4, in_memory) as distinct:
+        with DistinctPictures(in_memory) as distinct:
             for shade, path, hash in given:
-                distinct.add(Source(path, f"{hash:064x}"), picture(shade), b"jpeg" * hash)
+                distinct.add(Source(path, f"{hash:064x}"), picture(shade), b"coded" * shade, b"jpeg" * hash)
             members = distinct.pictures()
-            rows, thumbnails = list(distinct.rows(members)), list(distinct.thumbnails(members))
-            outcomes.append((members, rows, list(distinct.by_prefix(1)), thumbnails))
+            coded, thumbnails = list(distinct.coded(members)), list(distinct.thumbnails(members))
+            outcomes.append((members, coded, list(distinct.by_prefix(1)), thumbnails))
         random.shuffle(given)
     assert outcomes[0] == outcomes[1]
-    members, rows, buckets, thumbnails = outcomes[0]
+    members, coded, buckets, thumbnails = outcomes[0]
     shades = {picture_id(picture(shade)): shade for shade, *_ in given}
     assert [each.id for each in members] == sorted(shades)
     assert [each.size for each in members] == [picture(shades[each.id]).size for each in members]
-    assert rows == [picture(shades[each.id]).pixels.tobytes() for each in members]
+    assert coded == [b"coded" * shades[each.id] for each in members]
+    assert [each.coded_size for each in members] == list(map(len, coded))
     for each in members:
         assert [(source.path, source.sha256) for source in each.sources] == sorted(
             {(path, f"{hash:064x}") for shade, path, hash in given if shade == shades[each.id]}
@@ -51,14 +52,14 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
 def test_the_hash_is_that_of_the_picture_without_its_padding() -> None:
     wide = np.random.default_rng(0).integers(0, 256, (20, 64, 3), np.uint8)
     framed = Framing(64, PAD).frame(wide)
-    with DistinctPictures(64) as distinct:
-        distinct.add(Source("wide.png", "0" * 64), framed, b"")
+    with DistinctPictures() as distinct:
+        distinct.add(Source("wide.png", "0" * 64), framed, b"", b"")
         (found,) = distinct.pictures()
     assert found.perceptual_hash == perceptual_hash(wide) != perceptual_hash(framed.pixels)
 
 
 def test_a_known_identity_is_not_computed_again() -> None:
-    with DistinctPictures(4) as distinct:
-        distinct.add(Source("a.png", "0" * 64), picture(0), b"", PictureIdentity("ab" * 32, 7))
+    with DistinctPictures() as distinct:
+        distinct.add(Source("a.png", "0" * 64), picture(0), b"", b"", PictureIdentity("ab" * 32, 7))
         (found,) = distinct.pictures()
     assert (found.id, found.perceptual_hash) == ("ab" * 32, 7)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.analysis.tracing.picture_files import PictureFiles
+from pipelines.analysis.tracing.picture_files import PackFile, PictureFiles
 from pipelines.client.deployment.deployment import deploy, make_repo
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import DeleteFile, PutFile, Repository
@@ -18,13 +18,15 @@ from pipelines.library import ingest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.specifications import pipeline_specs
 from stages.decode.picture_normaliser import picture_id
+from stages.files.packs import PackPicture
 from stages.record import block_names, masks
-from stages.record.framing import PictureSquare, Pixels
+from stages.record.framing import PAD, Framing, PictureSquare, Pixels
 from stages.record.part_names import BUCKETS
 from stages.record.pfs_names import escape_component
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.library.picture_contents import earlier_blocks
+from tests.stages.made_packs import former_pack, write_pixels
 
 pytestmark = pytest.mark.late_alone
 
@@ -77,6 +79,24 @@ def library(connection: Connection, tmp_path: Path) -> Library:
     deploy(connection, [with_environment(preprocess, IMAGE_SIZE=str(SIDE), PART="40")])
     make_repo(connection, masks.REPO)
     return Library(connection, tmp_path)
+
+
+def test_a_picture_is_shown_from_packs_of_today_and_of_before(connection: Connection, tmp_path: Path) -> None:
+    pictures = [PackPicture(id_of(seed), (), (SIDE, SIDE)) for seed in (1, 2)]
+    write_pixels(tmp_path / "a", Framing(SIDE, PAD), pictures, [pixels(seed) for seed in (1, 2)])
+    former = former_pack(pictures, np.stack([pixels(1), pixels(2)]))
+    connection.client.create_repo("packs", project_name=connection.project)
+    repo = Repository(connection, "packs")
+    at = repo.write([PutFile("/a.pack", (tmp_path / "a").read_bytes()), PutFile("/a.npy", former)])
+    lineage = Lineage(connection)
+    for path in ("/a.pack", "/a.npy"):
+        file = lineage.file("packs", path, at)
+        assert file is not None
+        pack = PackFile(lineage, file)
+        row = pack.row(id_of(2))
+        assert row is not None
+        shown = np.asarray(Image.open(io.BytesIO(pack.thumbnail(row))))
+        assert np.abs(shown.astype(int) - pixels(2)).mean() < 60, path
 
 
 def test_blocks_of_earlier_versions_that_were_divided_and_joined(library: Library, wait_for_jobs: WaitForJobs) -> None:
