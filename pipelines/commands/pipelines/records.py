@@ -1,6 +1,6 @@
 """The commands for the records that a server keeps: commits, jobs with their datums, and logs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Annotated
 
@@ -44,8 +44,9 @@ def commits(
     """
     connection = open_connection(address)
     history = CommitHistory(connection)
-    found = [each for name in ([repo] if repo else SOURCES) for each in history.last(name, limit)]
-    found = sorted(found, key=lambda each: each.started, reverse=True)[:limit]
+    found = sorted(_changes(history, [repo] if repo else SOURCES, limit), key=lambda each: each.started, reverse=True)[
+        :limit
+    ]
     if repo and not found:
         _must_exist(connection, repo)
     if as_json:
@@ -88,7 +89,7 @@ def jobs(
     if as_json:
         say_json(found)
     elif found:
-        _show_jobs(found, {each.id: each for repo in SOURCES for each in CommitHistory(connection).last(repo, limit)})
+        _show_jobs(found, {each.id: each for each in _changes(CommitHistory(connection), SOURCES, limit)})
     else:
         say("no jobs yet: add pictures with `lookalike add`")
 
@@ -137,6 +138,12 @@ def logs(
     _say_unreadable(unreadable, found)
     if not found and not unreadable:
         say("no lines" if everything else "no lines of user code: --all shows the workers' lines, too")
+
+
+def _changes(history: CommitHistory, repos: Iterable[str], limit: int) -> list[CommitRecord]:
+    """The last commits of each of these repos."""
+    with parallel_reads() as reads:
+        return list(chain.from_iterable(reads.map(lambda repo: history.last(repo, limit), repos)))
 
 
 def _show_datums(connection: Connection, pipeline: str, job: str, limit: int, as_json: bool) -> None:
