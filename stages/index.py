@@ -99,12 +99,15 @@ class SegmentPiece(NamedTuple):
     rows: slice
 
 
-def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
-    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow.
+def piece_bits(pictures: int) -> int:
+    """The number of bits of ids that divide so many pictures into pieces: a quarter to a half of the square root of the
+    pictures, so that neither the pieces nor the bytes that one more picture changes are many."""
+    return max(0, (pictures.bit_length() - 1) // 2 - 1)
 
-    A quarter to a half of the square root of n, so that neither they nor the bytes that a picture changes are many.
-    """
-    bits = max(0, (len(ids).bit_length() - 1) // 2 - 1)
+
+def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
+    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow."""
+    bits = piece_bits(len(ids))
     digits = -(-bits // 4)
     begin, unused = len(segment), 4 * digits - bits
     numbers = [int(id[begin : begin + digits] or "0", 16) >> unused for id in ids]

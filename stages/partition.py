@@ -43,7 +43,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     The datum's inputs: `features`, the directory /library/<bucket> of features, with <part>.npy, float32 (n, d), and
     <part>.parquet (stages.files.tables.index_table) at any depth; `thumbnails`, the directory /thumbnails/<bucket> of
     preprocess, with <part>/<source>.thumbnails at the same depth; `masks`, the directory /library/<bucket> of masks
-    (stages.record.masks), if there is one, which may be the only one of these. Writes for each segment that has
+    (stages.record.masks), if there is one. Without features there is nothing to deal. Writes for each segment that has
     pictures of the bucket /library/<segment>/<bucket>.parquet (stages.files.tables.image_table), sorted by id, and in
     the same order /vectors/<segment>/<bucket>.npy, float32 (m, d), and /thumbnails/<segment>/<bucket>.thumbnails. A
     picture in several parts is one row, with all its sources and the thumbnail of the smallest
@@ -52,14 +52,14 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=part_names.MOST_DIGITS)
 
     def process(datum: Datum) -> None:
-        if datum.inputs.keys() == {masks.REPO}:
-            print("partition: the masks of this bucket have no pictures to hide")
+        if "features" not in datum.inputs:  # as before the first model, or for a mask of what is not there
+            print("partition: this bucket has no vectors")
             return
         datum.require(
             "partition needs /library/<bucket> of features and /thumbnails/<bucket> of preprocess; if the "
             "specification is right, an older version of preprocess wrote the packs: lookalike deploy --reprocess "
             "preprocess",
-            *("features", "thumbnails"),
+            "thumbnails",
         )
         kind, _, bucket = datum.inputs["features"].repo_path.partition("/")
         if kind != _LIBRARY or not bucket:

@@ -133,8 +133,10 @@ def test_an_index_is_that_of_the_live_pictures_after_any_history(
     fresh = make_world(f"unmasked-{seed}")
     for world in (library.world, fresh):
         world.deploy()
-        world.push(backbones["first"])
-    for kind in ("put_block", "put_block", "put_single"):
+    library.world.settle(library.put_block())  # there is nothing to deal before the first model
+    for world in (library.world, fresh):
+        world.settle(world.push(backbones["first"]))
+    for kind in ("put_block", "put_single"):
         changed(library, kind)
     kinds = ["mask", "mask", "lift", "mask_all", "mask_unknown", "replace_masked", "replace_single", "put_block"]
     random.Random(seed).shuffle(kinds)

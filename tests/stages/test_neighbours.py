@@ -233,10 +233,10 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(
             opened.append((side, pipes.opened))
         process(Datum(inputs, tmp_path / "lazy"))
         read[pair] = {f"{side} {file}" for side, files in opened for file in files}
-    points = {"left images.parquet", "left vectors/part.npy"}
-    others = {"right images.parquet", "right vectors/part.npy"}
-    assert read["3", "3"] == {*points, "left hashes.npy", "left thumbnails/part.thumbnails"}
-    assert read["3", "8"] == {*others, "right hashes.npy", "right thumbnails/part.thumbnails"}
+    points = {"left images.parquet", "left vectors/0.npy"}
+    others = {"right images.parquet", "right vectors/0.npy"}
+    assert read["3", "3"] == {*points, "left hashes.npy", "left thumbnails/0.thumbnails"}
+    assert read["3", "8"] == {*others, "right hashes.npy", "right thumbnails/0.thumbnails"}
     assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
     assert read["8", "3"] == points | others
     assert tree(tmp_path / "lazy") == tree(answers)
@@ -260,8 +260,8 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
     (library / "d" / "hashes.npy").write_bytes(b"damaged")
     with pytest.raises(StageError, match=r"the hashes\.npy of segment d cannot be read.*--reprocess index"):
         process(datum(library, "d", "d", tmp_path / "out", ""))
-    (library / "8" / "vectors" / "part.npy").unlink()
-    with pytest.raises(StageError, match=r"part\.npy is missing next to its table"):
+    (library / "8" / "vectors" / "0.npy").unlink()
+    with pytest.raises(StageError, match=r"0\.npy is missing next to its table"):
         process(datum(library, "8", "8", tmp_path / "out", ""))
 
 
@@ -338,7 +338,7 @@ def test_no_picture_is_compared_with_many(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_damaged_thumbnail_is_named(library: Path, tmp_path: Path) -> None:
-    file = library / "3" / "thumbnails" / "part.thumbnails"
+    file = library / "3" / "thumbnails" / "0.thumbnails"
     content = file.read_bytes()
     start = content.index(b"\xff\xda", content.index(pictured(scene(0), 11)))
     file.write_bytes(content[:start] + bytes(200) + content[start + 200 :])

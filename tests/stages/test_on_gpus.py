@@ -86,7 +86,7 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
         searched(features, tmp_path / backend, {"BACKEND": backend, "METRIC": metric, "K": "5"})
         for backend in ("cuml", "numpy", "auto")
     ]
-    assert {"index/a/vectors/part.npy", "search/some/a.parquet"} <= found[0].keys()
+    assert {"index/a/vectors/00.npy", "search/some/a.parquet"} <= found[0].keys()
     assert found[0] == found[1] == found[2]
 
 

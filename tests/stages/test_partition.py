@@ -275,10 +275,16 @@ def test_a_damaged_mask_is_named_and_hides_nothing_silently(root: Path, tmp_path
 def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
     (bucket, *_) = buckets(root)
     whole = datum(root, bucket, tmp_path / "out")
-    for name in ("features", "thumbnails"):
-        inputs = {other: each for other, each in whole.inputs.items() if other != name}
-        with pytest.raises(StageError, match=f"^the input {name} is missing: .* lookalike deploy --reprocess prepro"):
-            partition.start({})(Datum(inputs, tmp_path / "out"))
+    inputs = {other: each for other, each in whole.inputs.items() if other != "thumbnails"}
+    with pytest.raises(StageError, match="^the input thumbnails is missing: .* lookalike deploy --reprocess prepro"):
+        partition.start({})(Datum(inputs, tmp_path / "out"))
+
+
+def test_before_the_first_model_there_is_nothing_to_deal(root: Path, tmp_path: Path) -> None:
+    (bucket, *_) = buckets(root)
+    inputs = datum(root, bucket, tmp_path / "out").inputs
+    partition.start({})(Datum({"thumbnails": inputs["thumbnails"]}, tmp_path / "out"))
+    assert tree(tmp_path / "out") == {}
 
 
 @pytest.mark.parametrize("repo_path", ["", "library", "3f", "thumbnails/3f"])

@@ -144,9 +144,10 @@ def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypat
 def test_a_repo_that_the_newer_version_reads_is_named_and_made(library: Library) -> None:
     library.command.says("deploy")
     library.put()
-    masks = {"pfs": {"name": "masks", "repo": "masks", "branch": "master", "glob": "/"}}
-    both = {"cross": [document("first", "images", FIRST)["input"], masks]}
-    library.change("first", {"input": {"pfs": None, **both}, "transform": {"env": {"LOOKALIKE_STAGE": "first-2"}}})
+    joined = {"branch": "master", "glob": "/(*)", "join_on": "$1", "outer_join": True}
+    both = [{"pfs": {"name": name, "repo": name, **joined}} for name in ("images", "masks")]
+    changes = {"input": {"pfs": None, "join": both}, "transform": {"env": {"LOOKALIKE_STAGE": "first-2"}}}
+    library.change("first", changes)
     assert "new repo: masks, which may stay empty\n" in library.command.says("upgrade", "--dry-run")
     library.upgrade()
     assert library.outputs()["first"][0]["/a"] == b"one\nfirst-2, K=3\n"
