@@ -6,6 +6,7 @@ from pipelines.client import backbones
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.client.server.grpc_errors import suppress_not_found
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -55,7 +56,9 @@ def compact(
 
 def propose(connection: Connection) -> None:
     """Says so if the library has very many files beside blocks, as the newest job of preprocess has counted them."""
-    newest = connection.retry(ProjectJobs(connection).newest, LIBRARY[0])
+    newest = None
+    with suppress_not_found():
+        newest = connection.retry(ProjectJobs(connection).newest, LIBRARY[0])
     if newest is None or newest.total <= _MANY_FILES:
         return
     lone = newest.total - len(connection.retry(lambda: list(Repository(connection, REPO).glob("/%block-*"))))

@@ -14,3 +14,8 @@ def place(connection: Connection, tmp_path: Path) -> Place:
     for repo in ("images", "masks"):
         connection.client.create_repo(repo, project_name=connection.project)
     return Place(connection, tmp_path / "from")
+
+
+@pytest.fixture(autouse=True)
+def _cache(own_cache: None) -> None:
+    """Lists of blocks are kept for one test."""

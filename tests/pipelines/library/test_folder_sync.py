@@ -97,8 +97,9 @@ def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror,
         assert mirror.compare().unchanged == 900
         assert counted.reads == expected
     mirror.digests = PictureHashes(mirror.cache)  # another process
+    counted.reads = 0
     assert mirror.compare().unchanged == 900
-    assert counted.reads == 0
+    assert counted.reads == 1
     mirror.write({"7.jpg": b"changed"})
     mirror.most_single = 1
     mirror.write({"single.jpg": b"one"})
