@@ -1,10 +1,10 @@
 """The files between preprocess and features: packs of one datum's normalised pictures, and lists of rejections.
 
 A pack is one file: a line of JSON about all its pictures (their fit, the side of their squares, the bytes of the lines
-that follow), a line for each picture, sorted by id, and then the coded pictures (stages.files.coded_pictures), one after
-the other in the same order. It is one file and not two because every file of a large library costs Pachyderm time, and
-the lines are at its front so that whoever needs them reads no picture. Knows no decoding, no parts and no Pachyderm.
-Equal content gives equal bytes.
+that follow), a line for each picture, sorted by id, and then the coded pictures (stages.files.coded_pictures), one
+after the other in the same order. It is one file and not two because every file of a large library costs Pachyderm
+time, and the lines are at its front so that whoever needs them reads no picture. Knows no decoding, no parts and no
+Pachyderm. Equal content gives equal bytes.
 """
 
 from __future__ import annotations

@@ -74,13 +74,13 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     sources = picture_sources.find([tmp_path / "trip", tmp_path / "more.tar", tmp_path / "train_X.bin"]).sources
     ingest.add(connection, sources[:2], most_single=0)
     ingest.add(connection, sources[2:])
-    repo = Repository(connection, snapshots.REPO)
+    images = Repository(connection, snapshots.REPO)
     earlier = {packed: (tmp_path / packed).read_bytes(), "trip/b/[1] ü.png": picture(RED)}
     for block, content in earlier_blocks(earlier, "0", "1").items():
-        repo.write([PutFile(f"/{block}", content)])
+        images.write([PutFile(f"/{block}", content)])
         hidden = PutFile(masks.path(block), masks.content(["trip/b/[1] ü.png"]))
         Repository(connection, masks.REPO).write([hidden])
-    repo.write([PutFile("/by hand/c.png", picture(BLUE))])
+    images.write([PutFile("/by hand/c.png", picture(BLUE))])
     for name, colour in (
         ("trip/a/[1] ü.png", RED),
         ("trip/b/[1] ü.png", BLUE),

@@ -63,10 +63,9 @@ def test_the_file_has_the_documented_form(tmp_path: Path) -> None:
         b'"path":"a/\\u00e9.jpg","pixels":"' + b"ef" * 16 + b'","sha256":"' + b"cd" * 32 + b'",'
         b'"taken":"2019-08-04T16:30:12","width":40}],"thumbnail_size":70}\n'
     )
-    for named, name in ((False, b""), (True, b'"name":"src",')):
-        write_pack(tmp_path / "deep" / "src.pack", ONE, [picture], [b"\1\2\3"], named)
-        head = b'{"fit":"pad",%s"side":1,"table":%d}\n' % (name, len(line))
-        assert (tmp_path / "deep" / "src.pack").read_bytes() == head + line + b"\1\2\3"
+    write_pack(tmp_path / "deep" / "src.pack", ONE, [picture], [b"\1\2\3"])
+    head = b'{"fit":"pad","side":1,"table":%d}\n' % len(line)
+    assert (tmp_path / "deep" / "src.pack").read_bytes() == head + line + b"\1\2\3"
 
 
 def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
