@@ -59,8 +59,8 @@ def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
 
 
 def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connection, tmp_path: Path) -> None:
-    for repo in (snapshots.REPO, masks.REPO):
-        connection.client.create_repo(repo, project_name=connection.project)
+    for each in (snapshots.REPO, masks.REPO):
+        connection.client.create_repo(each, project_name=connection.project)
     for name in ("a", "b"):
         (tmp_path / "trip" / name).mkdir(parents=True)
         (tmp_path / "trip" / name / "[1] ü.png").write_bytes(picture(RED if name == "a" else BLUE))
