@@ -12,6 +12,8 @@ _LOGGERS = ("lookalike", "uvicorn.error", "asyncio", "python_multipart")
 _STALLED = "ASGI callable returned without completing response"
 """What uvicorn says of a client that did not take its response, see stages.serving.http.body_streams."""
 
+_TRACEBACK, _CANCELLED = "Traceback (most recent call last)", "asyncio.exceptions.CancelledError"
+
 
 @contextlib.contextmanager
 def errors_as_lines(report: Callable[[str], None]) -> Iterator[None]:
@@ -38,8 +40,12 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage()
-        if text.startswith(_STALLED) or isinstance(error, asyncio.CancelledError):  # a request at the service's end
+        said = text.strip().splitlines()[-1] if text.startswith(_TRACEBACK) else ""  # of the application's start or end
+        cancelled = isinstance(error, asyncio.CancelledError) or said.startswith(_CANCELLED)
+        if text.startswith(_STALLED) or cancelled:  # a request, or the start, at the service's end
             return
+        if said:
+            text = f"a fault of lookalike's own, please report it ({said})"
         if error is not None:
             at = traceback.extract_tb(error.__traceback__)[-1:]
             where = "".join(f" in {Path(each.filename).name}, line {each.lineno}" for each in at)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 
 from stages.serving.run.log_lines import errors_as_lines
 
@@ -25,3 +26,15 @@ def test_errors_are_one_line_and_warnings_none() -> None:
         "a fault of lookalike's own, please report it (ValueError: odd in test_log_lines.py, line "
     )
     assert len(lines) == 2
+
+
+def test_tracebacks_that_are_texts_are_one_line() -> None:
+    """Starlette sends those of a start or an end so to uvicorn, which logs them."""
+    lines: list[str] = []
+    with errors_as_lines(lines.append):
+        for error in (asyncio.CancelledError(), ValueError("odd")):
+            try:
+                raise error
+            except BaseException:
+                logging.getLogger("uvicorn.error").error(traceback.format_exc())
+    assert lines == ["a fault of lookalike's own, please report it (ValueError: odd)"]
