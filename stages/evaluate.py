@@ -2,7 +2,7 @@
 
 Inputs, lazy or not: `labels`, the whole repo; `index`, the whole index, of which the tables are read, and the vectors
 of segments with labelled pictures. Parameters: K, the most neighbours of a ranking; METRIC, unless the index states
-the right one; BACKEND. Writes /metrics.json, /calibration.json, /queries.parquet (Rankings of all labelled pictures,
+the right one. Writes /metrics.json, /calibration.json, /queries.parquet (Rankings of all labelled pictures,
 whose neighbours are rows of the same table) and /index.html.
 """
 
@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.datum.stage_parameters import integer
+from stages.datum.stage_parameters import integer, one_of
 from stages.files import segment_files
 from stages.files.tables.columns import ListColumn, SourceColumn, taken
 from stages.files.tables.parquet import true_text
 from stages.files.tables.ranking_table import RankingTable
-from stages.knn.search_settings import SearchSettings, read_settings
-from stages.knn.searcher_factory import open_searcher
+from stages.knn.exact_searcher import ExactSearcher
+from stages.knn.numpy_backend import NumpyBackend
+from stages.knn.search_settings import METRICS, SearchSettings
 from stages.knn.top_k import TopK
 from stages.knn.vector_set import VectorSet
 from stages.quality import evaluation, ranking_verdicts
@@ -41,10 +42,10 @@ MOST_NEIGHBOURS = 1000
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads K (default 10), METRIC (default: the index's) and BACKEND. Raises StageError if K is not a whole number
-    from 1 to `MOST_NEIGHBOURS`."""
+    """Reads K (default 10) and METRIC (default: the index's). Raises StageError if K is not a whole number from 1 to
+    `MOST_NEIGHBOURS`, and for an unknown METRIC."""
     k = integer(environment, "K", 10, 1, MOST_NEIGHBOURS)
-    chosen = read_settings(environment)
+    stated = one_of(environment, "METRIC", METRICS) if environment.get("METRIC") else ""
 
     def process(datum: Datum) -> None:
         datum.require("evaluate reads the index: bring the pipelines to this version with `lookalike upgrade`", "index")
@@ -55,11 +56,11 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         for each, other in zip(facts, segments, strict=True):
             if mismatch := facts[0].origin.mismatch(each.origin, f"segment {next(iter(segments))}", f"segment {other}"):
                 raise StageError(f"{mismatch} {segment_files.WAIT}")
-        metric = environment.get("METRIC") or facts[0].metric
+        metric = stated or facts[0].metric
         with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
             labels = read_labels(datum.inputs["labels"].path, Path(directory))
         pictures = read_pictures({name: segment_files.read_table(each) for name, each in segments.items()}, labels)
-        rankings = rankings_of(pictures, segments, SearchSettings(k, metric, chosen.backend), environment)
+        rankings = rankings_of(pictures, segments, SearchSettings(k, metric))
         left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
         metrics = write(rankings, left_out, datum.out)
         print(f"evaluate: {metrics['queries']} queries of {metrics['labels']} labels")
@@ -71,11 +72,10 @@ def rankings_of(
     pictures: LibraryLabels,
     segments: Mapping[str, DatumInput],
     settings: SearchSettings,
-    environment: Mapping[str, str],
 ) -> RankingTable:
     """The rankings of all labelled pictures among each other, from the segments of the index by name."""
     labelled = dict(_labelled(pictures, segments, settings.metric))
-    found = rank(labelled, settings.k, lambda points: open_searcher(points, settings, environment))
+    found = rank(labelled, settings.k, lambda points: ExactSearcher(points, NumpyBackend(points.prepared)))
     return RankingTable.joined([_part(found.get(name), pictures, name, settings) for name in segments])
 
 

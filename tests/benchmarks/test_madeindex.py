@@ -20,8 +20,8 @@ def test_a_segment_is_read_as_it_was_made(tmp_path: Path) -> None:
     assert {len(each) for each in thumbnails(index, table)} == {3_000}
 
 
-def test_each_bucket_has_a_file_of_vectors_and_one_of_thumbnails(tmp_path: Path) -> None:
+def test_each_piece_has_a_file_of_vectors_and_one_of_thumbnails(tmp_path: Path) -> None:
     place = MadeIndex(1_100).write(tmp_path, "3")
     vectors, shown = ({path.stem for path in (place / kind).iterdir()} for kind in ("vectors", "thumbnails"))
     assert vectors == shown
-    assert len(vectors) == 64
+    assert len(vectors) == 4

@@ -76,7 +76,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 def test_the_first_run_computes_everything(outcome: Outcome) -> None:
     jobs = table(outcome.first)
     assert {state for state, *_ in jobs.values()} == {"success"}
-    assert jobs["preprocess"][1:] == (540, 0, 0)
+    assert jobs["preprocess"][1:] == (2, 0, 0)
     assert jobs["features-queries"][1:] == (1, 0, 0)
     assert all(processed > 0 and failed == 0 for _, processed, _, failed in jobs.values())
     assert "results/sample-queries/index.html" in outcome.first

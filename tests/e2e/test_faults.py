@@ -101,7 +101,7 @@ def test_a_wrong_image_size_is_the_reason(steps: dict[str, Step]) -> None:
         (kept,) = step.reasons[pipeline]
         assert kept.startswith(reason)
     assert re.search(
-        rf"^features failed on /backbone\.\*, /library/[0-9a-f]{{2}}/: {reason}", step.status, re.MULTILINE
+        rf"^features failed on /backbone\.\*, /library/[0-9a-f]{{16}}/: {reason}", step.status, re.MULTILINE
     )
     assert f"features-queries failed on /, /queries/q.png/: {reason}" in step.status
     assert {step.jobs[name].state for name in ("index", "search", "render")} == {"unrunnable"}

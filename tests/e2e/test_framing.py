@@ -57,11 +57,16 @@ def overlay(world: World, *pipelines: str) -> Path:
 
 def seen(world: World, status: str = "") -> Step:
     """The present state."""
-    tables = [IndexTable.read(io.BytesIO(data)) for data in contents(world, "index", f"/*/{TABLE}")]
-    files = {path.rpartition("/")[2]: data for path, data in world.repo("index").read_all(f"/*/{DIRECTORY}/*")}
+    tables = {
+        path.split("/")[1]: IndexTable.read(io.BytesIO(data))
+        for path, data in world.repo("index").read_all(f"/*/{TABLE}")
+    }
+    files = dict(world.repo("index").read_all(f"/*/{DIRECTORY}/*"))
     thumbnails = {
-        sources[0].path: Image.open(io.BytesIO(files[f"{part}{SUFFIX}"][begin : begin + size])).size
-        for each in tables
+        sources[0].path: Image.open(
+            io.BytesIO(files[f"/{segment}/{DIRECTORY}/{part}{SUFFIX}"][begin : begin + size])
+        ).size
+        for segment, each in tables.items()
         for sources, (part, begin, size) in zip(each.sources, each.thumbnails, strict=True)
     }
     answers = {

@@ -52,6 +52,7 @@ def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Tol
     """A library of every kind of file; its queries differ in one pixel from one of its pictures each."""
     world = make_world("traces")
     # Features come last: nothing but preprocess runs for each of the commits.
+    world.client.create_repo("masks")
     world.deploy(each for each in specs() if each.name == "preprocess")
     commits = {
         "blocks": into_blocks(world, {f"holiday/{seed}.png": paint(seed) for seed in range(1, 7)}),

@@ -87,7 +87,7 @@ def write_part(root: Path, part: str, packs: Packs, device: str = "cpu") -> None
         shown = [smallest(pictures[number]) for number in numbers]
         file = root / "thumbnails" / part_names.directory(part) / part / f"{name}.thumbnails"
         thumbnail_files.write(file, map(jpeg, shown))
-        for path in {path for number in numbers for path in pictures[number]} - set(shown):
+        for path in {path for of, one in zip(numbers, shown, strict=True) for path in pictures[of] if path != one}:
             thumbnail_files.write(file.with_name(f"{source(path).sha256}.thumbnails"), [jpeg(path)])
         begins = thumbnail_files.places(name, (len(jpeg(path)) for path in shown))
         for number, path, place in zip(numbers, shown, begins, strict=True):

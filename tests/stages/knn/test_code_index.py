@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stages import index, search
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
+from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.knn import code_index
 from stages.knn.code_index import CodeFacts
@@ -232,9 +233,11 @@ def test_a_search_by_codes_reads_no_vectors_but_those_of_the_candidates(
     }
     search.start(CPU | chosen)(Datum(inputs, tmp_path / "whole"))
     nearest = np.argsort(((vectors - vectors[0]) ** 2).sum(axis=1))
-    there = np.load(coded / "vectors" / "part0.npy", mmap_mode="r+")
-    there[nearest[1000:]] = np.nan
-    there.flush()
+    places = IndexTable.read(coded / TABLE).vectors.of(nearest[1000:].tolist())
+    for number, row in zip(places.numbers, places.rows, strict=True):
+        there = np.load(coded / "vectors" / f"{places.files[number]}.npy", mmap_mode="r+")
+        there[row] = np.nan
+        there.flush()
     search.start(CPU | chosen)(Datum(inputs, tmp_path / "without"))
     one, other = (tmp_path / each / "e" / "a.parquet" for each in ("whole", "without"))
     assert one.read_bytes() == other.read_bytes()

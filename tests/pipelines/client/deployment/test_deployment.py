@@ -138,5 +138,5 @@ def test_a_refusal_names_the_file(here: Specs) -> None:
 def test_the_real_specifications_are_deployed(connection: Connection) -> None:
     done = {each.name: each.action for each in deploy(connection, pipeline_specs.load())}
     assert set(done.values()) == {"created"}
-    assert set(done) == {"images", "models", "queries", *ProjectJobs(connection).pipelines()}
+    assert set(done) == {"images", "masks", "models", "queries", *ProjectJobs(connection).pipelines()}
     assert {each.action for each in deploy(connection, pipeline_specs.load())} == {"unchanged"}

@@ -144,7 +144,7 @@ def picture(seed: int) -> bytes:
 def test_folders_become_labels(here: Command, as_user: Connection) -> None:
     said = here.says("classify", "add", "pets")
     (name,) = (each for each in Repository(as_user, "labels").list())
-    assert "put 1 file into labels: commit " in said and "put 4 files into images: commit " in said
+    assert "put 4 files into images and 1 file into labels: commit " in said
     assert "4 of 4 pictures with 2 labels: cat 2, dog 2\n" in said
     assert f"labels: labels@master:{name}\n" in said
     assert said.endswith("to train on them: lookalike classify train\n")
@@ -178,7 +178,7 @@ def test_idx_files_are_pictures_with_labels(here: Command, as_user: Connection) 
     assert not Repository(as_user, "images").exists("/")
     labels.write_bytes(b"\0\0\x08\x01\0\0\0\x03\7\0\7")
     said = here.says("classify", "add", "digits")
-    assert "put 3 files into images: commit " in said and "not a picture" not in said
+    assert "put 3 files into images and 1 file into labels: commit " in said and "not a picture" not in said
     assert "3 of 3 pictures with 2 labels: 7 2, 0 1\n" in said
     (name,) = Repository(as_user, "labels").list()
     assert b"digits/train-images-idx3-ubyte/000001.pgm,0" in Repository(as_user, "labels").read(name)

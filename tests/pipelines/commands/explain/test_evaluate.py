@@ -117,7 +117,6 @@ def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Conne
     assert filled.fails("evaluate").startswith("no picture of the library has a label")
     named = {id_of(name): [Source(name, id_of(name))] for name in library()}
     image_table(sorted(named), 6, [named[id] for id in sorted(named)]).write(tmp_path / "images.parquet")
-    as_user.client.create_repo("index", project_name=as_user.project)
     Repository(as_user, "index").write([PutFile("/0/images.parquet", tmp_path / "images.parquet")])
     said = filled.says("evaluate", "--labels-from-folders")
     assert "24 of 24 pictures with a label, 3 labels" in said

@@ -61,7 +61,8 @@ class Site:
 
 @pytest.fixture
 def library(connection: Connection) -> Connection:
-    connection.client.create_repo("images", project_name=connection.project)
+    for repo in ("images", "masks"):
+        connection.client.create_repo(repo, project_name=connection.project)
     return connection
 
 

@@ -97,7 +97,7 @@ def test_a_service_alone_shows_this_view_alone(alone: Service, opened: Open) -> 
     expect(tab.find("#views")).to_be_hidden()
     expect(tab.find("#classes-title")).to_have_text("5 labels", timeout=WAIT)
     expect(tab.find(".card")).to_contain_text("90.0 % right: 90 of 100 pictures in cross-validation")
-    expect(tab.find("#standing")).to_have_text("5 labels of run-0 · lookalike 1")
+    expect(tab.find("#standing")).to_have_text("5 labels of run-0 · lookalike 2")
     tab.choose(("new.png", NEW))
     labels(tab)
     tab.page.keyboard.press("n")
