@@ -30,6 +30,10 @@ def stage_of(spec: PipelineSpec) -> str:
     return str(stage)
 
 
+SELDOM = {"neighbours", "evaluate"}
+"""Pipelines without a GPU that leave their memory to others between jobs."""
+
+
 @pytest.mark.parametrize("stem", SPECS)
 class TestEverySpec:
     def test_file_pipeline_and_stage_share_a_stem(self, stem: str) -> None:
@@ -58,7 +62,7 @@ class TestEverySpec:
         assert not request.resource_requests.HasField("gpu")
         gpu = stage_of(SPECS[stem]) in ("features", "index", "search", "train")
         assert request.resource_limits.HasField("gpu") == gpu
-        assert request.autoscaling == gpu
+        assert request.autoscaling == (gpu or stem in SELDOM)
         if gpu:
             assert (request.resource_limits.gpu.type, request.resource_limits.gpu.number) == ("nvidia.com/gpu", 1)
 

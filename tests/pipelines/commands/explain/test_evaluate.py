@@ -16,12 +16,10 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
-from stages.record.sources import Source
 from tests.command import Command
 from tests.pipelines.stand_ins import shell_spec
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import picture_indexes
-from tests.stages.image_tables import image_table
 from tests.stages.picture_indexes import id_of
 
 pytestmark = pytest.mark.late_alone
@@ -110,14 +108,11 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     assert Repository(as_user, "labels").exists("/evaluate/mine.csv")
 
 
-def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Connection, tmp_path: Path) -> None:
+def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Connection) -> None:
     assert filled.fails("evaluate").startswith("no picture of the library has a label: give some with `lookalike eval")
     assert (filled.directory / "results" / "evaluation" / "index.html").exists()
     Repository(as_user, "labels").write([DeleteFile("/labels.csv")])
     assert filled.fails("evaluate").startswith("no picture of the library has a label")
-    named = {id_of(name): [Source(name, id_of(name))] for name in library()}
-    image_table(sorted(named), 6, [named[id] for id in sorted(named)]).write(tmp_path / "images.parquet")
-    Repository(as_user, "index").write([PutFile("/0/images.parquet", tmp_path / "images.parquet")])
     said = filled.says("evaluate", "--labels-from-folders")
     assert "24 of 24 pictures with a label, 3 labels" in said
     assert "zoo/cat/00.jpg,cat\r\n" in Repository(as_user, "labels").read("/evaluate/folders.csv").decode()
