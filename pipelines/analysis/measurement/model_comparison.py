@@ -15,6 +15,7 @@ from pipelines.analysis.stage_runs import StageDatum, StageInput
 from pipelines.analysis.time_travel import recomputation
 from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
 from pipelines.analysis.time_travel.past_search import StepDisplay
+from pipelines.client.backbones import vector_time
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
@@ -181,7 +182,7 @@ class _Comparison:
 
     def _announced(self, side: ComparisonSide, model: SideModel, pipelines: Sequence[str]) -> str:
         pictures = sum(self._tree("index").numbers("/*/index.json", "count"))
-        time = recomputation.vector_time(pictures, model.named, model.spec.image_size, LIBRARY[0] in pipelines)
+        time = vector_time(pictures, model.named, model.spec.image_size, LIBRARY[0] in pipelines)
         of = counted(pictures, "picture", "pictures")
         work = f"computing {', '.join((*pipelines, _MEASURES))} of {of} here with {model.spec.name}"
         return f"{work}: {time}" if time else work

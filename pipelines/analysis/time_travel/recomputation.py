@@ -1,7 +1,6 @@
 """The library of an earlier commit computed again, from its files to its index, where today's code cannot read the
 output of the stages of then. Files are fetched in batches, and deleted once they are computed."""
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +21,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
-from stages.backbone.catalogue import find
 from stages.datum.file_cache import FileCache
-from stages.datum.text_format import counted, rounded_time
+from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
 from stages.record import masks
 
@@ -180,21 +178,3 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-_SIZE, _CORES = 224, 2
-"""The size of pictures and the cores for which the catalogue states the speed of a backbone."""
-
-_PREPARED = 60.0
-"""Pictures a second that one core decodes and scales."""
-
-
-def vector_time(pictures: int, backbone: str, size: int, prepared: bool) -> str:
-    """The time in words for pictures of a size in pixels; "" for a backbone whose speed is not known. prepared: the
-    pictures are decoded as well."""
-    entry = find(backbone)
-    if entry is None or entry.rate is None:
-        return ""
-    cores = len(os.sched_getaffinity(0))
-    seconds = pictures / entry.rate * (size / _SIZE) ** 2 * _CORES / cores
-    return rounded_time(seconds + (pictures / (_PREPARED * cores) if prepared else 0.0))

@@ -8,7 +8,7 @@ import typer
 from pipelines.client.services.service_roles import CLASSIFY
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import choose_server, open_server_connection, open_write_connection
-from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.kit.options import AddressOption, NetworksOption
 from pipelines.commands.service import service_deployment, service_options
 from pipelines.commands.service.service_options import ServiceOptions
 from stages.serving.run.service_runner import ServiceRole
@@ -35,7 +35,7 @@ def serve(
     tls_cert: service_options.CertificateOption = None,
     tls_key: service_options.KeyOption = None,
     behind_proxy: service_options.ProxyOption = "",
-    fetch_from: service_options.NetworksOption = None,
+    fetch_from: NetworksOption = None,
     browser: service_options.BrowserOption = True,
     idle_exit: Annotated[
         float | None,

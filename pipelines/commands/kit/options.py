@@ -20,6 +20,15 @@ RootOption = Annotated[
     ),
 ]
 
+NetworksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NETWORK",
+        help="A network from which pictures are fetched by URL though it is not public, such as 10.1.0.0/16; "
+        "repeatable.",
+    ),
+]
+
 
 def path(text: str) -> Path:
     """The parser of a path. An empty one would be the current directory, which nobody has named."""

@@ -19,7 +19,15 @@ from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.library_setup import begin_library, open_searchable_library
-from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOption, WaitOption, YesOption, path
+from pipelines.commands.kit.options import (
+    AddressOption,
+    JsonOption,
+    NetworksOption,
+    VerboseOption,
+    WaitOption,
+    YesOption,
+    path,
+)
 from pipelines.commands.kit.terminal import (
     ask,
     display_path,
@@ -30,14 +38,13 @@ from pipelines.commands.kit.terminal import (
     say_json,
     say_unreadable,
 )
-from pipelines.commands.library import remote_add
 from pipelines.commands.library.compact import propose
-from pipelines.commands.library.remote_add import RemoteOptions
-from pipelines.commands.service.service_options import NetworksOption
 from pipelines.library import ingest, picture_sources
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import names_stl10
 from pipelines.library.library_commit import UploadProgress
+from pipelines.library.remote.picture_urls import is_remote
+from stages.datum.contract import load
 from stages.datum.text_format import counted, first_of
 
 app = App()
@@ -106,9 +113,10 @@ def add(
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
         return
     agrees = partial(_agree, yes=yes)
-    if remote_add.require_apart(paths):
-        options = RemoteOptions(_folder(into), networks or (), yes, wait, as_json, address)
-        remote_add.add(paths, options, lambda held: agrees(held, "`--into FOLDER` keeps both") or _silent)
+    if any(map(is_remote, paths)):
+        remote = load("pipelines.commands.library.remote_add")  # it imports numerical packages
+        options = remote.RemoteOptions(_folder(into), networks or (), yes, wait, as_json, address)
+        remote.add(paths, options, lambda held: agrees(held, "`--into FOLDER` keeps both") or _silent)
         return
     named = list(map(path, paths))
     began = time.monotonic()

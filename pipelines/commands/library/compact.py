@@ -1,7 +1,6 @@
 """The command that joins blocks, and the price of blocks that are written again, in words."""
 
 from pipelines.analysis.time_travel.past_library import LIBRARY
-from pipelines.analysis.time_travel.recomputation import vector_time
 from pipelines.client import backbones
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
@@ -71,7 +70,7 @@ def price(connection: Connection, rewrite: BlockRewrite) -> str:
     files = f" and {counted(len(rewrite.files), 'single file', 'single files')}" if rewrite.files else ""
     of = f"{counted(len(rewrite.blocks), 'block', 'blocks')}{files}"
     spec = connection.retry(backbones.current_backbone, Repository(connection, backbones.REPO))
-    time = vector_time(rewrite.kept, spec.name, spec.image_size, prepared=True) if spec is not None else ""
+    time = backbones.vector_time(rewrite.kept, spec.name, spec.image_size, prepared=True) if spec is not None else ""
     work = f"{counted(rewrite.kept, 'picture', 'pictures')} to decode and compute again{f', {time}' if time else ''}"
     gone = counted(rewrite.hidden, "removed picture", "removed pictures")
     dropped = f"; the bytes of {gone} go" if rewrite.hidden else ""

@@ -1,7 +1,7 @@
 """Pictures at URLs, for the command that adds pictures."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
@@ -21,11 +21,14 @@ from pipelines.errors import LookalikeError
 from pipelines.library.attributes import attribute_repo
 from pipelines.library.attributes.picture_keys import PictureKeys
 from pipelines.library.attributes.table_files import StatedTable, attribute_name
-from pipelines.library.remote import fetch_journal, picture_urls
+from pipelines.library.remote import fetch_journal, picture_lists, picture_urls
 from pipelines.library.remote.fetch_journal import FetchJournal
-from pipelines.library.remote.picture_urls import ListProblem, PictureUrl, RemotePicture
+from pipelines.library.remote.picture_fetcher import PictureFetcher
+from pipelines.library.remote.picture_lists import ListProblem
+from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
+from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest
 from pipelines.library.snapshots import REPO
-from stages.datum.contract import StageError, load
+from stages.datum.contract import StageError
 from stages.datum.text_format import counted
 from stages.files.attribute_files import RESERVED
 from stages.files.url_fetcher import FetchLimits
@@ -51,26 +54,26 @@ class RemoteOptions(NamedTuple):
     address: str
 
 
-def require_apart(paths: Sequence[str]) -> bool:
-    """Whether the arguments of the command name pictures at URLs. Raises BadParameter if they also name others."""
+def _require_apart(paths: Sequence[str]) -> None:
+    """Raises BadParameter if the arguments of the command name others than pictures at URLs."""
     remote = [each for each in paths if picture_urls.is_remote(each)]
-    if remote and len(remote) < len(paths):
+    if len(remote) < len(paths):
         raise typer.BadParameter(
             f"{remote[0]} is fetched: name URLs, and lists of URLs, apart from files and directories",
             param_hint="'PATH'",
         )
-    return bool(remote)
 
 
-def add(paths: Sequence[str], options: RemoteOptions, agree: Callable[..., Any]) -> None:
-    """Fetches the pictures, and puts them into the library."""
+def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
+    """Fetches the pictures, at least one of which is at a URL, and puts them into the library. Raises BadParameter if
+    others are not."""
+    _require_apart(paths)
     began = time.monotonic()
     try:
         limits = FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=configuration.networks(" ".join(options.networks)))
     except StageError as error:
         raise typer.BadParameter(str(error), param_hint="'--networks'") from error
-    remote = load("pipelines.library.remote.remote_ingest")  # with what else fetches, a tenth of a second
-    fetcher = load("pipelines.library.remote.picture_fetcher").PictureFetcher(limits)
+    fetcher = PictureFetcher(limits)
     found = _pictures(paths, options.folder, fetcher)
     first = next(found, None)
     if first is None:
@@ -90,7 +93,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Callable[..., Any])
                 shown.append(f"left out {what}: {reason}")
 
         counting = opened.enter_context(progress.counting("fetching pictures"))
-        ingest = remote.RemoteIngest(connection, journal, fetcher, agree, failed, counting)
+        ingest = RemoteIngest(connection, journal, fetcher, agree, failed, counting)
         result = ingest.run(chain([first], found))
     left_out = result.failures.total()
     say_first(shown, _SHOWN)
@@ -112,7 +115,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Callable[..., Any])
     failures.unlink()
 
 
-def _pictures(paths: Sequence[str], folder: str, fetcher: Any) -> Iterator[RemotePicture | ListProblem]:
+def _pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
     """The pictures that the arguments name, one after the other."""
     for each in paths:
         for found in _named(each, fetcher):
@@ -122,13 +125,13 @@ def _pictures(paths: Sequence[str], folder: str, fetcher: Any) -> Iterator[Remot
                 yield found._replace(picture=found.picture._replace(name=f"{folder}{found.picture.name}"))
 
 
-def _named(argument: str, fetcher: Any) -> Iterator[RemotePicture | ListProblem]:
+def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
     if picture_urls.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
         yield RemotePicture(PictureUrl(argument, picture_urls.name_of(argument)))
     else:
-        for each in picture_urls.of_list(Path(argument)):
+        for each in picture_lists.of_list(Path(argument)):
             yield each if isinstance(each, ListProblem) else RemotePicture(each)
 
 

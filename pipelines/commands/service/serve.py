@@ -17,7 +17,7 @@ from pipelines.client.services import service_credentials
 from pipelines.client.services.service_roles import SEARCH
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import choose_server, open_server_connection, open_write_connection
-from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.kit.options import AddressOption, NetworksOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
 from pipelines.commands.service.service_options import ServiceOptions
@@ -52,7 +52,7 @@ def serve(
     tls_cert: service_options.CertificateOption = None,
     tls_key: service_options.KeyOption = None,
     behind_proxy: service_options.ProxyOption = "",
-    fetch_from: service_options.NetworksOption = None,
+    fetch_from: NetworksOption = None,
     browser: service_options.BrowserOption = True,
     edit: service_options.EditOption = False,
     deploy: service_options.DeployOption = False,

@@ -40,14 +40,6 @@ KeyOption = Annotated[Path | None, typer.Option(metavar="FILE", parser=path, hel
 ProxyOption = Annotated[
     str, typer.Option(metavar="HOST", help="The name of the proxy with TLS in front of the service.")
 ]
-NetworksOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NETWORK",
-        help="A network from which pictures are fetched by URL though it is not public, such as 10.1.0.0/16; "
-        "repeatable.",
-    ),
-]
 BrowserOption = Annotated[
     bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, where there is one.")
 ]

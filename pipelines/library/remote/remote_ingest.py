@@ -23,7 +23,8 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.remote.fetch_journal import FetchedPicture, FetchJournal
 from pipelines.library.remote.host_queue import HostQueue
 from pipelines.library.remote.picture_fetcher import PictureFetcher
-from pipelines.library.remote.picture_urls import FileVersion, ListProblem, PictureUrl, RemotePicture
+from pipelines.library.remote.picture_lists import ListProblem
+from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 
 LOT = 4000

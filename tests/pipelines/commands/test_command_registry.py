@@ -54,3 +54,10 @@ def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
     result = CliRunner().invoke(app, ["shwo"])
     assert result.exit_code == 2
     assert "Did you mean 'show'?" in result.output
+
+
+@pytest.mark.parametrize("name", ["add", "compact", "remove", "sync", "undo"])
+def test_the_commands_of_every_day_start_without_numbers_or_a_service(name: str) -> None:
+    code = f"import sys, pipelines.commands.library.{name}; print(*{{each.partition('.')[0] for each in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert (HEAVY | {"pyarrow", "fastapi", "obstore"}).isdisjoint(loaded.split())

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pipelines.analysis.measurement.comparison_sides import ComparisonSide, choices, environment
-from pipelines.analysis.time_travel.recomputation import vector_time
+from pipelines.client.backbones import vector_time
 from pipelines.errors import LookalikeError
 
 

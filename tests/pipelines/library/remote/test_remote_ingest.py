@@ -21,7 +21,8 @@ from pipelines.library.block_store import BlockDownloads
 from pipelines.library.remote import host_queue
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
-from pipelines.library.remote.picture_urls import ListProblem, PictureUrl, RemotePicture
+from pipelines.library.remote.picture_lists import ListProblem
+from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
 from pipelines.library.remote.remote_ingest import RemoteIngest, RemoteResult
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.files.url_fetcher import FetchLimits
