@@ -23,6 +23,7 @@ from stages.backbone.embedder import Embedder
 from stages.backbone.forward_passes import ForwardPass
 from stages.backbone.model_header import check_activation
 from stages.datum.contract import StageError
+from stages.datum.text_format import first_line
 
 BATCH = 32
 """Pictures of one forward pass; see stages.backbone.embedder."""
@@ -174,11 +175,6 @@ def _unloadable(path: Path, error: Exception, others: Sequence[str]) -> StageErr
         f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
         "made of Keras's own layers, without Lambda layers)"
     )
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error of Keras or h5py, without the advice to programmers after it."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def sha256_of_numbers(model: keras.Model) -> str:

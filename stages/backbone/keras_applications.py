@@ -15,9 +15,10 @@ import keras
 import numpy as np
 
 from stages.backbone.backbone_spec import WeightsOrigin
-from stages.backbone.backbones import first_line, sha256_of_numbers
+from stages.backbone.backbones import sha256_of_numbers
 from stages.backbone.catalogue import INSTALLED, CatalogueEntry, PixelPreparation
 from stages.datum.contract import StageError
+from stages.datum.text_format import first_line
 
 _TIMEOUT = 30  # seconds without an answer before a download fails
 _MEAN, _DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])  # of ImageNet's colours, 0 to 1

@@ -82,6 +82,11 @@ def size(number: int) -> str:
     return f"{value:,.1f} {unit}"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of a library's error, without the advice to programmers after it; its type if it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def visible(text: str) -> str:
     """The text with a symbol or a code for each character that cannot be shown, or would change the text's
     direction."""

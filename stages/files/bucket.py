@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
+from stages.datum.text_format import first_line
+
 FAILURES = (BaseError, OSError)
 """What calls of a bucket raise."""
 
@@ -53,8 +55,7 @@ def open_bucket(url: str) -> Any:
             case "az":
                 return AzureStore(parts.netloc, **prefix)
     except FAILURES as error:
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise BucketError(f"its bucket cannot be used: {text}") from error
+        raise BucketError(f"its bucket cannot be used: {first_line(error)}") from error
     raise BadUrl(f"{url} is not the URL of a bucket: it begins with s3://, gs://, az:// or file:///")
 
 

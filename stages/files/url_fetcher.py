@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -79,19 +79,21 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 def fetch(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> bytes:
     """The bytes at a URL of http or https. Raises FetchError, with the reason."""
-    found = fetch_newer(url, limits, FetchedFile(b""), resolve)
+    found = fetch_newer(url, limits, resolve=resolve)
     assert found is not None
     return found.content
 
 
 def fetch_newer(
-    url: str, limits: FetchLimits, held: FetchedFile, resolve: HostResolver = resolve
+    url: str, limits: FetchLimits, etag: str = "", modified: str = "", resolve: HostResolver = resolve
 ) -> FetchedFile | None:
-    """The file at a URL of http or https; None if its server says that it is still the one held, whose content need
-    not be known. Raises FetchError, with the reason."""
+    """The file at a URL of http or https; None if its server says that it is still the one that had this `etag` and
+    date. Raises FetchError, with the reason."""
+    known = {"If-None-Match": etag, "If-Modified-Since": modified}
+    conditions = {name: each for name, each in known.items() if each}
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        found = _get(url, limits, held, resolve, until)
+        found = _get(url, limits, conditions, resolve, until)
         if not isinstance(found, str):
             return found
         url = urljoin(url, found)
@@ -119,20 +121,18 @@ def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
 
 
 def _get(
-    url: str, limits: FetchLimits, held: FetchedFile, resolve: HostResolver, until: float
+    url: str, limits: FetchLimits, conditions: Mapping[str, str], resolve: HostResolver, until: float
 ) -> FetchedFile | str | None:
     """The file at a URL, where it has moved, or None if it has not changed."""
     parts = _parts(url)
     connection, raw = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        known = {"If-None-Match": held.etag, "If-Modified-Since": held.modified}
-        sent = {"Accept": "image/*", "User-Agent": "lookalike"} | {name: each for name, each in known.items() if each}
-        connection.request("GET", path, headers=sent)
+        connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike", **conditions})
         response = connection.getresponse()
         if response.status in _MOVED and response.headers["Location"]:
             return str(response.headers["Location"])
-        if response.status == 304 and (held.etag or held.modified):
+        if response.status == 304 and conditions:
             return None
         if response.status != 200:
             wait = response.headers["Retry-After"] or ""

@@ -5,12 +5,12 @@ Each line is written once the picture is in the library. Lines can be missing, a
 """
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from pipelines.client.services.service_discovery import state_directory
 from pipelines.errors import LookalikeError
 
 
@@ -37,9 +37,9 @@ class FetchJournal:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.executescript(
                 "CREATE TABLE IF NOT EXISTS fetched"
-                " (name TEXT PRIMARY KEY, url TEXT, etag TEXT, modified TEXT, size INTEGER, sha256 TEXT) WITHOUT ROWID;"
-                "CREATE TEMP TABLE held (name TEXT PRIMARY KEY) WITHOUT ROWID;"
-                "CREATE TEMP TABLE seen (name TEXT PRIMARY KEY, url TEXT) WITHOUT ROWID;"
+                " (name BLOB PRIMARY KEY, url BLOB, etag TEXT, modified TEXT, size INTEGER, sha256 TEXT) WITHOUT ROWID;"
+                "CREATE TEMP TABLE held (name BLOB PRIMARY KEY) WITHOUT ROWID;"
+                "CREATE TEMP TABLE seen (name BLOB PRIMARY KEY, url BLOB) WITHOUT ROWID;"
             )
         except (OSError, sqlite3.Error) as error:
             raise LookalikeError(f"cannot write the journal {place}: {error}") from error
@@ -77,14 +77,14 @@ class FetchJournal:
 
 def place(library: Iterable[str]) -> Path:
     """The file of a library's journal. library: what tells it from others."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     digits = hashlib.sha256("\0".join(library).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Path(state) / "lookalike" / "fetched" / f"{digits}.sqlite"
+    return state_directory() / "fetched" / f"{digits}.sqlite"
 
 
-def _stored(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+def _stored(text: str) -> bytes:
+    """A text as the database holds it: in SQLite's own texts no byte may be other than UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
-def _true(stored: str) -> str:
-    return stored.encode("latin-1").decode("utf-8", "surrogateescape")
+def _true(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")

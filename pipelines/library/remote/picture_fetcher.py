@@ -11,9 +11,10 @@ from obstore.exceptions import NotFoundError, NotModifiedError, PermissionDenied
 from pipelines.errors import LookalikeError
 from pipelines.library.remote.host_queue import TryAgainError
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture, is_store
+from stages.datum.text_format import first_line
 from stages.files import url_fetcher
 from stages.files.bucket import FAILURES, BadUrl, BucketError, open_bucket
-from stages.files.url_fetcher import FetchedFile, FetchError, FetchLimits
+from stages.files.url_fetcher import FetchError, FetchLimits
 from stages.record.file_kinds import has_picture_extension
 
 _BUCKET = re.compile(r"(?P<bucket>[a-z0-9]+://[^/]+)/?(?P<path>.*)", re.IGNORECASE)
@@ -51,12 +52,12 @@ class PictureFetcher:
                         named = PictureUrl(f"{bucket}/{key}", f"{top}/{key.removeprefix(prefix)}")
                         yield RemotePicture(named, _version(each))
         except (*FAILURES, BadUrl, BucketError) as error:
-            raise LookalikeError(f"{url} cannot be listed: {_line(error)}; {_CREDENTIALS}") from error
+            raise LookalikeError(f"{url} cannot be listed: {first_line(error)}; {_CREDENTIALS}") from error
 
     def _of_web(self, url: str, held: FileVersion | None) -> tuple[bytes, FileVersion] | None:
         version = held or FileVersion()
         try:
-            found = url_fetcher.fetch_newer(url, self._limits, FetchedFile(b"", version.etag, version.modified))
+            found = url_fetcher.fetch_newer(url, self._limits, version.etag, version.modified)
         except FetchError as error:
             if error.temporary:
                 raise TryAgainError(error.message, error.wait) from error
@@ -79,11 +80,11 @@ class PictureFetcher:
         except (NotFoundError, FileNotFoundError) as error:
             raise OSError("there is no such object") from error
         except (PermissionDeniedError, UnauthenticatedError, PermissionError, BadUrl, BucketError) as error:
-            raise OSError(f"{_line(error)}; {_CREDENTIALS}") from error
+            raise OSError(f"{first_line(error)}; {_CREDENTIALS}") from error
         except FAILURES as error:
-            if isinstance(error, OSError) and type(error) is OSError:
+            if type(error) is OSError:
                 raise
-            raise TryAgainError(_line(error)) from error
+            raise TryAgainError(first_line(error)) from error
 
     def _bucket(self, url: str) -> Any:
         if url not in self._buckets:
@@ -111,7 +112,3 @@ def _head(store: Any, path: str) -> Any:
 
 def _version(meta: Any) -> FileVersion:
     return FileVersion(meta["e_tag"] or "", meta["last_modified"].isoformat(), int(meta["size"]))
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -23,6 +23,7 @@ from obstore.exceptions import NotFoundError
 from obstore.store import LocalStore
 
 from stages.datum.contract import StageError
+from stages.datum.text_format import first_line
 from stages.files.bucket import FAILURES, BucketError, open_bucket
 
 _MAGIC = b"lookalike-checkpoint-1\n"
@@ -103,10 +104,10 @@ class CheckpointStore:
         return iter(()) if directory is None else directory.glob(pattern)
 
     def _unusable(self, done: str, error: BaseException) -> str:
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
         return (
-            f"the checkpoint {self._name} in {self._url}, which fine_tune.checkpoints names, cannot be {done}: {text}. "
-            "Check the address, the network and the credentials in the environment of the pipeline"
+            f"the checkpoint {self._name} in {self._url}, which fine_tune.checkpoints names, cannot be {done}: "
+            f"{first_line(error)}. Check the address, the network and the credentials in the environment of the "
+            "pipeline"
         )
 
 
