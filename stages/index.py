@@ -23,7 +23,7 @@ import numpy as np
 from stages.datum.contract import Datum, StageError
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import MergedTable, read_segment
-from stages.files.segment_files import SegmentFacts
+from stages.files.segment_files import FACTS, SegmentFacts
 from stages.files.tables import annotation_table
 from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace
@@ -67,7 +67,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         if chosen.algorithm != "exact":
             coded = _coded(segment, together, target / code_index.FILE, chosen, environment)
             facts = replace(facts, codes=coded)
-        (target / "index.json").write_text(json.dumps(facts.as_data(), sort_keys=True) + "\n", encoding="ascii")
+        (target / FACTS).write_text(json.dumps(facts.as_data(), sort_keys=True) + "\n", encoding="ascii")
         print(f"index: segment {target.name}: {len(segment.images)} pictures")
 
     return process

@@ -94,9 +94,7 @@ class CommitWriter:
         start = pfs_pb2.StartCommitRequest(branch=branch, description=self._signed())
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=branch.repo, branch=head.branch, id=parent))
-        commit = self._connection.change(
-            partial(self._stub.StartCommit, start), lambda: self._staged(branch, start.description)
-        )
+        commit = self._connection.change(partial(self._stub.StartCommit, start), partial(self._begun, start))
         staged = OpenCommits(self._connection, [commit])
         try:
             staged.fill({head.repo: file_set})
@@ -140,7 +138,9 @@ class CommitWriter:
         requests = [pfs_pb2.StartCommitRequest(branch=head.branch, description=signed) for head in self._heads]
         while True:
             try:
-                started = together(self._connection, self._stub.StartCommit, requests, partial(self._begun, signed))
+                started = together(
+                    self._connection, self._stub.StartCommit, requests, partial(self._begun, requests[0])
+                )
                 return OpenCommits(self._connection, started)
             except grpc.RpcError as error:
                 if not self._waited() and "has not been finished" not in str(error.details()):
@@ -149,15 +149,10 @@ class CommitWriter:
                 self._abandon(signed)
                 raise
 
-    def _staged(self, branch: Any, description: str) -> Any | None:
-        """The open commit of a branch that has this description."""
-        info = open_commits.find(self._connection, pfs_pb2.Commit(repo=branch.repo, branch=branch))
-        return info.commit if info is not None and is_open(info) and info.description == description else None
-
-    def _begun(self, signed: str) -> Any | None:
-        """The open commit of the one repo that has this description."""
-        info = self._heads[0].open()
-        return info.commit if info is not None and info.description == signed else None
+    def _begun(self, request: Any) -> Any | None:
+        """The open commit of the branch and with the description of this request, which has made it."""
+        info = open_commits.find(self._connection, pfs_pb2.Commit(repo=request.branch.repo, branch=request.branch))
+        return info.commit if info is not None and is_open(info) and info.description == request.description else None
 
     def _waited(self) -> bool:
         """Waits for the repos that are open; False if none is. Raises LookalikeError if one does not exist."""

@@ -59,8 +59,9 @@ def read(connection: Connection) -> LastChange:
     if not found:
         raise LookalikeError("there is nothing to take back: no pictures have been added or removed yet")
     newest = max(found, key=lambda each: each.made.started).set
+    known = {each.repo: each for each in found if each.set == newest}
     return tuple(
-        _change(history, repo, records[repo], number)
+        known.get(repo) or _change(history, repo, records[repo], number)
         for repo in _REPOS
         for number, each in enumerate(records[repo])
         if first_id(each.id, each.description) == newest

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.transfer.export_targets import FAISS, PARQUET
-from stages.datum.contract import DatumInput, StageError
+from stages.datum.contract import StageError
 from stages.files import segment_files, vector_files
 from stages.files.segment_files import SegmentFacts
 from stages.files.tables import annotation_table
@@ -35,7 +36,6 @@ from stages.record.sources import Source
 from stages.report import answer_table
 
 _INDEX = "index"
-_FACTS = "index.json"
 _VECTOR = "vector"
 
 _BATCH = 4096
@@ -86,7 +86,10 @@ def plan(connection: Connection, commit: str = "") -> VectorExport:
                 "the library has no index yet: add pictures with `lookalike add`, see `lookalike status`"
             )
         annotations = connection.retry(lambda: _read(index, annotation_table.FILE, annotation_table.read_annotations))
-        facts = list(_facts(dict(index.read_all(f"/*/{_FACTS}"))))
+        facts = [
+            segment_files.parse_facts(partial(bytes, content), path.split("/")[1])
+            for path, content in index.read_all(f"/*/{segment_files.FACTS}")
+        ]
     if not all(each.origin.comparable(facts[0].origin) and each.metric == facts[0].metric for each in facts):
         raise LookalikeError(f"the segments of the index do not belong together. {segment_files.WAIT}")
     known = AttributeTable([AttributeSegment(images, annotations.get(name)) for name, images in segments.items()])
@@ -168,13 +171,6 @@ def _faiss_header(facts: SegmentFacts) -> bytes:
 def _read(index: Repository, file: str, read: Callable[[BytesIO], Any]) -> dict[str, Any]:
     """A file of each segment that has it, by the segment's name, in order."""
     return {path.split("/")[1]: read(BytesIO(content)) for path, content in sorted(index.read_all(f"/*/{file}"))}
-
-
-def _facts(files: Mapping[str, bytes]) -> Iterator[SegmentFacts]:
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        for path, content in sorted(files.items()):
-            Path(scratch, _FACTS).write_bytes(content)
-            yield segment_files.read_facts(DatumInput(_INDEX, Path(scratch), path.split("/")[1], ""))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ process leaves nothing behind. Files of thumbnails are opened when one of theirs
 import io
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from stages.knn.code_index import CodeFacts, CodeIndex
 from stages.record import origin
 from stages.record.hashes import Hashes
 from stages.record.origin import Origin
+
+FACTS = "index.json"
+"""The file of a segment's facts."""
 
 WAIT = "Wait until index has recomputed all segments, or reprocess it: lookalike deploy --reprocess index"
 """The remedy for segments that do not belong together."""
@@ -66,9 +70,14 @@ def name_of(index: DatumInput) -> str:
 
 def read_facts(index: DatumInput) -> SegmentFacts:
     """The segment's facts. Raises StageError if it has none."""
-    foreign = f"the index.json of segment {index.repo_path} is not one that this version of the index stage wrote; "
+    return parse_facts(_file(index, FACTS).read_bytes, index.repo_path)
+
+
+def parse_facts(read: Callable[[], bytes], segment: str) -> SegmentFacts:
+    """The facts of a segment. read: its file. Raises StageError for anything else, or a file that cannot be read."""
+    foreign = f"the index.json of segment {segment} is not one that this version of the index stage wrote; "
     with damage_as(lambda _: StageError(f"{foreign}{_AGAIN}")):
-        held = json.loads(_file(index, "index.json").read_bytes())
+        held = json.loads(read())
         codes = code_index.from_data(held.get("codes"))
         return SegmentFacts(int(held["count"]), str(held["metric"]), Origin.parse(held, origin.ALL), codes)
 

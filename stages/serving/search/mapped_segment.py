@@ -23,7 +23,7 @@ from stages.knn.backend import Vectors
 from stages.knn.code_index import CodeIndex
 from stages.record.hashes import Hashes
 
-FILES = (annotation_table.FILE, code_index.FILE, "hashes.npy", TABLE, "index.json")
+FILES = (annotation_table.FILE, code_index.FILE, "hashes.npy", TABLE, segment_files.FACTS)
 """The files of a segment that are opened beside those of its vectors; all but annotations and codes are needed."""
 
 VectorReader = Callable[[DatumInput, VectorPlaces, int], Vectors]
