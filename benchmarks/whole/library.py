@@ -28,6 +28,7 @@ from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages.backbone.backbone_spec import SPEC_FILE, parse_spec
 from stages.decode.stl10 import RECORD
+from stages.record import masks
 
 _USED = "used for "
 _DONE = "done: "
@@ -215,7 +216,7 @@ class Library:
 
     def forget_history(self) -> None:
         """Keeps only the newest state of everything. Raises RuntimeError if that makes pipelines compute anything."""
-        sources = [snapshots.REPO, queries.REPO, backbones.REPO]
+        sources = [snapshots.REPO, masks.REPO, queries.REPO, backbones.REPO]
         new = self.journal.once("history forgotten", lambda: storage.empty_commits(self.connection, sources))
         storage.squash_before(self.connection, sources, new)
         if any(work.processed for work in settle(self.connection, [new]).works):

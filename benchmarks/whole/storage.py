@@ -49,7 +49,7 @@ def needed(connection: Connection, sources: int) -> Needed:
     for content in _files(connection, "features-queries", "/queries/*/*/images.parquet"):
         asked = ImageTable.read(content)
         vectors += len(asked) * asked.origin.dimension * 4
-        thumbnails += sum(asked.thumbnail_sizes)
+        thumbnails += sum(map(int, asked.thumbnail_sizes))
     return Needed(sources, coded, vectors, thumbnails)
 
 
