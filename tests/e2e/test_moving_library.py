@@ -17,10 +17,11 @@ import pytest
 
 from tests.e2e.test_serving import own_state, serving  # noqa: F401
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.example_counts import examples
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.only_in_all]
 
-REQUESTS, CLIENTS, COMMITS = 10_000, 8, 8
+REQUESTS, CLIENTS, COMMITS = examples(2_000), 8, 5
 """Requests at least, connections at once, and commits at least that have to answer."""
 
 PATHS, CONTENTS = 10, 24
