@@ -94,12 +94,13 @@ def _change(history: CommitHistory, repo: str, records: Sequence[CommitRecord], 
     return RepoChange(made, records[0].id, before, tuple(history.pairs(repo, made.id)))
 
 
-def take_back(connection: Connection, change: LastChange) -> str:
-    """Makes one commit set with every file as it was before a change, and returns its id. Raises LookalikeError, and
+def take_back(connection: Connection, change: LastChange, description: str = "") -> str:
+    """Makes one commit set with every file as it was before a change, and returns its id; see CommitWriter for the
+    description. Raises LookalikeError, and
     changes nothing, if others have changed the library since the change was read."""
     try:
         heads = {each.repo: each.head for each in change}
-        return write_set(connection, {each.repo: each.edits() for each in change}, onto=heads)
+        return write_set(connection, {each.repo: each.edits() for each in change}, description=description, onto=heads)
     except MovedHeadError as error:
         raise LookalikeError(
             f"the library has changed since this was shown (commit {error.newest}), so nothing was taken back: "

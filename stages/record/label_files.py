@@ -6,9 +6,10 @@ Only the standard library: the command imports this at every start. Knows no pic
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -116,6 +117,26 @@ def read(name: str, content: bytes) -> Iterator[LabelRow | LineProblem]:
         return
     if places is None:
         yield LineProblem(name, 0, f"it is empty; its first line should be {HEADER}")
+
+
+def without(name: str, content: bytes, goes: Callable[[LabelRow], bool]) -> bytes:
+    """A file without the rows that go; every other byte stays."""
+    if not name.lower().endswith(SUFFIX) or content.startswith(_UTF_16):
+        return content
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    lines = [*io.StringIO(content[len(mark) :].decode("utf-8", "surrogateescape"), newline="")]
+    table = csv.reader(lines, strict=True)
+    places: tuple[int, int, int | None] | None = None
+    kept: list[str] = []
+    begun = 0
+    with contextlib.suppress(csv.Error):  # `read` takes nothing after it, either
+        for cells in table:
+            row = _row(name, table.line_num, cells, places) if places and any(cells) else None
+            places = places or (_places(cells) if any(cells) else None)
+            if not (isinstance(row, LabelRow) and goes(row)):
+                kept += lines[begun : table.line_num]
+            begun = table.line_num
+    return mark + "".join([*kept, *lines[begun:]]).encode("utf-8", "surrogateescape")
 
 
 def can_be_written(row: LabelRow) -> bool:

@@ -119,9 +119,9 @@ def removals(connection: Connection, name: str) -> list[FileEdit]:
     return [DeleteFile(f"/{each}") for each in (name, f"{label_files.EVALUATION}/{name}") if each in there]
 
 
-def labels_files(connection: Connection) -> dict[str, bytes]:
-    """The files of labels by path, without the first slash; none without the repo."""
-    files = connection.retry(lambda: dict(Repository(connection, LABELS).read_all("/**")))
+def labels_files(connection: Connection, at: str = "") -> dict[str, bytes]:
+    """The files of labels by path, without the first slash, of a commit or of the newest; none without the repo."""
+    files = connection.retry(lambda: dict(Repository(connection, LABELS, at).read_all("/**")))
     return {path.removeprefix("/"): content for path, content in files.items()}
 
 

@@ -1,7 +1,6 @@
 """The command that serves the search over HTTP, here or as a pipeline."""
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.tracing import trace_page, tracer
 from pipelines.client.commit_sets import commit_at
-from pipelines.client.commit_writer import MovedHeadError
 from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import explained
 from pipelines.client.services import service_credentials
@@ -20,10 +18,8 @@ from pipelines.commands.kit.command_connection import choose_server, open_server
 from pipelines.commands.kit.options import AddressOption, NetworksOption
 from pipelines.commands.kit.terminal import say
 from pipelines.commands.service import service_deployment, service_options
+from pipelines.commands.service.command_editor import CommandEditor
 from pipelines.commands.service.service_options import ServiceOptions
-from pipelines.errors import LookalikeError
-from pipelines.library import ingest
-from stages.serving.follow.refusals import Refusal
 from stages.serving.run.service_runner import ServiceRole
 
 app = App()
@@ -79,7 +75,7 @@ def serve(
         connection = open_server_connection(server)
         if at:
             wanted = replace(wanted, at=_moment(connection, at))
-        role = ServiceRole(tracer=_Tracer(connection), remover=CopyRemover(connection) if edit else None)
+        role = ServiceRole(tracer=_Tracer(connection), editor=CommandEditor(connection) if edit else None)
         service_options.serve(connection, wanted, given, SEARCH, role)
 
 
@@ -100,21 +96,3 @@ class _Tracer:
         """See stages.serving.http.trace_renderer. Raises LookalikeError."""
         with explained():
             return trace_page.page(tracer.picture(self._connection, id, path, at))
-
-
-class CopyRemover:
-    """Removes pictures as `lookalike remove` does. See stages.serving.http.copy_routes."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def remove(self, names: Sequence[str], head: str, description: str) -> str | None:
-        """Removes all of them by one commit on top of `head`, which it returns; None if another commit is the head.
-        Raises Refusal."""
-        try:
-            with explained():
-                return ingest.remove_on(self._connection, names, head, description).commit
-        except MovedHeadError:
-            return None
-        except LookalikeError as error:
-            raise Refusal(409, "not-removable", f"these files cannot be removed: {error}") from error

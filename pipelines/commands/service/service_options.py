@@ -49,7 +49,7 @@ DeployOption = Annotated[
 EditOption = Annotated[
     bool,
     typer.Option(
-        "--edit", help="Let the page remove copies that are ticked there. Needs a token; makes one if none is given."
+        "--edit", help="Let the page label pictures and remove copies. Needs a token; makes one if none is given."
     ),
 ]
 OffOption = Annotated[bool, typer.Option("--off", help="Delete the deployed service, its token and its secret.")]

@@ -46,6 +46,16 @@ def bad_request(message: str) -> Refusal:
     return Refusal(400, "bad-request", message)
 
 
+def library_moved() -> Refusal:
+    """Others have changed what a change was reviewed on."""
+    return Refusal(
+        409,
+        "moved",
+        "the library has changed since this was shown, so nothing was changed: look at it again as soon as the "
+        "pipelines have caught up",
+    )
+
+
 def service_busy() -> Refusal:
     """Too many requests wait already."""
     return Refusal(429, "busy", "the service has as many requests as it can take: try again in a moment", 1)

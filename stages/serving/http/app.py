@@ -24,7 +24,7 @@ from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs, json_responses, page_assets
 from stages.serving.http.access_control import AccessControl
 from stages.serving.http.classify_routes import ClassifyRoutes
-from stages.serving.http.copy_routes import PictureRemover
+from stages.serving.http.edit_door import LibraryEditor
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.metrics_middleware import MetricsMiddleware
 from stages.serving.http.response_writer import ResponseWriter
@@ -47,12 +47,12 @@ class ServiceApplication:
         tracer: TraceRenderer | None = None,
         limits: FetchLimits | None = None,
         bounds: ServiceLimits | None = None,
-        remover: PictureRemover | None = None,
+        editor: LibraryEditor | None = None,
     ) -> None:
         """state: gives the state of the index of the moment, None for a service that does not search. promoted: the
         same of the promoted model, None for one that does not classify; one of the two is needed. tracer: makes the
-        pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all requests. remover:
-        removes copies that are ticked on the page, None for a service that changes nothing."""
+        pages of traces, where there is one. limits: of pictures fetched by URL. bounds: of all requests. editor:
+        changes what is ticked on the page, None for a service that changes nothing."""
         bounds = bounds or ServiceLimits()
         self._configuration = configuration
         self._traces = tracer is not None
@@ -65,7 +65,7 @@ class ServiceApplication:
         self._searches = (
             None
             if state is None
-            else SearchRoutes(state, self._metrics, self._seeing, answered, tracer, configuration, remover)
+            else SearchRoutes(state, self._metrics, self._seeing, answered, tracer, configuration, editor)
         )
 
         def library() -> Snapshot | None:

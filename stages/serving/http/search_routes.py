@@ -16,8 +16,10 @@ from stages.serving.answer.search_handler import SearchHandler
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
-from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
+from stages.serving.http.copy_routes import CopyRoutes
+from stages.serving.http.edit_door import EditDoor, LibraryEditor
 from stages.serving.http.filter_routes import FilterRoutes
+from stages.serving.http.label_routes import LabelRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_models import SearchBody
@@ -27,7 +29,8 @@ from stages.serving.http.trace_renderer import TraceRenderer
 
 
 class SearchRoutes:
-    """Answers from the snapshot of the moment, with the routes of what the library holds and of its copies."""
+    """Answers from the snapshot of the moment, with the routes of what the library holds, and of its changes. Raises
+    StageError for an editor without a token."""
 
     def __init__(
         self,
@@ -37,16 +40,19 @@ class SearchRoutes:
         answered: ResponseWriter,
         tracer: TraceRenderer | None,
         configuration: ServiceConfiguration,
-        remover: PictureRemover | None,
+        editor: LibraryEditor | None,
     ) -> None:
         self.state = state
         self._metrics = metrics
         self._answered = answered
         self._ask = SearchHandler(state, metrics, seeing)
+        self._door = EditDoor(configuration, editor)
+        self._labels = LabelRoutes(self._ask.snapshot, self._door)
         self._others = (
+            self._door,
             LibraryRoutes(self._ask.snapshot, seeing, tracer),
             FilterRoutes(self._ask.snapshot),
-            CopyRoutes(self._ask.snapshot, configuration, remover),
+            CopyRoutes(self._ask.snapshot, self._door),
         )
 
     async def close(self) -> None:
@@ -58,7 +64,7 @@ class SearchRoutes:
     def add_to(self, app: FastAPI) -> None:
         extra = api_docs.request_openapi(SEARCH)
         app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody)(self.search)
-        for each in self._others:
+        for each in (*self._others, self._labels):
             each.add_to(app)
 
     async def search(self, request: Request) -> Response:
@@ -72,6 +78,7 @@ class SearchRoutes:
         snapshot = self.state().snapshot
         return {
             "pictures": 0 if snapshot is None else len(snapshot.library),
+            "edit": self._door.open,
             "copies": snapshot is not None and snapshot.copies is not None,
             "commits": None,
             "model": None,

@@ -12,6 +12,7 @@ import * as failing from "./failure-notices.js";
 import * as filters from "./filters/filter-panel.js";
 import { Folders } from "./library/library-view.js";
 import * as intake from "./pictures/picture-input.js";
+import * as labelling from "./labels/label-dialog.js";
 import * as keyboard from "./kit/keyboard.js";
 import * as moves from "./search/query-links.js";
 import * as navigation from "./kit/browser-history.js";
@@ -287,6 +288,7 @@ const chosenBar = selecting.connect(seen, () => ({
 }));
 byId("selection-similar").addEventListener("click", () => moves.ask(selection.keys.map((id) => address.picture("id", id))));
 byId("selection-zip").addEventListener("click", zipSelection);
+labelling.connect(() => Boolean(standing.current?.edit));
 keyboard.connect({
   address: () => byId("address").focus(),
   choose: () => chooser.choose(false),
@@ -295,6 +297,7 @@ keyboard.connect({
   details: turnDetails,
   newQuestion: moves.home,
   turn: () => standing.current?.classify && moves.turn(view === classified ? "" : address.CLASSIFY),
+  label: () => selection.size && byId("selection-label").click(),
   add: (tile) => moves.add(tile.dataset.id),
   view: (tile) => moves.show(tile.dataset.id),
   select: (tile, range) => turn(tile, range),

@@ -33,7 +33,7 @@ from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
 from stages.serving.follow.snapshots import Snapshot
 from stages.serving.http.app import ServiceApplication
-from stages.serving.http.copy_routes import PictureRemover
+from stages.serving.http.edit_door import LibraryEditor
 from stages.serving.http.trace_renderer import TraceRenderer
 from stages.serving.run.connections import ProxiedConnection, ServiceConnection, ServiceLoop, open_socket
 from stages.serving.run.idle_shutdown import IdleShutdown
@@ -75,12 +75,12 @@ _ARENAS = 2
 class ServiceRole:
     """What a service does. searches: whether it follows the index, beside the promoted model. idle: the seconds without
     a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one.
-    remover: removes copies that are ticked on the page, None for a service that changes nothing."""
+    editor: changes what is ticked on the page, None for a service that changes nothing."""
 
     searches: bool = True
     idle: float | None = None
     tracer: TraceRenderer | None = None
-    remover: PictureRemover | None = None
+    editor: LibraryEditor | None = None
 
 
 def run(
@@ -109,7 +109,7 @@ def run(
             None if promoted is None else promoted.state,
             role.tracer,
             FetchLimits(allowed=bound.fetched),
-            remover=role.remover,
+            editor=role.editor,
         )
         begun = [each for each in (index, promoted) if each is not None]
         idling = None

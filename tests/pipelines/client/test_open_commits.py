@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,8 +46,8 @@ def rarely(step: int) -> Any:
 class Pause:
     """Holds the reply to one call of a writer back, once it has taken effect."""
 
-    def __init__(self, step: int) -> None:
-        self._left = [*STEPS[: step + 1]]
+    def __init__(self, step: int, steps: Sequence[str] = STEPS) -> None:
+        self._left = [*steps[: step + 1]]
         self.reached = threading.Event()
         self.ended = threading.Event()
 

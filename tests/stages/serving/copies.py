@@ -3,7 +3,9 @@ pipeline that takes the place of `duplicates`, with groups that a test gives."""
 
 from __future__ import annotations
 
+import http.client
 import io
+import json
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.client.deployment.deployment import has_repo
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server import connection as connections
 from pipelines.client.server.connection import Connection, ServerTarget
-from pipelines.commands.service.serve import CopyRemover
+from pipelines.commands.service.command_editor import CommandEditor
 from pipelines.library import ingest
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
@@ -30,12 +33,14 @@ from tests.servers import Localpachd
 from tests.stages import pairings
 from tests.stages.serving import services
 from tests.stages.serving.follow.followers import create_pipeline
-from tests.stages.serving.services import Service
+from tests.stages.serving.services import Answer, Service
 
 if TYPE_CHECKING:
     from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 TOKEN = "0123456789abcdef"
+
+ALLOWED = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
 
 SINGLE = ("trip/one.png", "trip/two.png", "web/two small.jpg", "lone.png")
 """Pictures that are files of their own."""
@@ -103,6 +108,11 @@ class CopyWorld:
         """Those of `images`, the newest first."""
         return list(self.connection.client.list_commit("images"))
 
+    def state(self) -> dict[str, list[str]]:
+        """The commits of every repo that people write to."""
+        repos = [repo for repo in ("images", "masks", "labels") if has_repo(self.connection, repo)]
+        return {repo: [each.commit.id for each in self.connection.client.list_commit(repo)] for repo in repos}
+
     def served(self, snapshot: Snapshot) -> SnapshotState[Snapshot]:
         """The state of a service that shows the groups."""
         listings = CopyListings(PachydermClient(self.address))
@@ -125,9 +135,35 @@ def make(server: Localpachd, scratch: Path) -> CopyWorld:
 def serving(world: CopyWorld, snapshot: Snapshot, edit: bool = True, token: str = TOKEN) -> Iterator[Service]:
     """A service for the library; with `edit` it has the token, and its door is open."""
     configuration = ServiceConfiguration(world.address, port=0, token=token if edit else "")
-    remover = CopyRemover(world.connection) if edit else None
-    with services.running(world.served(snapshot), configuration, remover=remover) as service:
+    editor = CommandEditor(world.connection) if edit else None
+    with services.running(world.served(snapshot), configuration, editor=editor) as service:
         yield service
+
+
+def sent(
+    service: Service,
+    path: str,
+    value: object,
+    headers: Sequence[tuple[str, str]] | None = None,
+    origin: str = "own",
+    method: str = "POST",
+    host: str = "",
+) -> Answer:
+    """The answer to a request with these headers, of which one may come twice; by default with those of the service's
+    own page. origin: "own", another, or none. host: in place of the service's."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    body = json.dumps(value).encode()
+    connection.putrequest(method, path, skip_host=bool(host))
+    own = f"http://{host or f'127.0.0.1:{service.port}'}"
+    named = [("Host", host)] if host else []
+    for name, text in [*named, *(ALLOWED if headers is None else headers), *([("Origin", origin)] if origin else [])]:
+        connection.putheader(name, own if text == "own" else text)
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body)
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return Answer(response.status, dict(response.getheaders()), content)
 
 
 def _lines(groups: Sequence[Sequence[str]], near: bool) -> bytes:

@@ -4,7 +4,7 @@ import * as address from "../kit/address.js";
 import { byId, make } from "../kit/elements.js";
 import * as groups from "./copy-groups.js";
 import * as notices from "../kit/notices.js";
-import * as review from "./removal-review.js";
+import * as review from "../kit/edit-review.js";
 import { Selection } from "../kit/selection.js";
 import * as service from "../kit/service-client.js";
 import * as words from "../kit/text-format.js";
@@ -21,7 +21,6 @@ export class Copies {
   pictures = []; // for the larger view, which it does not have
   #page = null; // as the service gave it
   #ticked = new Selection(); // the files to remove, by path, with their bytes
-  #removed = null; // the answer to the last removal
 
   /** standing: a Standing. */
   constructor(standing) {
@@ -100,14 +99,10 @@ export class Copies {
     return link(`${name} (${words.number(this.#page.totals[kind])})`, { kind }, current);
   }
 
-  /** What is to be known of these groups: an older library, missing rights, what was removed. */
+  /** What is to be known of these groups: an older library, missing rights. */
   #said() {
     const { edit, index } = this.#page;
     const said = [];
-    if (this.#removed) {
-      said.push(make("p", {}, `${words.count(this.#removed.removed, "copy", "copies")} removed. To take this back:`));
-      said.push(notices.commandLine("lookalike undo"));
-    }
     if (this.#isBehind) {
       const old = "The library has changed since these groups were found, and copies are being looked for again.";
       said.push(make("p", {}, edit ? `${old} Until that is done, nothing can be ticked.` : old));
@@ -145,14 +140,19 @@ export class Copies {
     const names = this.#ticked.keys;
     byId("message").replaceChildren();
     try {
-      review.open(await service.review(head, names), head, async () => {
-        this.#removed = await service.remove(head, names);
+      const { count, bytes, groups: going } = await service.review(head, names);
+      const verb = `Remove ${words.count(count, "file")}`;
+      const size = `${words.bytes(bytes)} in one change `;
+      const kept = ". Older versions of the library keep the files: lookalike undo takes the change back.";
+      const act = async () => {
+        const { removed, commit } = await service.remove(head, names);
         this.#ticked.clear();
-        notices.tell(`${words.count(this.#removed.removed, "copy", "copies")} removed.`);
-        this.#page.commits.head = this.#removed.commit;
+        review.report(`${words.count(removed, "copy", "copies")} removed.`, commit);
+        this.#page.commits.head = commit;
         this.#draw();
         scrollTo(0, 0);
-      });
+      };
+      review.open({ title: `${verb}?`, sections: going.map(groups.removal), words: [size, ...review.onTopOf(head), kept], verb, act });
     } catch (failure) {
       notices.complain(failure.message);
     }

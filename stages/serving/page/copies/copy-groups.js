@@ -16,8 +16,12 @@ export function card(group, exact, ticks) {
   );
 }
 
-/** The files of a group that go or stay, as names and sizes. */
-export const names = (files) =>
+/** What goes and what stays of a group. */
+export const removal = ({ remove, stay }) =>
+  make("section", {}, make("h3", {}, "Goes"), make("ul", {}, names(remove)), make("h3", {}, "Stays"), make("ul", {}, names(stay)));
+
+/** Files as names and sizes. */
+const names = (files) =>
   files.map((each) => make("li", {}, make("bdi", {}, each.path), make("span", { class: "count" }, facts(each))));
 
 function row(file, why, exact, ticks) {

@@ -6,7 +6,7 @@ import { choose, chosen } from "./preferences.js";
 
 const OFF = "single-keys-off";
 
-/** actions: {address, choose, filter, region, details, newQuestion, turn, add(tile), view(tile), select(tile, range)}. */
+/** actions: {address, choose, filter, region, details, newQuestion, turn, label, add(tile), view(tile), select(tile, range)}. */
 export function connect(actions) {
   const single = byId("single-keys");
   single.checked = !chosen(OFF);
@@ -23,6 +23,7 @@ export function connect(actions) {
     d: actions.details,
     n: actions.newQuestion,
     c: actions.turn,
+    l: actions.label,
     "?": () => byId("keys").showModal(),
   };
   addEventListener("keydown", (event) => {

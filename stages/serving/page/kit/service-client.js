@@ -49,6 +49,17 @@ export const review = (head, names) => send("/copies/review", { head, remove: na
 
 export const remove = (head, names) => send("/copies/remove", { head, remove: names });
 
+/** The labels there are, sorted. */
+export const labels = () => call("/labels");
+
+/** What `putLabels` would change: {ids, label}; label: null for none. */
+export const reviewLabels = (asked) => send("/labels/review", asked);
+
+export const putLabels = (asked) => send("/labels", asked);
+
+/** Takes back a change that this page has made. */
+export const undo = (commit) => send("/undo", { commit });
+
 /** The labels of the promoted model, and what is known of it. */
 export const classes = (signal) => call("/classes", { signal });
 

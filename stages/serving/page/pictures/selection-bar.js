@@ -20,7 +20,7 @@ export function connect(shown, most) {
     byId("selection").hidden = !size;
     byId("selection-count").textContent = `${count(size, "picture")} selected`;
     for (const [id, limit] of Object.entries(most())) byId(id).disabled = size > limit;
-    select.hidden = shown().every((id) => selection.has(id));
+    select.hidden = !shown().length;
     document.body.classList.toggle("selecting", size > 0);
     drawTicks();
   };

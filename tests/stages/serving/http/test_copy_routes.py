@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stages.datum.contract import StageError
+from pipelines.client import commit_owner
 from stages.serving.follow.snapshots import SnapshotState
 from tests.servers import StartPachd
 from tests.stages.serving import copies, services
-from tests.stages.serving.copies import GROUPS, MEMBER, PACKED, SINGLE, TOKEN, CopyWorld
-from tests.stages.serving.services import Answer, Service
+from tests.stages.serving.copies import ALLOWED, GROUPS, MEMBER, PACKED, SINGLE, CopyWorld, sent
+from tests.stages.serving.services import Service
 
 if TYPE_CHECKING:
     from stages.serving.follow.snapshots import Snapshot
-
-ALLOWED = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +46,6 @@ def listed(service: Service, query: str = "") -> Any:
     answer = service.ask(f"/copies{query}", headers=dict(ALLOWED))
     assert answer.status == 200, answer.body
     return answer.data
-
-
-def sent(
-    service: Service, path: str, value: object, headers: Sequence[tuple[str, str]] | None = None, origin: str = "own"
-) -> Answer:
-    """The answer to a POST request with these headers, of which one may come twice. origin: "own", another, or none."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
-    body = json.dumps(value).encode()
-    connection.putrequest("POST", path)
-    own = f"http://127.0.0.1:{service.port}"
-    for name, text in [*(ALLOWED if headers is None else headers), *([("Origin", origin)] if origin else [])]:
-        connection.putheader(name, own if text == "own" else text)
-    connection.putheader("Content-Length", str(len(body)))
-    connection.endheaders(body)
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    return Answer(response.status, dict(response.getheaders()), content)
 
 
 def test_a_page_has_the_groups_with_what_makes_the_files_copies(full: CopyWorld, editing: Service) -> None:
@@ -109,11 +87,6 @@ def test_a_service_without_edit_shows_the_groups_and_changes_nothing(full: CopyW
     assert full.head == before
 
 
-def test_a_door_without_a_token_is_not_opened(full: CopyWorld, ready: Snapshot) -> None:
-    with pytest.raises(StageError, match="needs a token"), copies.serving(full, ready, token=""):
-        pass
-
-
 def test_a_library_that_nobody_looked_through_says_how(ready: Snapshot, world: CopyWorld) -> None:
     with services.running(SnapshotState("ready", snapshot=ready)) as service:
         assert service.ask("/status").data["copies"] is False
@@ -122,41 +95,7 @@ def test_a_library_that_nobody_looked_through_says_how(ready: Snapshot, world: C
         assert "lookalike duplicates" in refused.data["error"]["message"]
 
 
-BEARER, TYPE = ALLOWED
 GOOD = ["backup/two copy.png"]
-
-
-@pytest.mark.parametrize(
-    ("headers", "origin", "status", "code"),
-    [
-        ([TYPE], "own", 401, "token-needed"),
-        ([("Authorization", "Bearer fedcba9876543210"), TYPE], "own", 401, "token-needed"),
-        (ALLOWED, "", 403, "wrong-origin"),
-        (ALLOWED, "http://127.0.0.1:1", 403, "wrong-origin"),
-        (ALLOWED, "https://example.org", 403, "wrong-origin"),
-        (ALLOWED, "null", 403, "wrong-origin"),
-        ([*ALLOWED, ("Origin", "own")], "own", 400, "bad-request"),
-        ([*ALLOWED, ("Origin", "own")], "https://example.org", 400, "bad-request"),
-        ([*ALLOWED, ("Sec-Fetch-Site", "cross-site")], "own", 403, "wrong-origin"),
-        ([BEARER], "own", 415, "wrong-type"),
-        ([BEARER, ("Content-Type", "text/plain")], "own", 415, "wrong-type"),
-        ([*ALLOWED, ("Content-Type", "text/plain")], "own", 400, "bad-request"),
-    ],
-)
-@pytest.mark.parametrize("path", ["/copies/review", "/copies/remove"])
-def test_only_the_page_of_the_service_with_the_token_may_ask(
-    path: str,
-    headers: Sequence[tuple[str, str]],
-    origin: str,
-    status: int,
-    code: str,
-    full: CopyWorld,
-    editing: Service,
-) -> None:
-    before = full.head
-    refused = sent(editing, path, {"head": before, "remove": GOOD}, headers, origin)
-    assert (refused.status, refused.code) == (status, code)
-    assert full.head == before
 
 
 @pytest.mark.parametrize(
@@ -211,7 +150,8 @@ def test_ticked_copies_go_by_one_commit(full: CopyWorld, editing: Service) -> No
     assert removed == {"commit": full.head, "removed": 2}
     newest = full.commits()[0]
     assert len(full.commits()) == commits + 1
-    assert newest.description == "Remove 2 copies ticked on the page"
+    assert commit_owner.without_owner(newest.description) == "Remove 2 copies ticked on the page"
+    assert commit_owner.read(newest.description) == commit_owner.current_process()
     assert newest.parent_commit.id == before and newest.HasField("finished")
     assert full.names() == {*SINGLE, *PACKED, copies.ARCHIVE} - gone  # of a block, and a file of its own
 

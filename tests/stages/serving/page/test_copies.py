@@ -48,8 +48,8 @@ def test_what_is_ticked_and_reviewed_becomes_one_commit(world: CopyWorld, ready:
         assert world.head == before
         tab.button("Review").click()
         tab.button("Remove 1 file").click()
-        expect(tab.find("#copies-said")).to_contain_text("1 copy removed. To take this back:", timeout=WAIT)
-        expect(tab.find("#copies-said code").first).to_have_text("lookalike undo")
+        expect(tab.find("#done")).to_contain_text("1 copy removed.", timeout=WAIT)
+        assert tab.button("Undo: 1 copy removed.").is_visible()
         assert len(world.commits()) == commits + 1
         assert "backup/two copy.png" not in world.names()
         world.write_groups(GROUPS[:1])
