@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from stages.datum.contract import StageError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 HostResolver = Callable[[str, int], Sequence[str]]
 """Gives the addresses of a host name; raises OSError."""
 
@@ -27,6 +29,7 @@ _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
 _BUSY = (408, 425, 429)
 _NOT_FETCHED = "url-not-fetched"
+TOO_LARGE = "too-large"
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
 _OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
@@ -68,7 +71,15 @@ class FetchLimits:
     bytes: int = 64 << 20
     seconds: float = 20.0
     redirects: int = 5
-    allowed: tuple[_Network, ...] = ()
+    allowed: tuple[Network, ...] = ()
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks in a list with commas or spaces. Raises StageError for anything else."""
+    try:
+        return tuple(ipaddress.ip_network(each) for each in text.replace(",", " ").split())
+    except ValueError as error:
+        raise StageError(f"{text!r} is not a network such as 10.1.0.0/16, or several: {error}") from error
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
@@ -100,7 +111,7 @@ def fetch_newer(
     raise _refused(f"the URL redirects more than {limits.redirects} times")
 
 
-def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
+def public(address: str, allowed: Sequence[Network] = ()) -> bool:
     """Whether an address may be asked: one of the public internet, or of an allowed network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
@@ -278,7 +289,7 @@ def _content(response: http.client.HTTPResponse, limits: FetchLimits) -> bytes:
             break
         gathered += piece
     else:
-        raise FetchError(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
+        raise FetchError(413, TOO_LARGE, f"the file at the URL has more than {limits.bytes:,} bytes")
     if response.length:
         raise _refused("the file at the URL is cut off", temporary=True)
     return bytes(gathered)

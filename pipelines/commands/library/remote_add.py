@@ -30,10 +30,11 @@ from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest
 from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
 from stages.datum.text_format import counted
+from stages.files import url_fetcher
 from stages.files.attribute_files import RESERVED
 from stages.files.url_fetcher import FetchLimits
+from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
-from stages.serving.follow import configuration
 
 _SECONDS = 120.0
 """For which a file may take to come."""
@@ -70,7 +71,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
     _require_apart(paths)
     began = time.monotonic()
     try:
-        limits = FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=configuration.networks(" ".join(options.networks)))
+        limits = FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=url_fetcher.networks(" ".join(options.networks)))
     except StageError as error:
         raise typer.BadParameter(str(error), param_hint="'--networks'") from error
     fetcher = PictureFetcher(limits)
@@ -126,7 +127,7 @@ def _pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Ite
 
 
 def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
-    if picture_urls.is_store(argument):
+    if url_records.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
         yield RemotePicture(PictureUrl(argument, picture_urls.name_of(argument)))

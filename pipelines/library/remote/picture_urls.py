@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from stages.record.url_records import STORES
+
 WEB = ("http", "https")
-STORES = ("s3", "gs", "az")
 LISTS = (".txt", ".csv", ".tsv", ".parquet")
 """The endings of lists."""
 
@@ -50,11 +51,6 @@ def is_remote(argument: str) -> bool:
 def is_url(argument: str) -> bool:
     """Whether an argument is the URL of a picture or of several."""
     return bool(_URL.match(argument))
-
-
-def is_store(url: str) -> bool:
-    """Whether a URL is of a bucket."""
-    return urlsplit(url).scheme.lower() in STORES
 
 
 def name_of(url: str) -> str:
