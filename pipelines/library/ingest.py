@@ -89,7 +89,9 @@ def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[P
             if block or files:
                 there = hashes[name] if block else digest(library.content(files[0]))
                 with contextlib.suppress(OSError):
-                    found[name] = there == digest(blocks.content(by_name[name].span))
+                    source = by_name[name]
+                    sha256 = source.record.sha256 if source.record else digest(blocks.content(source.span))
+                    found[name] = there == sha256
     return found
 
 

@@ -78,7 +78,7 @@ def fetch(
 def _content(library: LibrarySnapshot, name: str, scratch: Path) -> Iterator[bytes] | None:
     home = library.home(name)
     if home is not None:
-        return blocks.content(library.pictures(home)[name])
+        return library.original(home, name)
     files = library.files(name)
     if files:
         return library.content(files[0])

@@ -3,7 +3,7 @@ library."""
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -41,6 +41,19 @@ class RemotePicture(NamedTuple):
 
     picture: PictureUrl
     version: FileVersion | None = None
+
+
+class RemoteOptions(NamedTuple):
+    """The options of a command that concern pictures at URLs. folder: what names begin with. networks: that are asked
+    though they are not public. by_reference: whether the pictures stay where they are."""
+
+    folder: str
+    networks: Sequence[str]
+    by_reference: bool
+    yes: bool
+    wait: bool
+    as_json: bool
+    address: str
 
 
 def is_remote(argument: str) -> bool:

@@ -28,7 +28,7 @@ def test_pictures_are_found_in_blocks_of_this_and_earlier_versions(
             (tmp_path / f"{number}").write_bytes(content)
         spans = {name: ByteRange(tmp_path / f"{number}") for number, name in enumerate(pictures)}
         for block in map(blocks.block, blocks.cut(spans, 25)):
-            files[block.name] = b"".join(block.tar())
+            files[block.name] = b"".join(block.pieces())
     with client.commit("images", "master", project_name=project) as commit:
         for path, content in files.items():
             client.put_file_bytes(commit, f"/{path}", content)
