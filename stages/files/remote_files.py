@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import obstore
@@ -34,6 +36,9 @@ _BUCKET = re.compile(r"(?P<bucket>[a-z0-9]+://[^/]+)/?(?P<path>.*)", re.IGNORECA
 _SECONDS = 120.0
 """For which a picture may take to come."""
 
+_MOST_COPIED = 1 << 40
+_COPY_SECONDS = 6 * 3600.0
+
 _TRIES = 3
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0
 
@@ -51,6 +56,16 @@ class RemoteFiles:
             return self._of_bucket(url, etag)
         return url_fetcher.fetch_newer(url, self._limits, etag, modified)
 
+    def copy(self, url: str, to: BinaryIO) -> None:
+        """Copies the file at a URL into an open one, however large it is. Raises FetchError."""
+        if not is_store(url):
+            limits = replace(self._limits, bytes=_MOST_COPIED, seconds=_COPY_SECONDS)
+            url_fetcher.fetch_newer(url, limits, to=to)
+            return
+        with _refusing():
+            for piece in self._open(url, {}).stream(min_chunk_size=1 << 20):
+                to.write(piece)
+
     def bucket(self, url: str) -> Any:
         """The bucket of that URL. Raises BadUrl, and BucketError."""
         if url not in self._buckets:
@@ -58,21 +73,32 @@ class RemoteFiles:
         return self._buckets[url]
 
     def _of_bucket(self, url: str, etag: str) -> FetchedFile | None:
-        try:
-            bucket, path = bucket_parts(url)
-            options: Any = {"if_none_match": etag} if etag else {}
-            found = obstore.get(self.bucket(bucket), path, options=options)
+        with _refusing():
+            try:
+                found = self._open(url, {"if_none_match": etag} if etag else {})
+            except NotModifiedError:
+                return None
             if int(found.meta["size"]) > self._limits.bytes:
                 raise FetchError(413, TOO_LARGE, f"it has more than {self._limits.bytes:,} bytes")
-            return FetchedFile(bytes(found.bytes()), found.meta["e_tag"] or "", found.meta["last_modified"].isoformat())
-        except NotModifiedError:
-            return None
-        except (NotFoundError, FileNotFoundError) as error:
-            raise _refused("there is no such object") from error
-        except (PermissionDeniedError, UnauthenticatedError, PermissionError, BadUrl, BucketError) as error:
-            raise _refused(f"{first_line(error)}; {CREDENTIALS}") from error
-        except FAILURES as error:
-            raise _refused(first_line(error), temporary=True) from error
+            date = found.meta["last_modified"].isoformat()
+            return FetchedFile(bytes(found.bytes()), found.meta["e_tag"] or "", date)
+
+    def _open(self, url: str, options: Any) -> Any:
+        bucket, path = bucket_parts(url)
+        return obstore.get(self.bucket(bucket), path, options=options)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turns the errors of buckets into FetchError."""
+    try:
+        yield
+    except (NotFoundError, FileNotFoundError) as error:
+        raise _refused("there is no such object") from error
+    except (PermissionDeniedError, UnauthenticatedError, PermissionError, BadUrl, BucketError) as error:
+        raise _refused(f"{first_line(error)}; {CREDENTIALS}") from error
+    except FAILURES as error:
+        raise _refused(first_line(error), temporary=True) from error
 
 
 def original(files: RemoteFiles, record: UrlRecord) -> bytes:

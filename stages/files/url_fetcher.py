@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
 from stages.datum.contract import StageError
@@ -96,15 +96,20 @@ def fetch(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> byt
 
 
 def fetch_newer(
-    url: str, limits: FetchLimits, etag: str = "", modified: str = "", resolve: HostResolver = resolve
+    url: str,
+    limits: FetchLimits,
+    etag: str = "",
+    modified: str = "",
+    resolve: HostResolver = resolve,
+    to: BinaryIO | None = None,
 ) -> FetchedFile | None:
     """The file at a URL of http or https; None if its server says that it is still the one that had this `etag` and
-    date. Raises FetchError, with the reason."""
+    date. to: an open file that its content goes to instead. Raises FetchError, with the reason."""
     known = {"If-None-Match": etag, "If-Modified-Since": modified}
     conditions = {name: each for name, each in known.items() if each}
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        found = _get(url, limits, conditions, resolve, until)
+        found = _get(url, limits, conditions, resolve, until, to)
         if not isinstance(found, str):
             return found
         url = urljoin(url, found)
@@ -132,7 +137,12 @@ def public(address: str, allowed: Sequence[Network] = ()) -> bool:
 
 
 def _get(
-    url: str, limits: FetchLimits, conditions: Mapping[str, str], resolve: HostResolver, until: float
+    url: str,
+    limits: FetchLimits,
+    conditions: Mapping[str, str],
+    resolve: HostResolver,
+    until: float,
+    to: BinaryIO | None,
 ) -> FetchedFile | str | None:
     """The file at a URL, where it has moved, or None if it has not changed."""
     parts = _parts(url)
@@ -154,7 +164,7 @@ def _get(
                 temporary=response.status in _BUSY or response.status >= 500,
                 wait=float(wait) if wait.isascii() and wait.isdigit() else None,
             )
-        content = _content(response, limits)
+        content = _content(response, limits, to)
         return FetchedFile(content, response.headers["ETag"] or "", response.headers["Last-Modified"] or "")
     except TimeoutError as error:
         raise _slow(limits) from error
@@ -281,13 +291,17 @@ class _TimedReader(io.RawIOBase):
         return self._raw.recv_into(into)
 
 
-def _content(response: http.client.HTTPResponse, limits: FetchLimits) -> bytes:
-    gathered = bytearray()
-    while max(len(gathered), response.length or 0) <= limits.bytes:
+def _content(response: http.client.HTTPResponse, limits: FetchLimits, to: BinaryIO | None) -> bytes:
+    gathered, size = bytearray(), 0
+    while max(size, response.length or 0) <= limits.bytes:
         piece = response.read1(_PIECE)
         if not piece:
             break
-        gathered += piece
+        size += len(piece)
+        if to is None:
+            gathered += piece
+        else:
+            to.write(piece)
     else:
         raise FetchError(413, TOO_LARGE, f"the file at the URL has more than {limits.bytes:,} bytes")
     if response.length:

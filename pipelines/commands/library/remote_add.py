@@ -1,11 +1,11 @@
 """Pictures at URLs, for the command that adds pictures."""
 
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -15,13 +15,9 @@ from pipelines.commands.kit import progress
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.library_setup import begin_library, open_searchable_library
 from pipelines.commands.kit.terminal import display_path, say, say_first, say_json
-from pipelines.commands.library import attributes
-from pipelines.commands.library.attributes import table_name
+from pipelines.commands.library import stated_facts
 from pipelines.errors import LookalikeError
-from pipelines.library.attributes import attribute_repo
-from pipelines.library.attributes.picture_keys import PictureKeys
-from pipelines.library.attributes.table_files import StatedTable, attribute_name
-from pipelines.library.remote import fetch_journal, picture_lists, picture_urls
+from pipelines.library.remote import fetch_journal, picture_lists, picture_urls, webdataset
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
@@ -31,7 +27,6 @@ from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
 from stages.datum.text_format import counted
 from stages.files import url_fetcher
-from stages.files.attribute_files import RESERVED
 from stages.files.url_fetcher import FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
@@ -106,7 +101,8 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
     more = "".join(f", {number:,} {word}" for word, number in numbers.items() if number)
     end = f", searchable after {time.monotonic() - began:,.0f} s" if done and options.wait else ""
     say(f"{counted(result.put - result.replaced, 'picture', 'pictures')} added{more}{end}")
-    put_attributes(connection, paths, result.stated, options)
+    stated_facts.put_attributes(connection, paths, result.stated, options)
+    stated_facts.put_labels(connection, paths, result.labels)
     if options.as_json:
         told = {"commits": [*result.commits], "put": result.put, "replaced": result.replaced}
         say_json({**told, "unchanged": result.unchanged, "failures": dict(result.failures), "rejected": rejected})
@@ -161,7 +157,9 @@ def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iter
 
 
 def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
-    if url_records.is_store(argument):
+    if picture_urls.is_shard(argument):
+        yield from _of_shard(argument, fetcher)
+    elif url_records.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
         yield RemotePicture(PictureUrl(argument, picture_urls.name_of(argument)))
@@ -170,38 +168,14 @@ def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | L
             yield each if isinstance(each, ListProblem) else RemotePicture(each)
 
 
-def put_attributes(
-    connection: Connection, paths: Sequence[str], stated: Mapping[str, Mapping[str, Any]], options: RemoteOptions
-) -> None:
-    """Gives the pictures what the other columns of their lists state of them, as one table. stated: by picture and
-    heading."""
-    headings = dict.fromkeys(heading for each in stated.values() for heading in each)
-    names = {heading: attribute_name(heading) for heading in headings}
-    taken = [heading for heading, name in names.items() if name in RESERVED or not name]
-    if taken:
-        columns_left = counted(len(taken), "column is", "columns are")
-        say(f"{columns_left} left out, since lookalike has its own meaning for {', '.join(taken)}{_LABELS}")
-    columns = {
-        name: [each.get(heading) for each in stated.values()] for heading, name in names.items() if heading not in taken
-    }
-    if not columns:
-        return
-    if not options.wait:
-        say("the other columns of the lists become attributes when the same command waits for the pictures")
-        return
-    table = table_name("-".join(Path(each).stem for each in paths if not picture_urls.is_url(each)))
-    typed = all(Path(each).suffix.lower() == ".parquet" for each in paths)
-    made = StatedTable(table, [*range(1, len(stated) + 1)], [*stated], columns, has_types=typed)
-    pictures = PictureKeys(connection.retry(attribute_repo.picture_paths, connection))
-    try:
-        attributes.put(connection, {table: made}, pictures, {}, keep_unknown=True, wait=True, yes=options.yes)
-    except LookalikeError as error:
-        raise LookalikeError(
-            f"the pictures are in the library, but not what the lists state of them: {error}"
-        ) from error
-
-
-_LABELS = " (`lookalike classify add --labels FILE` puts labels)"
+def _of_shard(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        tar = Path(argument)
+        if picture_urls.is_url(argument):
+            tar = Path(scratch) / "shard.tar"
+            fetcher.download(argument, tar)
+        for each in webdataset.of_shard(argument, tar):
+            yield each if isinstance(each, ListProblem) else RemotePicture(each)
 
 
 def _identity(connection: Connection) -> tuple[str, ...]:

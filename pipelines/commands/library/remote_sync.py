@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.terminal import say, say_all, say_json
-from pipelines.commands.library import remote_add
+from pipelines.commands.library import remote_add, stated_facts
 from pipelines.commands.library.compact import propose
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest
@@ -75,7 +75,8 @@ class _Mirror:
             refused = str(error)
         self.journal.settle(self._named, whole=not (self._problems or refused))
         rejected = self._conclude(result, removed, commits)
-        remote_add.put_attributes(self._connection, [self._place], result.stated, self._options)
+        stated_facts.put_attributes(self._connection, [self._place], result.stated, self._options)
+        stated_facts.put_labels(self._connection, [self._place], result.labels)
         propose(self._connection)
         if self._options.as_json:
             told = {"commits": commits, "put": result.put, "replaced": result.replaced, "removed": removed}

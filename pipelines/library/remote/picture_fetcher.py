@@ -1,6 +1,8 @@
 """Files at URLs, of the web and of buckets: fetched if they have changed, and listed. Knows no library."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,13 +10,15 @@ import obstore
 from obstore.exceptions import NotFoundError
 
 from pipelines.errors import LookalikeError
-from pipelines.library.remote.host_queue import TryAgainError
+from pipelines.library.remote.host_queue import TRIES, TryAgainError
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
 from stages.datum.text_format import first_line
 from stages.files.bucket import FAILURES, BadUrl, BucketError
 from stages.files.remote_files import CREDENTIALS, RemoteFiles, bucket_parts
 from stages.files.url_fetcher import FetchError, FetchLimits
 from stages.record.file_kinds import has_picture_extension
+
+_LONGEST_WAIT = 60.0
 
 
 class PictureFetcher:
@@ -34,6 +38,18 @@ class PictureFetcher:
                 raise TryAgainError(error.message, error.wait) from error
             raise OSError(error.message) from error
         return None if found is None else (found.content, FileVersion(found.etag, found.modified, len(found.content)))
+
+    def download(self, url: str, to: Path) -> None:
+        """Copies the file at a URL, however large it is. Raises LookalikeError if it cannot be had."""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                with to.open("wb") as file:
+                    self._files.copy(url, file)
+                return
+            except FetchError as error:
+                if not error.temporary or not left:
+                    raise LookalikeError(f"{url}: {error.message}") from error
+                time.sleep(min(_LONGEST_WAIT, error.wait or 2.0 ** (TRIES - 1 - left)))
 
     def listed(self, url: str) -> Iterator[RemotePicture]:
         """The pictures of a bucket, or below a directory of it, or the one object of that URL. Their names begin with

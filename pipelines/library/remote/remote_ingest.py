@@ -43,7 +43,7 @@ Agreement = Callable[[Mapping[str, bool]], UploadProgress]
 class RemoteResult:
     """What became of pictures at URLs. commits: with the number of pictures put in each. put, replaced, unchanged:
     numbers of pictures. names: of those put. failures: numbers by reason. stated: what lists state of pictures that the
-    library has, by name."""
+    library has, by name, and labels: the labels that they give."""
 
     commits: dict[str, int] = field(default_factory=dict)
     put: int = 0
@@ -52,6 +52,7 @@ class RemoteResult:
     names: set[str] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
     stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class _Fetched(NamedTuple):
@@ -190,6 +191,8 @@ class RemoteIngest:
     def _state(self, picture: PictureUrl) -> None:
         if picture.attributes:
             self._result.stated[picture.name] = picture.attributes
+        if picture.label:
+            self._result.labels[picture.name] = picture.label
 
     def _fail(self, what: str, reason: str) -> None:
         self._result.failures[reason] += 1

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from pipelines.client.commit_history import CommitHistory
+from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
 from pipelines.library.block_store import BlockDownloads
@@ -18,6 +19,7 @@ from pipelines.library.snapshots import LibrarySnapshot
 from tests import s3_server
 from tests.command import Command
 from tests.s3_server import S3Server
+from tests.small_archives import tarred
 from tests.stages.serving.web_servers import saying, web
 
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.late_alone, pytest.mark.timeout(300)]
@@ -223,3 +225,25 @@ def test_an_archive_and_a_page_cannot_stay_where_they_are(repo: Connection, comm
     assert said.returncode == 1 and "it is an archive" in said.stderr + said.stdout
     told = json.loads(said.stdout[said.stdout.index("{") :])
     assert told["put"] == 1 and len(told["failures"]) == 2
+
+
+def test_shards_of_webdataset_give_pictures_and_labels(repo: Connection, command: Command, s3: S3Server) -> None:
+    repo.client.create_repo("labels", project_name=repo.project)
+    members = {f"{each}{end}": data for each in "ab" for end, data in ((".png", picture(each)), (".cls", b"7"))}
+    shard = tarred(members)
+    s3.put("shards", {"set/one.tar": shard})
+    (command.directory / "two.tar").write_bytes(shard)
+    with web(saying(shard)) as server:
+        command.says("add", "two.tar", "s3://shards/set/one.tar", server.url("/three.tar"), "--no-wait", *HERE)
+    assert names(repo, command) == [f"{tar}/{each}.png" for tar in ("one", "three", "two") for each in "ab"]
+    (content,) = Repository(repo, "labels").contents().values()
+    assert content.decode().split() == ["source,label", *(f"{each},7" for each in names(repo, command))]
+    same = "s3://shards/set/one.tar: nothing to change, 2 unchanged"
+    assert same in command.says("sync", "s3://shards/set/one.tar", "--no-wait")
+    assert sync(command, "s3://shards/set/one.tar") == same  # the labels are there
+    s3.put("shards", {"set/one.tar": tarred({name: data for name, data in members.items() if name[0] == "a"})})
+    synced = "synced s3://shards/set/one.tar: 0 added, 0 changed, 1 removed, 1 unchanged"
+    assert synced in command.says("sync", "s3://shards/set/one.tar", "--no-wait")
+    with web(saying(b"", status="503 Service Unavailable")) as server:
+        pass
+    assert "cannot be reached" in command.run("add", server.url("/gone.tar"), "--no-wait", *HERE).stderr
