@@ -6,12 +6,15 @@ that knows which pictures of blocks are there.
 """
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from functools import cached_property
+from pathlib import Path
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
@@ -219,6 +222,13 @@ def read_masks(connection: Connection, commit: str) -> Mapping[str, frozenset[st
         except ValueError as error:
             raise LookalikeError(f"{path} in {masks.REPO} is not a mask of lookalike's: remove it ({error})") from error
     return found
+
+
+def at_urls(connection: Connection) -> set[str]:
+    """The true names of the pictures of the newest library that stay at their URLs."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        newest = CommitWriter(connection, REPO).newest()
+        return LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).at_urls()
 
 
 def own_path(name: str) -> str:

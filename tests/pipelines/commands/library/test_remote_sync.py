@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from pipelines.analysis.measurement import copy_groups
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
+from pipelines.errors import LookalikeError
 from pipelines.library import ingest
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.snapshots import LibrarySnapshot
@@ -247,3 +249,34 @@ def test_shards_of_webdataset_give_pictures_and_labels(repo: Connection, command
     with web(saying(b"", status="503 Service Unavailable")) as server:
         pass
     assert "cannot be reached" in command.run("add", server.url("/gone.tar"), "--no-wait", *HERE).stderr
+
+
+def test_the_last_stored_of_equal_files_is_not_removed_by_a_list(
+    repo: Connection, command: Command, bucket: str
+) -> None:
+    for name in ("a", "b"):
+        (command.directory / f"{name}.png").write_bytes(picture(name))
+    (command.directory / "second.png").write_bytes(picture("b"))
+    command.says("add", "a.png", "b.png", "second.png", "--no-wait")
+    command.says("add", f"s3://{bucket}/trip/", "--by-reference", "--no-wait")
+    (command.directory / "list.txt").write_text("a.png\nb.png\ntrip/c.png\n")
+    said = command.run("remove", "--from", "list.txt", "--yes", "--no-wait")
+    assert said.returncode == 1 and "a.png" in said.stderr and "stay at their URLs and can vanish" in said.stderr
+    assert names(repo, command) == ["a.png", "second.png", "trip/a.png", "trip/b.png"]
+    head = CommitHistory(repo).last("images", 1)[0].id
+    with pytest.raises(LookalikeError, match="stay at their URLs and can vanish"):
+        ingest.remove_on(repo, ["second.png"], head, "")
+    command.says("remove", "second.png", "--no-wait")  # as somebody asks for it by name
+
+
+def test_a_list_of_copies_spares_what_only_urls_would_keep(tmp_path: Path) -> None:
+    def group(*paths: str) -> str:
+        return json.dumps(
+            {"pictures": [{"sources": [{"path": each, "keep": not at} for at, each in enumerate(paths)]}]}
+        )
+
+    lines, listed = tmp_path / "groups.jsonl", tmp_path / "remove.txt"
+    lines.write_text("\n".join([group("url/a", "a", "url/b"), group("c", "url/c", "d")]))
+    listed.write_text("a\nd\nurl/b\nurl/c\n")
+    copy_groups._keep_stored(listed, lines, {"url/a", "url/b", "url/c"})
+    assert listed.read_text() == "d\nurl/b\nurl/c\n"
