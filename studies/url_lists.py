@@ -230,9 +230,8 @@ def memory(number: int) -> None:
                 path = Path(scratch, f"{rows}.{suffix}")
                 _write(path, rows)
                 read = [sys.executable, "-m", "studies.url_lists", "read", str(path), f"{path}.journal"]
-                print(
-                    f"{suffix}, {rows:,} rows: {subprocess.run(read, check=True, capture_output=True, text=True).stdout}"
-                )
+                said = subprocess.run(read, check=True, capture_output=True, text=True).stdout.strip()
+                print(f"{suffix}, {rows:,} rows: {said}", flush=True)
 
 
 def _write(path: Path, rows: int) -> None:

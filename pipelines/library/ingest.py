@@ -25,6 +25,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.record import url_records
+from stages.record.pfs_names import unescape
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,10 @@ def _last_stored(library: LibrarySnapshot, names: Collection[str]) -> list[str]:
         if library.home(name) is None and (files := library.files(name)):
             stored[name] = digest(library.content(files[0]))
     held = {sha256 for name, sha256 in stored.items() if name not in gone}
-    return sorted(name for name in gone & stored.keys() if stored[name] in elsewhere - held)
+    last = sorted(name for name in gone & stored.keys() if stored[name] in elsewhere - held)
+    alone = [each for each in library.entries if last and each not in library.blocks and not each.endswith("/")]
+    held.update(digest(library.content(f"/{each}")) for each in alone if unescape(each) not in gone)
+    return [name for name in last if stored[name] not in held]
 
 
 def _absence(library: LibrarySnapshot, name: str) -> str:
