@@ -1,5 +1,6 @@
 import hashlib
 import json
+from functools import partial
 
 import pytest
 
@@ -64,16 +65,20 @@ def test_other_bytes_are_told_apart() -> None:
             verify(record(content=b"one"), content)
 
 
+def head(content: bytes, most: int) -> bytes:
+    return content[:most]
+
+
 def test_a_block_of_records_is_a_block_that_is_its_own_list() -> None:
     many = [record(f"{number:04}.jpg", b"%d" % number) for number in range(2000)]
     for records in (many, many[:1]):
         content = format_records(records)
         name = block_names.listed_name(content, ".urls.jsonl")
         assert is_block(name) and is_file(name) and not block_names.is_earlier(name)
-        found = block_names.read_list(lambda most, content=content: content[:most])
+        found = block_names.read_list(partial(head, content))
         assert found == [block_names.BlockMember(each.path, each.sha256, each.size) for each in records]
     assert not is_file("%block-0123456789abcdef.tar")
-    assert block_names.read_list(lambda most: b"{broken"[:most]) is None
+    assert block_names.read_list(partial(head, b"{broken")) is None
 
 
 def test_buckets_are_told_by_their_scheme() -> None:

@@ -212,6 +212,14 @@ def test_what_stays_at_its_url_can_be_removed_restored_joined_and_shown(
     command.says("compact", "--yes", "--no-wait")
     library = snapshot(repo, scratch)
     assert len(library.blocks) == 1 and len(library.at_urls()) == 4
+    for each in ("e", "f"):
+        (command.directory / f"{each}.png").write_bytes(picture(each))
+    command.says("add", "e.png", "f.png", "--no-wait")
+    command.says("compact", "--yes", "--no-wait")
+    assert len(snapshot(repo, scratch).blocks) == 2  # one of pictures, one of records
+    before = len(CommitHistory(repo).last("images", 100))
+    command.run("compact", "--yes", "--no-wait")
+    assert len(CommitHistory(repo).last("images", 100)) == before
     command.says("remove", "--purge", "trip/a.png", "--yes", "--no-wait")
     library = snapshot(repo, scratch)
     assert sorted(library.at_urls()) == ["more/d.png", "trip/b.png", "trip/c.png"]
