@@ -16,6 +16,7 @@ from stages.record.sources import Source
 from stages.record.url_records import UrlRecord
 from stages.serving.follow.original_files import OriginalFiles, SourceGoneError
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
+from tests import s3_server
 from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
 from tests.stages.serving.web_servers import Web, saying, web
@@ -129,3 +130,15 @@ def test_a_library_by_reference(
         traced = world.lookalike("trace", "--picture", "shop/2.png", "--json")
         assert first[:12] in traced and ".urls.jsonl" in traced
         assert "5 pictures stay at their URLs" in world.lookalike("export", "library.tar")
+
+
+def test_the_key_of_a_bucket_is_a_secret_of_pachyderms(make_world: MakeWorld, paint: Paint) -> None:
+    world = make_world("bucket")
+    with s3_server.serving() as s3:
+        s3.put("photos", {"a.png": paint(1)})
+        world.client.create_secret("lookalike-buckets", {"access-key": "key", "secret-key": "secret"})
+        world.lookalike("deploy", "--overlay", "by-reference")
+        digest = hashlib.sha256(paint(1)).hexdigest()
+        done = world.end(put(world, UrlRecord("a.png", "s3://photos/a.png", "", digest, len(paint(1)))))["preprocess"]
+        assert (done.state, done.counts) == ("success", (1, 0, 0))
+        assert any(path.startswith("/library/") for path in world.content("preprocess"))
