@@ -35,6 +35,10 @@ _MOST_ASKED = 100
 """Files that are asked for one by one: for more, all are listed."""
 
 
+class OriginalError(LookalikeError):
+    """A picture that stays at its URL cannot be had from there now."""
+
+
 class LibrarySnapshot:
     """`images` at a commit; empty for the id "". hiding: the commit of `masks` that belongs to it, by default the one
     that it was made or computed with."""
@@ -91,7 +95,7 @@ class LibrarySnapshot:
         return set().union(*(self.names_in(block) for block in self.blocks if url_records.is_file(block)))
 
     def original(self, block: str, name: str) -> Iterator[bytes]:
-        """The bytes of a picture of a block, from its URL if it stays there. Raises LookalikeError if they cannot be
+        """The bytes of a picture of a block, from its URL if it stays there. Raises OriginalError if they cannot be
         had now, or other ones are there."""
         record = self.records(block).get(name)
         if record is None:
@@ -101,7 +105,7 @@ class LibrarySnapshot:
         try:
             return iter([self._fetch(record)])
         except (StageError, OtherBytesError) as error:
-            raise LookalikeError(str(error)) from error
+            raise OriginalError(str(error)) from error
 
     def forget(self, block: str) -> None:
         """Deletes the downloaded pictures of a block."""

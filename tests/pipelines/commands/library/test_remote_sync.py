@@ -15,7 +15,7 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import ingest
+from pipelines.library import ingest, originals
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.snapshots import LibrarySnapshot
 from tests import s3_server
@@ -227,6 +227,13 @@ def test_what_stays_at_its_url_can_be_removed_restored_joined_and_shown(
 
     s3.put(bucket, {"trip/b.png": picture("another")})
     assert "has another file than the one that was added" in command.fails("show", "trip/b.png", "--output", "shown")
+    absent: dict[str, str] = {}
+    head = CommitHistory(repo).last("images", 1)[0].id
+    to = command.directory / "originals"
+    wanted = ["trip/b.png", "trip/c.png", "more/d.png"]
+    found = originals.fetch(repo, head, wanted, to, scratch, absent=absent)
+    assert found.keys() == {"trip/c.png", "more/d.png"} and absent.keys() == {"trip/b.png"}
+    assert found["more/d.png"].read_bytes() == picture("d")
 
 
 def test_an_archive_and_a_page_cannot_stay_where_they_are(repo: Connection, command: Command, s3: S3Server) -> None:
